@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.wording import Safe, clean, escape, join, strip_folders, tag, to_line
+from recbias.reports.wording import Safe, clean, escape, strip_folders, tag
 
 
 @pytest.mark.parametrize(
@@ -28,10 +28,6 @@ def test_a_tag_escapes_its_attributes_and_children() -> None:
     assert element == '<td class="n" data-value="&quot;">&lt;i&gt;<b></b></td>'
 
 
-def test_joined_parts_are_escaped_one_by_one() -> None:
-    assert join("<", Safe("<br>"), 1) == "&lt;<br>1"
-
-
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_makes_well_formed_xml(text: str) -> None:
     root = ET.fromstring(tag("a", text, title=text))
@@ -41,10 +37,6 @@ def test_any_text_makes_well_formed_xml(text: str) -> None:
 
 def test_characters_that_xml_forbids_are_replaced() -> None:
     assert clean("a\x00b\ud800c\td") == "a\ufffdb\ufffdc\td"
-
-
-def test_a_line_has_no_line_breaks() -> None:
-    assert to_line(" two\r\n lines\tand more ") == "two lines and more"
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,6 @@ def test_a_warning_of_several_stages_is_listed_once(
     assert list_warnings(read_run(make_run(tmp_path, RunSpec(warnings=warnings)))) == lines
 
 
-def test_an_empty_manifest_has_no_messages(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
-    run = read_run(tmp_path)
-    assert list_failures(run) == list_warnings(run) == []
-
-
 def test_a_cause_is_one_line_with_the_metrics_that_it_concerns(tmp_path: Path) -> None:
     cause = "3 queries have no label 'gender'"
     warnings = [

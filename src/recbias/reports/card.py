@@ -23,54 +23,30 @@ from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRang
 from recbias.core.files import compute_digest, digest_file, has_file, open_input
 from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
+from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
 from recbias.reports.render import Content, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
-from recbias.reports.views import (
-    DIRECTION_LABELS,
-    Fact,
-    collect_definitions,
-    collect_estimates,
-    format_title,
-    is_significant,
-    select_headline,
-)
-from recbias.reports.wording import (
-    Cell,
-    Safe,
-    Table,
-    count_decimals,
-    format_count,
-    format_interval,
-    format_value,
-    list_failures,
-    list_warnings,
-    make_columns,
-    make_heading,
-    strip_folders,
-)
+from recbias.reports.wording import Cell, Table, format_count
 from recbias.statistics.intervals import detect_difference
 
-POWER = 0.8
-"""The power of the smallest detectable differences."""
+_POWER = 0.8  # the power of the smallest detectable differences
 
-MOST_ROWS = 5_000
-"""With more estimates or comparisons, those of a target are in the files of the run only."""
+# with more estimates or comparisons, those of a target are in the files of the run only
+_MOST_ROWS = 5_000
 
 MOST_LINES = 40
 """The number of estimates and of comparisons on the pages; all are in ``card.json``."""
 
-LEAST_KEY_BYTES = 16
-"""The length below which a key is refused."""
+_LEAST_KEY_BYTES = 16  # the length below which a key is refused
 
-REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
+_REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
 
 SignatureState: TypeAlias = Literal["valid", "wrong", "absent", "not checked", "none"]
 """``absent`` with a key, ``not checked`` without one, ``none`` where there is neither."""
 
-_TIMED = "trials.csv"
-"""A table that holds durations, which differ between runs of equal results."""
+_TIMED = "trials.csv"  # a table that holds durations, which differ between runs of equal results
 
 _PLACE = ("dataset", "model", "seed", "fold", "group", "target")
 _ESTIMATE = ("value", "std", "n", "undefined", "ci_low", "ci_high")
@@ -136,10 +112,11 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
         Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authentication", RFC 2104.
     """
     manifest = Manifest.model_validate(run.manifest)
-    estimates, left_out = _limit(select_headline(run, collect_estimates(run)))
-    comparisons, omitted = _limit(select_headline(run, run.significance))
+    estimates, left_out = _limit(views.select_headline(run, views.collect_estimates(run)))
+    comparisons, omitted = _limit(views.select_headline(run, run.significance))
     rows = [
-        row | {"significant": is_significant(row), "detectable": detect_difference(row, POWER)}
+        row
+        | {"significant": views.is_significant(row), "detectable": detect_difference(row, _POWER)}
         for row in to_records(comparisons)
     ]
     texts = ("name", "direction", "summary", "formula", "unit", "source")
@@ -155,7 +132,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
         "definitions": [
             {"metric": title, "range": metric.values, "parameters": dict(metric.parameters)}
             | {name: getattr(metric, name) for name in texts}
-            for title, metric in collect_definitions(run).items()
+            for title, metric in views.collect_definitions(run).items()
         ],
         "estimates": _select(to_records(estimates), _ESTIMATE),
         "comparisons": _select(rows, (*_COMPARISON, "significant", "detectable")),
@@ -163,14 +140,14 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
         "limits": {
             "undefined": _count_undefined(estimates),
             "missing_outputs": describe_missing_outputs(run),
-            "warnings": list_warnings(run),
-            "failures": list_failures(run),
+            "warnings": wording.list_warnings(run),
+            "failures": wording.list_failures(run),
             "omitted_estimates": left_out,
             "omitted_comparisons": omitted,
         },
         "files": digest_files(run.folder, manifest.files),
     }
-    card = Card.model_validate(replace_undefined(strip_folders(content)))
+    card = Card.model_validate(replace_undefined(wording.strip_folders(content)))
     digest = compute_card_digest(card)
     code = {"algorithm": "HMAC-SHA256", "value": _compute_code(digest, key)} if key else None
     return card.model_copy(update={"digest": digest, "signature": code})
@@ -178,7 +155,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
 
 def _limit(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return the rows, and how many are left out: if they are many, those of a target."""
-    limited = rows[rows["target"].fillna("") == ""] if len(rows) > MOST_ROWS else rows
+    limited = rows[rows["target"].fillna("") == ""] if len(rows) > _MOST_ROWS else rows
     return limited, len(rows) - len(limited)
 
 
@@ -188,7 +165,8 @@ def _select(
     """Return some fields of the rows of a table, with the title of the metric."""
     keys = [name for name in (*_PLACE, *names) if name not in without]
     return [
-        {"metric": format_title(row["metric"], row["k"])} | {name: row[name] for name in keys}
+        {"metric": views.format_title(row["metric"], row["k"])}
+        | {name: row[name] for name in keys}
         for row in rows
     ]
 
@@ -203,7 +181,7 @@ def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:
     """Return the number of undefined values of each metric that has some."""
-    titles = [*map(format_title, estimates["metric"], estimates["k"])]
+    titles = [*map(views.format_title, estimates["metric"], estimates["k"])]
     counts = estimates["undefined"].groupby(titles, sort=False).sum()
     return {str(title): float(count) for title, count in counts.items() if count > 0}
 
@@ -251,11 +229,11 @@ def read_key(variable: str | None) -> bytes | None:
     if variable is None:
         return None
     key = os.environ.get(variable, "").encode("utf-8", "surrogateescape")
-    if len(key) < LEAST_KEY_BYTES:
+    if len(key) < _LEAST_KEY_BYTES:
         message = f"the environment variable {variable} " + (
             f"holds {len(key)} bytes, which is too short for a key" if key else "is not set"
         )
-        remedy = f"set it to a secret of at least {LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
+        remedy = f"set it to a secret of at least {_LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
         raise OutOfRange(message, where="--key-env", remedy=remedy)
     return key
 
@@ -273,15 +251,15 @@ def read_card(path: Path) -> Card:
             content = parse_json(stream.read().decode(), path)
         return Card.model_validate(content)
     except (MissingFile, MalformedLine) as error:
-        error.remedy = REMEDY
+        error.remedy = _REMEDY
         raise
     except UnicodeDecodeError as error:
-        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=REMEDY) from error
+        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=_REMEDY) from error
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, fault["loc"])) or "the file"
         message = f"is not that of a card: {fault['msg']}"
-        raise DataError(message, where=f"{path}: {place}", remedy=REMEDY) from error
+        raise DataError(message, where=f"{path}: {place}", remedy=_REMEDY) from error
 
 
 def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]:
@@ -299,7 +277,7 @@ def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]
         text = render(
             f"card.{kind}.jinja",
             card=card,
-            style=Safe(read_resource("page.css")),
+            style=wording.Safe(read_resource("page.css")),
             facts=[*content.data, *_list_provenance(card)],
             conclusions=[entry for entries in content.conclusions for entry in entries],
             tables=[table for table in tables if table is not None and table.rows],
@@ -314,7 +292,7 @@ def _render_part(part: Any) -> str:
     return "[\n" + ",\n".join(map(render_value, part)) + "\n]" if is_table else render_value(part)
 
 
-def _list_provenance(card: Card) -> list[Fact]:
+def _list_provenance(card: Card) -> list[views.Fact]:
     """Return the versions, and the digests of the spec and of the data."""
     audited = card.audited
     versions = [f"{name} {text}" for name, text in (audited["libraries"] or {}).items() if text]
@@ -327,7 +305,7 @@ def _list_provenance(card: Card) -> list[Fact]:
         "Digest of the spec": str(audited["spec_digest"]),
         "SHA-256 of the data": ", ".join(files),
     }
-    return [Fact(name, text) for name, text in facts.items() if text]
+    return [views.Fact(name, text) for name, text in facts.items() if text]
 
 
 def _list_limits(card: Card) -> list[str]:
@@ -359,18 +337,20 @@ def _tabulate_estimates(card: Card) -> Table:
         numbers = [math.nan if row[name] is None else row[name] for name in _ESTIMATE]
         value, _, n, undefined, low, high = numbers
         is_moved |= value < low or value > high
-        places = count_decimals([value, low, high])
-        interval = format_interval(low, high, places) or "none"
+        places = wording.count_decimals([value, low, high])
+        interval = wording.format_interval(low, high, places) or "none"
         cells.append(
             (
-                *map(Cell, (make_heading(row["metric"]), *(row[name] for name in varying))),
-                Cell(format_value(value, places), value),
+                *map(
+                    Cell, (wording.make_heading(row["metric"]), *(row[name] for name in varying))
+                ),
+                Cell(wording.format_value(value, places), value),
                 Cell(interval, low),
-                *(Cell(format_value(count, 0), count) for count in (n, undefined)),
+                *(Cell(wording.format_value(count, 0), count) for count in (n, undefined)),
             )
         )
     numeric = ("value", "95% interval", "n", "undefined")
-    columns = make_columns(("metric", *varying, *numeric), numeric=numeric)
+    columns = wording.make_columns(("metric", *varying, *numeric), numeric=numeric)
     return Table("Estimates", columns, tuple(cells), (_N, *([_MOVED] if is_moved else [])))
 
 
@@ -390,10 +370,10 @@ def _tabulate_definitions(content: Content) -> Table:
     rows = []
     for metrics in content.definitions:
         first, names = metrics[0], ", ".join(metric.heading for metric in metrics)
-        directions = dict.fromkeys(DIRECTION_LABELS[metric.direction] for metric in metrics)
+        directions = dict.fromkeys(views.DIRECTION_LABELS[metric.direction] for metric in metrics)
         texts = (names, first.summary, first.formula, ", ".join(directions))
         rows.append(tuple(map(Cell, (*texts, first.values, first.source))))
-    return Table("Definitions", make_columns(titles), tuple(rows))
+    return Table("Definitions", wording.make_columns(titles), tuple(rows))
 
 
 def _shorten(table: Table) -> Table:

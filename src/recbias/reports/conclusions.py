@@ -1,14 +1,7 @@
-"""The size of the effect of a comparison, what it would have detected, and its interval.
+"""The conclusions of a run in plain sentences, no stronger than its tests, most important first.
 
-The failed checks of a run, as sentences.
-What the n of a value or a comparison counts: users, items, prompts, names.
-What the comparisons of a run answer: one question for each metric and kind of sides.
-What re-ranking removes of each measure of bias and what it costs, from ``tradeoffs.csv``.
-What is said about the rounds of a feedback loop: each value in the first and the last round.
-Parts of the sentences about comparisons: names, numbers, tests, what could have been found.
-The answer of each question in plain sentences, no stronger than its tests.
-What is said about the metrics that no test compares: values, intervals, undefined values.
-The conclusions of a run: one for each question and value, the most important ones first.
+What the comparisons answer is collected as questions: one for each metric and kind of sides.
+Failed checks, re-ranking, feedback and metrics without a test have sentences of their own.
 """
 
 from __future__ import annotations
@@ -22,31 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from recbias.core.files import has_file
 from recbias.core.measures import DATASET, read_bounds, to_loss
+from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.views import (
-    ALL,
-    DIRECTION_LABELS,
-    Comparisons,
-    Definition,
-    RoundCurve,
-    Row,
-    collect_comparisons,
-    collect_definitions,
-    collect_estimates,
-    describe_methods,
-    find_wins,
-    flag_best,
-    format_title,
-    get_place,
-    is_significant,
-    is_unbounded,
-    list_round_curves,
-    list_single_datasets,
-    name_reranker,
-    select_headline,
-    select_tradeoffs,
-    select_varying,
-)
+from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
     format_count,
@@ -83,7 +54,7 @@ def rank_effect(effect: float) -> float:
     return -math.inf if math.isnan(effect) else effect
 
 
-def find_detectable(rows: Sequence[Row]) -> float:
+def _find_detectable(rows: Sequence[Row]) -> float:
     """Return the difference that each of these comparisons would have found; NaN if unknown."""
     differences = [detect_difference(row) for row in rows]
     return max((value for value in differences if not math.isnan(value)), default=math.nan)
@@ -92,6 +63,7 @@ def find_detectable(rows: Sequence[Row]) -> float:
 _DIRECTION = (
     "the test takes the direction as it is, and the interval also covers its sampling error"
 )
+# what a test and the interval beside it answer, by test and what it compares
 _REASONS = {
     ("permutation", "targets"): _DIRECTION,
     ("random_direction", "directions"): _DIRECTION,
@@ -100,7 +72,6 @@ _REASONS = {
         "and the interval how far it may be from that of all there could be"
     ),
 }
-"""What a test and the interval beside it answer, by test and what it compares."""
 
 _OTHER = "the test and the interval are not made from each other, and the interval is wider"
 
@@ -117,14 +88,14 @@ def explain_zero(rows: Sequence[Row]) -> str:
     reasons = dict.fromkeys(
         _REASONS.get((str(row["test"]), str(row["between"])), _OTHER)
         for row in rows
-        if is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
+        if views.is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
     )
     if not reasons:
         return ""
     return f"Significant, though the interval includes 0: {'; or '.join(reasons)}."
 
 
-def describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
+def _describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     """Yield the sentence, metric, dataset and model of each failed check."""
     checks = run.manifest.get("checks", [])
     names_dataset = len({check["dataset"] for check in checks}) > 1
@@ -134,7 +105,7 @@ def describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]
         numbers = (check["value"], check["ci_low"], check["ci_high"])
         value, low, high = (math.nan if number is None else number for number in numbers)
         places = count_decimals([value, low, high])
-        title = format_title(check["metric"], math.nan if check["k"] is None else check["k"])
+        title = views.format_title(check["metric"], math.nan if check["k"] is None else check["k"])
         parts = [check["group"], check["target"], check["dataset"] if names_dataset else ""]
         suffix = "".join(f", {to_line(part)}" for part in parts if part)
         interval = format_interval(low, high, places)
@@ -146,11 +117,8 @@ def describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]
         yield sentence, title, str(check["dataset"]), str(check["model"])
 
 
-def name_unit(run: RunTables, metric: Definition) -> str:
-    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown.
-
-    Metrics of a whole set of prompts count names or templates.
-    """
+def _name_unit(run: RunTables, metric: Definition) -> str:
+    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown."""
     requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
     queries = requested.pop() if len(requested) == 1 else "query"
     if metric.unit not in {"", "query"}:
@@ -158,16 +126,12 @@ def name_unit(run: RunTables, metric: Definition) -> str:
     return "" if queries == "prompt" and not metric.unit else queries
 
 
-def name_compared_unit(run: RunTables, metric: Definition, row: Row) -> str:
-    """Return what the n of a comparison counts.
-
-    Metrics of vectors have values of users and of items: that of the target in
-    ``per_unit.parquet``, or the sets that are compared.
-    """
+def _name_compared_unit(run: RunTables, metric: Definition, row: Row) -> str:
+    """Return what the n of a comparison counts."""
     sets = [metric.parameters.get(name) for name in ("groups", "targets")]
     of = [str(item["of"]) for item in sets if isinstance(item, Mapping) and "of" in item]
     if not of:
-        return name_unit(run, metric)
+        return _name_unit(run, metric)
     if row["between"] == "groups":
         return of[0].removesuffix("s")
     unit = _collect_target_units(run).get((row["metric"], row["target"]))
@@ -188,8 +152,8 @@ def _collect_target_units(run: RunTables) -> Mapping[tuple[str, str], str]:
     return {(metric, target): unit for metric, target, unit in units.itertuples(index=False)}
 
 
-Estimates = Mapping[tuple[str, str, str], Row]
-"""The rows of ``metrics.csv`` on one metric, by model, group and target."""
+# the rows of ``metrics.csv`` on one metric, by model, group and target
+_Estimates = Mapping[tuple[str, str, str], Row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +174,8 @@ class Question:
     dataset: str
     place: str
     unit: str
-    comparisons: tuple[Comparisons, ...]
-    estimates: Estimates
+    comparisons: tuple[views.Comparisons, ...]
+    estimates: _Estimates
     ratios: tuple[Row, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
@@ -229,7 +193,7 @@ class Question:
     @cached_property
     def significant(self) -> list[Row]:
         """The significant comparisons, the largest effect first."""
-        return [row for row in self.rows if is_significant(row)]
+        return [row for row in self.rows if views.is_significant(row)]
 
     def select_leads(self) -> list[Row]:
         """Return the largest significant difference of each model, the largest of all first."""
@@ -299,24 +263,24 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     gaps of one grouping only the difference is asked about, and a test of all groups only
     if no pair of them is tested.
     """
-    definitions = collect_definitions(run)
-    groups: dict[tuple[object, ...], list[Comparisons]] = {}
-    tested = {item.title for item in collect_comparisons(run) if not item.compares_models}
+    definitions = views.collect_definitions(run)
+    groups: dict[tuple[object, ...], list[views.Comparisons]] = {}
+    tested = {item.title for item in views.collect_comparisons(run) if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
     repeated: dict[tuple[object, ...], list[Row]] = {}
-    for comparison in collect_comparisons(run):
+    for comparison in views.collect_comparisons(run):
         if comparison.test == EXACT:  # too few units for a conclusion
             continue
         metric = definitions.get(comparison.title)
         if metric and metric.gap == "ratio" and comparison.compares_models:
             at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
-            repeated.setdefault(at, []).extend(filter(is_significant, comparison.rows))
+            repeated.setdefault(at, []).extend(filter(views.is_significant, comparison.rows))
         if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
-    estimates = index_estimates(run)
-    several = len(list_single_datasets(run)) > 1
-    varying = select_varying(run.metrics, ["seed", "fold"])
+    estimates = _index_estimates(run)
+    several = len(views.list_single_datasets(run)) > 1
+    varying = views.select_varying(run.metrics, ["seed", "fold"])
     questions = []
     for comparisons in groups.values():
         first = comparisons[0]
@@ -325,14 +289,16 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         metric = definitions.get(first.title) or Definition(first.title, first.title)
         dataset = first.place[0] if several else ""
         columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
-        place = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
+        place = ", ".join(
+            f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL
+        )
         values = estimates.get((first.place, first.title), {})
         if metric.gap:
             values = {**_list_sides(first), **values}
         ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
-        unit = name_unit(run, metric)
+        unit = _name_unit(run, metric)
         units = {
-            row["target"]: name_compared_unit(run, metric, row)
+            row["target"]: _name_compared_unit(run, metric, row)
             for comparison in same
             for row in comparison.rows
         }
@@ -347,7 +313,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     )
 
 
-def _list_sides(comparisons: Comparisons) -> Estimates:
+def _list_sides(comparisons: views.Comparisons) -> _Estimates:
     """Return the means that the tests of a gap compare as rows without n and intervals."""
     if comparisons.between != "groups" or comparisons.test == "welch_anova":
         return {}
@@ -390,27 +356,26 @@ def _share_grouping(metric: Definition, other: Definition) -> bool:
 
 
 @lru_cache(maxsize=2)
-def index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str], Estimates]:
+def _index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str], _Estimates]:
     """Return the rows of ``metrics.csv`` by place and metric."""
     estimates: dict[tuple[tuple[str, str, str], str], dict[tuple[str, str, str], Row]] = {}
-    for row in to_records(collect_estimates(run)):
+    for row in to_records(views.collect_estimates(run)):
         if row["model"] != DATASET:
-            key = get_place(row), format_title(row["metric"], row["k"])
+            key = views.get_place(row), views.format_title(row["metric"], row["k"])
             part = (row["model"], row["group"], row["target"])
             estimates.setdefault(key, {})[part] = row
     return estimates
 
 
-MOST_VERSIONS = 3
-"""How many re-ranked versions a sentence names: those that remove most."""
+_MOST_VERSIONS = 3  # how many re-ranked versions a sentence names: those that remove most
 
+# what less and more bias is, by the direction of the measure
 _VERBS = {
     "lower": ("lowers it", "raises it"),
     "higher": ("raises it", "lowers it"),
     "zero": ("brings it nearer to 0", "takes it farther from 0"),
     "none": ("improves it", "worsens it"),
 }
-"""What less and more bias is, by the direction of the measure."""
 
 _DETAIL = (
     "Of each re-ranker the setting that removes most; intervals are not corrected for this choice."
@@ -427,15 +392,15 @@ def describe_reranking(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
     """
     detail = _DETAIL
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in select_tradeoffs(run):
+    for row in views.select_tradeoffs(run):
         groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
-    definitions, several = collect_definitions(run), len(list_single_datasets(run)) > 1
+    definitions, several = views.collect_definitions(run), len(views.list_single_datasets(run)) > 1
     for (dataset, bias, target), rows in sorted(groups.items(), key=lambda item: _rank(item[1])):
         metric = definitions.get(bias) or Definition(bias, bias)
         versions = _select_versions(rows)
         if versions:
             where = f" on {to_line(dataset)}" if several else ""
-            texts = [_describe(row, metric) for row in versions[:MOST_VERSIONS]]
+            texts = [_describe(row, metric) for row in versions[:_MOST_VERSIONS]]
             more = len(versions) - len(texts)
             rest = f"; {more:,} more in the table" if more else ""
             lead = f"{to_line(metric.describe_value(target=target))}{where}"
@@ -452,13 +417,13 @@ def _select_versions(rows: Sequence[Row]) -> list[Row]:
     best: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
         if not math.isnan(row["bias_removed"]):
-            best.setdefault((row["baseline"], name_reranker(row)), row)
+            best.setdefault((row["baseline"], views.name_reranker(row)), row)
     return [*best.values()]
 
 
 def _describe(row: Row, metric: Definition) -> str:
     """Return a version with what it removes, what it costs, and the price if that is known."""
-    name, setting, strength = name_reranker(row), row["setting"], row["strength"]
+    name, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
     if not math.isnan(strength) and f"{setting}=" not in name:
         name = f"{name} ({setting} {strength:g})"
     subject = to_line(f"{name} of {row['baseline']}")
@@ -484,23 +449,19 @@ def _state(row: Row, name: str, unit: str = "", *, signed: bool = True) -> str:
     places = count_decimals([value])
     interval = format_interval(low, high, places)
     bounds = f"95% interval {interval}" if interval else "no interval"
-    if name == "price" and is_unbounded(row):
+    if name == "price" and views.is_unbounded(row):
         bounds = "unbounded interval"
     return f"{format_value(value, places)}{f' {to_line(unit)}' if unit else ''} ({bounds})"
 
 
-MOST_MODELS = 4
-"""How many models a sentence names: those that change most."""
+_MOST_MODELS = 4  # how many models a sentence names: those that change most
 
 
-def describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, dataset, a sentence and its detail for each value; nothing without feedback.
-
-    The sentence has the values of each model in the first and the last round.
-    """
-    datasets = list_single_datasets(run)
+def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
+    """Yield metric, dataset, a sentence and its detail for each value."""
+    datasets = views.list_single_datasets(run)
     for dataset in datasets:
-        curves = list_round_curves(run, dataset)
+        curves = views.list_round_curves(run, dataset)
         where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
         for heading, group in itertools.groupby(curves, _describe_value):
             members = list(group)
@@ -511,16 +472,16 @@ def describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
             yield members[0].metric.title, dataset, sentence, detail
 
 
-def _describe_value(curve: RoundCurve) -> str:
+def _describe_value(curve: views.RoundCurve) -> str:
     return curve.metric.describe_value(curve.group, curve.target)
 
 
-def _list_changes(curves: Sequence[RoundCurve]) -> str:
+def _list_changes(curves: Sequence[views.RoundCurve]) -> str:
     """Return the first and last values of the models, the largest change first."""
     ends = [(curve.model, *_take_ends(curve)) for curve in curves]
     defined = [row for row in ends if not math.isnan(row[2] - row[1])]
     defined.sort(key=lambda row: -abs(row[2] - row[1]))
-    displayed = defined[:MOST_MODELS]
+    displayed = defined[:_MOST_MODELS]
     places = count_decimals([value for _, *values in displayed for value in values])
     texts = [
         f"{to_line(model)} {format_value(first, places)} to {format_value(last, places)}"
@@ -532,26 +493,26 @@ def _list_changes(curves: Sequence[RoundCurve]) -> str:
     return ", ".join(texts) + (f", and {rest} more" if rest else "")
 
 
-def _take_ends(curve: RoundCurve) -> tuple[float, float]:
+def _take_ends(curve: views.RoundCurve) -> tuple[float, float]:
     return curve.values[min(curve.values)], curve.values[max(curve.values)]
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """An answer to a question: a short sentence, and how it was found in a second line."""
 
     sentence: str
     detail: str
 
 
+# the units of the metrics that have one
 _SCALES: Mapping[str, str] = {
     "mean_attribute": "levels of {attribute}",
     "ARP": "interactions",
     "log_popularity_difference": "log interactions",
 }
-"""The units of the metrics that have one."""
 
 
-def name_metric(question: Question) -> str:
+def _name_metric(question: Question) -> str:
     """Return the heading of the metric, with the dataset where there are several."""
     suffix = f" on {to_line(question.dataset)}" if question.dataset else ""
     suffix += f", {question.place}" if question.place else ""
@@ -560,10 +521,10 @@ def name_metric(question: Question) -> str:
     return to_line(metric.groups_heading if within else metric.heading) + suffix
 
 
-def name_models(models: Sequence[str]) -> str:
+def _name_models(models: Sequence[str]) -> str:
     """Return models as text: one, two, or the number of more.
 
-    >>> name_models(["EASE"]), name_models(["EASE", "ALS"]), name_models(["a", "b", "c"])
+    >>> _name_models(["EASE"]), _name_models(["EASE", "ALS"]), _name_models(["a", "b", "c"])
     ('EASE', 'EASE and ALS', 'any of 3 models')
     """
     if len(models) > 2:
@@ -571,13 +532,13 @@ def name_models(models: Sequence[str]) -> str:
     return " and ".join(map(to_line, models))
 
 
-def measure_places(*rows: Row) -> int:
+def _measure_places(*rows: Row) -> int:
     """Return the number of decimals for the means and differences of comparisons."""
     names = ("difference", "mean_a", "mean_b")
     return count_decimals(row[name] for row in rows for name in names)
 
 
-def format_size(question: Question, value: float, places: int) -> str:
+def _format_size(question: Question, value: float, places: int) -> str:
     """Return the size of a difference with its unit, if the metric has one."""
     scale = _SCALES.get(question.metric.name, "").format_map(
         {"attribute": question.metric.parameters.get("attribute", "the attribute")}
@@ -585,28 +546,28 @@ def format_size(question: Question, value: float, places: int) -> str:
     return f"{format_value(abs(value), places)}{f' {scale}' if scale else ''}"
 
 
-def describe_difference(row: Row, places: int) -> str:
+def _describe_difference(row: Row, places: int) -> str:
     """Return the difference of a comparison with its interval."""
-    return f"{format_value(row['difference'], places)} ({describe_interval(row, places)})"
+    return f"{format_value(row['difference'], places)} ({_describe_interval(row, places)})"
 
 
-def describe_interval(row: Row, places: int) -> str:
+def _describe_interval(row: Row, places: int) -> str:
     """Return the interval of the difference of a comparison."""
     level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
     interval = format_interval(row["ci_low"], row["ci_high"], places)
     return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
 
 
-def make_positive(row: Row) -> Row:
+def _make_positive(row: Row) -> Row:
     """Return a comparison whose difference, with its interval, is not negative."""
-    return orient(row, row["b"] if row["difference"] < 0 else row["a"])
+    return _orient(row, row["b"] if row["difference"] < 0 else row["a"])
 
 
-def orient(row: Row, model: str) -> Row:
+def _orient(row: Row, model: str) -> Row:
     """Return a comparison of models with the difference of ``model`` less the other.
 
     >>> row = {"a": "x", "b": "y", "difference": -1.0, "ci_low": -3.0, "ci_high": 0.5}
-    >>> [orient(row, "y")[name] for name in ("difference", "ci_low", "ci_high")]
+    >>> [_orient(row, "y")[name] for name in ("difference", "ci_low", "ci_high")]
     [1.0, -0.5, 3.0]
     """
     if row["a"] == model:
@@ -615,20 +576,20 @@ def orient(row: Row, model: str) -> Row:
     return {**row, "difference": -row["difference"], "ci_low": low, "ci_high": high}
 
 
-def count_units(n: float, unit: str) -> str:
+def _count_units(n: float, unit: str) -> str:
     """Return a number of units with their name, if they have one.
 
-    >>> count_units(96.0, "user"), count_units(12.0, "")
+    >>> _count_units(96.0, "user"), _count_units(12.0, "")
     ('96 users', 'n 12')
     """
     return format_count(n, unit) if unit else f"n {n:,.0f}"
 
 
-def describe_p_value(row: Row) -> str:
+def _describe_p_value(row: Row) -> str:
     """Return the p-value of a comparison, and whether it is adjusted.
 
     >>> row = {"p_adjusted": 0.0022, "correction": "holm", "family_size": 3.0, "alpha": 0.05}
-    >>> describe_p_value(row)
+    >>> _describe_p_value(row)
     'adjusted p 0.0022'
     """
     unchanged = row["correction"] in {"", "none"} or row["family_size"] == 1
@@ -638,8 +599,8 @@ def describe_p_value(row: Row) -> str:
 
 def describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
     """Return the test, the correction, the family, and the p-value and n of a comparison."""
-    methods = describe_methods(question.comparisons)
-    texts = [describe_p_value(row), _count_compared(question, row)] if row else []
+    methods = views.describe_methods(question.comparisons)
+    texts = [_describe_p_value(row), _count_compared(question, row)] if row else []
     found = ", ".join(filter(None, [result, *texts]))
     text = f"{methods}: {found}." if found else f"{methods}."
     return text[0].upper() + text[1:]
@@ -652,18 +613,18 @@ def _count_compared(question: Question, row: Row) -> str:
     unit = question.units.get(row["target"], question.unit)
     shares_units = question.compares_models or row["test"] == UNCERTAIN
     if len(counts) < len(sides) or shares_units:
-        return "" if math.isnan(row["n"]) else count_units(row["n"], unit)
+        return "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
     if unit:
-        return f"{counts[0]:,.0f} and {count_units(counts[1], unit)}"
+        return f"{counts[0]:,.0f} and {_count_units(counts[1], unit)}"
     return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
 
 
-def describe_side(question: Question, row: Row, side: str, places: int) -> str:
+def _describe_side(question: Question, row: Row, side: str, places: int) -> str:
     """Return a side of a comparison: its name and mean."""
-    return f"{name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
+    return f"{_name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
 
 
-def name_side(question: Question, row: Row, side: str) -> str:
+def _name_side(question: Question, row: Row, side: str) -> str:
     """Return the name of a side of a comparison; of a crossing, ``gender=F and age < 25``."""
     name = str(row[side])
     if question.between == "groups" or side == "group":
@@ -671,11 +632,8 @@ def name_side(question: Question, row: Row, side: str) -> str:
     return to_line(name)
 
 
-def describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
-    """Return a sentence on the worst-off groups of a model, blank if there is none.
-
-    The mean of a group among ``named`` is stated already.
-    """
+def _describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
+    """Return a sentence on the worst-off groups of a model, blank if there is none."""
     rows = question.find_worst(model, target)
     if not rows:
         return ""
@@ -683,24 +641,24 @@ def describe_worst(question: Question, model: str, target: str, named: Sequence[
     names = []
     for row in rows:
         mean = "" if row["group"] in named else format_value(row["value"], places)
-        n = "" if math.isnan(row["n"]) else count_units(row["n"], question.unit)
+        n = "" if math.isnan(row["n"]) else _count_units(row["n"], question.unit)
         facts = ", ".join(filter(None, [mean, n]))
-        names.append(f"{name_side(question, row, 'group')}{f' ({facts})' if facts else ''}")
+        names.append(f"{_name_side(question, row, 'group')}{f' ({facts})' if facts else ''}")
     return f" Worst off: {' and '.join(names)}."
 
 
-UNDEFINED_REASONS = {
+# why no test could be computed, by what it compares
+_UNDEFINED_REASONS = {
     "groups": ": a group has fewer than two values, or all its values are equal",
     "models": ": they have fewer than two units, or differ by the same amount on every one",
 }
-"""Why no test could be computed, by what it compares."""
 
 
-def describe_power(question: Question, rows: Sequence[Row]) -> str:
+def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     """Return what comparisons of a question that are not significant could have found."""
     if all(row["difference"] == 0 for row in rows):
         return "all compared values are equal"
-    detectable = find_detectable(rows)
+    detectable = _find_detectable(rows)
     if math.isnan(detectable):
         return "what could have been detected is undefined"
     places = count_decimals([detectable])
@@ -710,7 +668,7 @@ def describe_power(question: Question, rows: Sequence[Row]) -> str:
     return f"{found} would have been detected in 80 of 100 such runs"
 
 
-def write_answer(question: Question) -> Answer:
+def _write_answer(question: Question) -> _Answer:
     """Return the answer: the largest significant difference, or what could have been detected."""
     if not question.rows:
         return _write_undefined(question)
@@ -723,68 +681,68 @@ def write_answer(question: Question) -> Answer:
     return _write_contrast(question)
 
 
-def _write_undefined(question: Question) -> Answer:
+def _write_undefined(question: Question) -> _Answer:
     sentence = (
-        f"{name_metric(question)}: no test between {question.between} could be computed for "
-        f"{name_models(question.models)}, so whether they differ is undefined"
-        f"{UNDEFINED_REASONS.get(question.between, '')}."
+        f"{_name_metric(question)}: no test between {question.between} could be computed for "
+        f"{_name_models(question.models)}, so whether they differ is undefined"
+        f"{_UNDEFINED_REASONS.get(question.between, '')}."
     )
-    return Answer(sentence, describe_test(question))
+    return _Answer(sentence, describe_test(question))
 
 
-def _write_no_difference(question: Question) -> Answer:
+def _write_no_difference(question: Question) -> _Answer:
     rows, models = question.rows, question.models
     sides = list(
-        dict.fromkeys(name_side(question, row, side) for row in rows for side in ("a", "b"))
+        dict.fromkeys(_name_side(question, row, side) for row in rows for side in ("a", "b"))
     )
     named = " and ".join(sides) if len(sides) == 2 else question.between
-    within = "" if question.compares_models else f" for {name_models(models)}"
+    within = "" if question.compares_models else f" for {_name_models(models)}"
     sentence = (
-        f"No difference between {named} found in {name_metric(question)}{within}; "
-        f"{describe_power(question, rows)}."
+        f"No difference between {named} found in {_name_metric(question)}{within}; "
+        f"{_describe_power(question, rows)}."
     )
     if question.ratios:
         clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
-        sentence += f" The ratio of the groups differs ({describe_p_value(clearest)})."
+        sentence += f" The ratio of the groups differs ({_describe_p_value(clearest)})."
     if len(rows) == 1:
-        places = measure_places(rows[0])
-        difference = f"difference {describe_difference(rows[0], places)}"
+        places = _measure_places(rows[0])
+        difference = f"difference {_describe_difference(rows[0], places)}"
         test = describe_test(question, rows[0], difference)
     else:
-        smallest = describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
+        smallest = _describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
         test = describe_test(
             question, result=f"{format_count(len(rows), 'test')}, smallest {smallest}"
         )
-    worst = describe_worst(question, models[0], "") if len(models) == 1 else ""
-    return Answer(sentence, f"{test}{worst}")
+    worst = _describe_worst(question, models[0], "") if len(models) == 1 else ""
+    return _Answer(sentence, f"{test}{worst}")
 
 
-def _write_contrast(question: Question) -> Answer:
+def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
     row, *others = question.select_leads()
-    places = measure_places(row)
+    places = _measure_places(row)
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    sides = [describe_side(question, row, side, places) for side in ("a", "b")]
-    lead = f"{to_line(row['model'])}: {name_metric(question)}{target}"
+    sides = [_describe_side(question, row, side, places) for side in ("a", "b")]
+    lead = f"{to_line(row['model'])}: {_name_metric(question)}{target}"
     if _measures_sides(question, row):
         fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
-        sentence = f"{lead} {fact}, {describe_interval(make_positive(row), places)}"
+        sentence = f"{lead} {fact}, {_describe_interval(_make_positive(row), places)}"
         sentence += f"{_write_second(question, row, others)}."
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        named = " and ".join(name_side(question, row, side) for side in ("a", "b"))
-        sentence = f"{lead} of {named} is {describe_difference(row, places)}."
+        named = " and ".join(_name_side(question, row, side) for side in ("a", "b"))
+        sentence = f"{lead} of {named} is {_describe_difference(row, places)}."
     elif row["test"] == "welch_anova":
-        difference = format_size(question, row["difference"], places)
+        difference = _format_size(question, row["difference"], places)
         sentence = f"{lead} differs, most between {sides[0]} and {sides[1]}: by {difference}."
     else:
         sentence = (
             f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
-            f"by {describe_difference(row, places)}."
+            f"by {_describe_difference(row, places)}."
         )
-    worst = describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
+    worst = _describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
     zero = f" {text}" if (text := explain_zero([row])) else ""
     rest = f"{zero}{_count_others(question)}{_write_undecided(question)}"
-    return Answer(sentence, f"{describe_test(question, row)}{worst}{rest}")
+    return _Answer(sentence, f"{describe_test(question, row)}{worst}{rest}")
 
 
 def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
@@ -792,16 +750,16 @@ def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
     if len(others) != 1 or row["target"] or not _measures_sides(question, others[0]):
         return ""
     (other,) = others
-    order = _state_order(question, other, measure_places(other)).removeprefix("is ")
+    order = _state_order(question, other, _measure_places(other)).removeprefix("is ")
     text = f"; {to_line(other['model'])}: {order}"
     if (other["a"], other["b"]) == (row["a"], row["b"]):
         return text
-    first, second = (name_side(question, other, side) for side in ("a", "b"))
+    first, second = (_name_side(question, other, side) for side in ("a", "b"))
     return f"{text} for {first} than for {second}"
 
 
 def _state_order(question: Question, row: Row, places: int) -> str:
-    size = format_size(question, row["difference"], places)
+    size = _format_size(question, row["difference"], places)
     return f"is {size} {'higher' if row['difference'] > 0 else 'lower'}"
 
 
@@ -833,28 +791,28 @@ def _write_undecided(question: Question) -> str:
     if not rows or question.compares_models:
         return ""
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    return f" No difference found for {name_models(models)}; {describe_power(question, rows)}."
+    return f" No difference found for {_name_models(models)}; {_describe_power(question, rows)}."
 
 
-def _write_models(question: Question) -> Answer:
+def _write_models(question: Question) -> _Answer:
     """Return the largest difference between models, where none is better by direction."""
     row = question.significant[0]
-    places = measure_places(row)
-    names = (name_side(question, row, name) for name in ("group", "target") if row[name])
+    places = _measure_places(row)
+    names = (_name_side(question, row, name) for name in ("group", "target") if row[name])
     parts = ", ".join(names)
     part = f" for {parts}" if parts else ""
-    a, b = (describe_side(question, row, side, places) for side in ("a", "b"))
+    a, b = (_describe_side(question, row, side, places) for side in ("a", "b"))
     sentence = (
-        f"{name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
-        f"{b}, {describe_interval(make_positive(row), places)}."
+        f"{_name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
+        f"{b}, {_describe_interval(_make_positive(row), places)}."
     )
-    return Answer(sentence, f"{describe_test(question, row)}{_count_others(question)}")
+    return _Answer(sentence, f"{describe_test(question, row)}{_count_others(question)}")
 
 
 def _list_best(question: Question) -> list[str]:
     """Return the models with the best value in the metric's direction."""
     values = {name: _get_value(question, name) for name in question.models}
-    flags = flag_best(values.values(), question.metric.direction)
+    flags = views.flag_best(values.values(), question.metric.direction)
     return [name for name, best in zip(values, flags, strict=True) if best]
 
 
@@ -863,49 +821,49 @@ def _get_value(question: Question, model: str) -> float:
     return math.nan if row is None else float(row["value"])
 
 
-def _write_best(question: Question) -> Answer:
+def _write_best(question: Question) -> _Answer:
     """Return the best model and which models it is significantly better than."""
     (best, *ties), models = _list_best(question), question.models
-    wins = find_wins(question.comparisons[0])
+    wins = views.find_wins(question.comparisons[0])
     if ties or not any(wins.values()):
         return _write_tie(question, [best, *ties])
     places = count_decimals(_get_value(question, name) for name in models)
     value = format_value(_get_value(question, best), places)
     if len(models) == 2:
-        row, other = orient(question.rows[0], best), next(n for n in models if n != best)
+        row, other = _orient(question.rows[0], best), next(n for n in models if n != best)
         against = format_value(_get_value(question, other), places)
         sentence = (
-            f"{to_line(best)} has the better value of {name_metric(question)}: {value} against "
-            f"{against} of {to_line(other)}, difference {describe_difference(row, places)}."
+            f"{to_line(best)} has the better value of {_name_metric(question)}: {value} against "
+            f"{against} of {to_line(other)}, difference {_describe_difference(row, places)}."
         )
-        return Answer(sentence, f"{describe_test(question, row)} {_state_direction(question)}")
-    lead = f"{to_line(best)} has the best value of {name_metric(question)}, {value}:"
+        return _Answer(sentence, f"{describe_test(question, row)} {_state_direction(question)}")
+    lead = f"{to_line(best)} has the best value of {_name_metric(question)}, {value}:"
     margin, test = _describe_margin(question, best, len(wins[best]), places)
-    return Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
+    return _Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
 
 
 def _state_direction(question: Question) -> str:
     return f"{DIRECTION_LABELS[question.metric.direction].capitalize()}."
 
 
-def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> Answer:
+def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> _Answer:
     """Return how many models the best one is significantly better than, and what is undecided."""
     rivals = [row for row in question.rows if best in (row["a"], row["b"])]
     n_others = len(question.models) - 1
     if n_beaten == n_others:
         closest = min(rivals, key=lambda row: float(abs(row["difference"])))
-        difference = describe_difference(orient(closest, best), places)
+        difference = _describe_difference(_orient(closest, best), places)
         rival = _name_rivals([closest], best)
         smallest = f"smallest difference {difference}, from {rival}"
         sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
-        return Answer(sentence, describe_test(question, closest))
+        return _Answer(sentence, describe_test(question, closest))
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
-    undecided = [row for row in rivals if not is_significant(row)]
+    undecided = [row for row in rivals if not views.is_significant(row)]
     sentence = f"significantly better than {beaten}."
     if undecided:
         names = _name_rivals(undecided, best)
-        sentence += f" No difference from {names} found; {describe_power(question, undecided)}."
-    return Answer(sentence, describe_test(question))
+        sentence += f" No difference from {names} found; {_describe_power(question, undecided)}."
+    return _Answer(sentence, describe_test(question))
 
 
 def _name_rivals(rows: Sequence[Row], best: str) -> str:
@@ -913,11 +871,13 @@ def _name_rivals(rows: Sequence[Row], best: str) -> str:
     return ", ".join(names) if 0 < len(names) <= 3 else "the others"
 
 
-def _write_tie(question: Question, best: Sequence[str]) -> Answer:
+def _write_tie(question: Question, best: Sequence[str]) -> _Answer:
     """Return that no model is shown to be better than another."""
     if question.significant:
         answer = _write_models(question)
-        lead = f"No model is shown to be better in {name_metric(question)}, although values differ"
+        lead = (
+            f"No model is shown to be better in {_name_metric(question)}, although values differ"
+        )
         return answer._replace(sentence=f"{lead}: {answer.sentence}")
     answer = _write_no_difference(question)
     if len(best) > 1 and any(row["difference"] != 0 for row in question.rows):
@@ -931,13 +891,10 @@ _NO_TEST = "No test compares the models."
 _NO_TEST_BELOW = "No test compares the models, here and in the conclusions below."
 
 
-def describe_values(
+def _describe_values(
     run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, Answer]]:
-    """Yield metric, dataset and an answer for the metrics that no test compares as a whole.
-
-    That no test compares the models is said once, of all of them.
-    """
+) -> Iterator[tuple[str, str, _Answer]]:
+    """Yield metric, dataset and an answer for the metrics that no test compares as a whole."""
     described = [*_describe_each(run, questions)]
     untested = [at for at, (*_, answer) in enumerate(described) if answer.detail == _NO_TEST]
     for at, (title, dataset, answer) in enumerate(described):
@@ -949,23 +906,23 @@ def describe_values(
 
 def _describe_each(
     run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, Answer]]:
-    several = len(list_single_datasets(run)) > 1
+) -> Iterator[tuple[str, str, _Answer]]:
+    several = len(views.list_single_datasets(run)) > 1
     compared = {(item.metric.title, item.dataset) for item in questions}
-    definitions = collect_definitions(run)
+    definitions = views.collect_definitions(run)
     rows_by_metric: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
-        title = format_title(row["metric"], row["k"])
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
+        title = views.format_title(row["metric"], row["k"])
         dataset = row["dataset"] if several else ""
         if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:
             rows_by_metric.setdefault((title, dataset), []).append(row)
     for (title, dataset), rows in rows_by_metric.items():
         metric = definitions[title]
         overall = [row for row in rows if not row["group"]]
-        unit = name_unit(run, metric)
+        unit = _name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue
-        answer = _describe_of_values(metric, overall, unit) or _describe_groups(metric, rows, unit)
+        answer = _describe_overall(metric, overall, unit) or _describe_groups(metric, rows, unit)
         if answer:
             where = f" on {to_line(dataset)}" if dataset else ""
             sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"
@@ -980,12 +937,12 @@ def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: 
     return (groups, dataset) in compared
 
 
-def _describe_of_values(metric: Definition, rows: Sequence[Row], unit: str) -> Answer | None:
+def _describe_overall(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
     defined = [row for row in rows if not math.isnan(row["value"])]
     names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
     undefined = f"undefined for {', '.join(names)}" if names else ""
     if not defined:
-        return Answer(f"{undefined}.", "") if names else None
+        return _Answer(f"{undefined}.", "") if names else None
     if len(defined) == 1:
         answer = _describe_single(metric, defined[0], unit)
     else:
@@ -994,7 +951,7 @@ def _describe_of_values(metric: Definition, rows: Sequence[Row], unit: str) -> A
     return answer._replace(sentence=f"{answer.sentence}{ending}")
 
 
-def _describe_single(metric: Definition, row: Row, unit: str) -> Answer:
+def _describe_single(metric: Definition, row: Row, unit: str) -> _Answer:
     """Return a value with its interval; where 0 is neutral, also where the interval lies."""
     places = count_decimals([row["value"]])
     interval = format_interval(row["ci_low"], row["ci_high"], places)
@@ -1002,10 +959,10 @@ def _describe_single(metric: Definition, row: Row, unit: str) -> Answer:
     verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
     value = format_value(row["value"], places)
     direction = DIRECTION_LABELS[metric.direction].capitalize()
-    n = "" if math.isnan(row["n"]) else count_units(row["n"], unit)
+    n = "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
     missing = f"undefined for {row['undefined']:,.0f}" if row["undefined"] > 0 else ""
     counts = ", ".join(filter(None, [n, missing]))
-    return Answer(
+    return _Answer(
         f"{to_line(row['model'])} has {value} ({bounds}){verdict}",
         f"{direction}: {counts}." if counts else f"{direction}.",
     )
@@ -1019,7 +976,7 @@ def _compare_with_zero(row: Row) -> str:
     return f", an interval {'above' if row['ci_low'] > 0 else 'below'} 0"
 
 
-def _describe_several(metric: Definition, rows: Sequence[Row]) -> Answer:
+def _describe_several(metric: Definition, rows: Sequence[Row]) -> _Answer:
     """Return the best and the worst value, with the remark that no test compares them."""
     places = count_decimals(row["value"] for row in rows)
     texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in rows]
@@ -1028,14 +985,14 @@ def _describe_several(metric: Definition, rows: Sequence[Row]) -> Answer:
     else:
         order = sorted(range(len(rows)), key=lambda at: float(rows[at]["value"]))
         text = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(rows):,} models"
-    flags = flag_best([row["value"] for row in rows], metric.direction)
+    flags = views.flag_best([row["value"] for row in rows], metric.direction)
     best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
     nearest = metric.direction == "zero" and len(best) == 1
     remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
-    return Answer(f"{text}{remark}", _NO_TEST)
+    return _Answer(f"{text}{remark}", _NO_TEST)
 
 
-def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answer | None:
+def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
     """Return the worst-off group of the only model, where no test compares the groups."""
     by_model: Mapping[str, list[Row]] = {}
     for row in rows:
@@ -1051,11 +1008,11 @@ def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> Answ
     by = str(metric.parameters.get("by", ""))
     texts = [
         f"{to_line(name_group(found[0]['group'], by))} for {to_line(model)} "
-        f"({format_value(found[0]['value'], places)}, {count_units(found[0]['n'], unit)})"
+        f"({format_value(found[0]['value'], places)}, {_count_units(found[0]['n'], unit)})"
         for model, found in worst.items()
     ]
     more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
-    return Answer(
+    return _Answer(
         f"worst off is {', '.join(texts[:3])}{more}.", _explain_no_pairs(metric, by_model)
     )
 
@@ -1072,23 +1029,22 @@ def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]])
     )
 
 
-FIRST = 8
-"""The number of conclusions that a terminal shows."""
+_FIRST = 8  # the number of conclusions that a terminal shows
 
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
 
-RESERVED = 2
-"""How many of the first conclusions are kept for comparisons within models, if there are any."""
+# how many of the first conclusions are kept for comparisons within models, if there are any
+_RESERVED = 2
 
 MAX_CHECKS, MAX_RERANKING, MAX_ROUNDS = 3, 3, 3
 """How many of the first conclusions are failed checks, re-ranking, and rounds, at most."""
 
 
+# what is said about the changes of values, by kind
 _DESCRIBED: Sequence[tuple[Literal["reranking", "rounds"], Callable[..., Iterator[Any]]]] = (
     ("reranking", describe_reranking),
-    ("rounds", describe_rounds),
+    ("rounds", _describe_rounds),
 )
-"""What is said about the changes of values, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1149,11 +1105,11 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
     )
     values = [
         Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
-        for title, dataset, answer in describe_values(run, questions)
+        for title, dataset, answer in _describe_values(run, questions)
     ]
     checks = [
         Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
-        for sentence, metric, dataset, model in describe_failed_checks(run)
+        for sentence, metric, dataset, model in _describe_failed_checks(run)
     ]
     changes = [
         Conclusion(kind=kind, metric=title, dataset=dataset, sentence=sentence, detail=detail)
@@ -1170,11 +1126,11 @@ def _conclude(question: Question) -> Conclusion:
         kind="models" if question.compares_models else "groups",
         metric=question.metric.title,
         dataset=question.dataset or _hide_mean(test["dataset"]),
-        **write_answer(question)._asdict(),
+        **_write_answer(question)._asdict(),
         between=question.between,
         n_tests=len(question.rows),
         n_significant=len(question.significant),
-        detectable=find_detectable(undecided),
+        detectable=_find_detectable(undecided),
         effect=next(map(compute_effect, question.significant or question.rows), math.nan),
         **{name: test[name] for name in _METHOD},
         **(_list_facts(question, question.select_leads()[0]) if question.significant else {}),
@@ -1182,7 +1138,7 @@ def _conclude(question: Question) -> Conclusion:
 
 
 def _hide_mean(dataset: str) -> str:
-    return "" if dataset == ALL else dataset
+    return "" if dataset == views.ALL else dataset
 
 
 def _list_undecided(question: Question) -> Sequence[Row]:
@@ -1200,9 +1156,9 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
     return {**facts, "part": part, "worst": tuple(str(group["group"]) for group in worst)}
 
 
-def select_first(conclusions: Sequence[Conclusion], n: int = FIRST) -> list[Conclusion]:
+def select_first(conclusions: Sequence[Conclusion], n: int = _FIRST) -> list[Conclusion]:
     """Return the first conclusions, with some of each kind that comes before the others."""
-    limits = {"check": MAX_CHECKS, "reranking": MAX_RERANKING, "groups": RESERVED}
+    limits = {"check": MAX_CHECKS, "reranking": MAX_RERANKING, "groups": _RESERVED}
     limits["rounds"] = MAX_ROUNDS  # the last: these give way where all kinds are there
     leading = [
         item

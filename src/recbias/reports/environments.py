@@ -1,8 +1,4 @@
-"""LaTeX tables with booktabs, in which everything from data is escaped.
-
-Files inside a page: each is a link whose address holds the content, so it needs no request.
-The Jinja environments of the reports: every value is escaped for HTML or for Markdown.
-"""
+"""LaTeX tables, downloads inside a page, and the Jinja environments, which escape every value."""
 
 from __future__ import annotations
 
@@ -15,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment
+from typing import TYPE_CHECKING, Any
 
 from recbias.core.measures import Direction
-from recbias.reports import llm
+from recbias.reports import llm, wording
 from recbias.reports.views import DIRECTION_LABELS, format_setting
-from recbias.reports.wording import UNDEFINED, Cell, Safe, Table, escape, to_line
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _SPECIAL = str.maketrans(
     {
@@ -45,10 +41,10 @@ def escape_latex(text: object) -> str:
     >>> escape_latex("50% of $x_1$ & more")
     '50\\% of \\$x\\_1\\$ \\& more'
     """
-    return to_line(text).translate(_SPECIAL)
+    return wording.to_line(text).translate(_SPECIAL)
 
 
-def render_latex(table: Table) -> str:
+def render_latex(table: wording.Table) -> str:
     r"""Return a table environment, which needs ``\usepackage{booktabs}``."""
     alignment = "".join("r" if column.numeric else "l" for column in table.columns)
     headers = (
@@ -77,7 +73,7 @@ def _name_label(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def _render_cell(cell: Cell) -> str:
+def _render_cell(cell: wording.Cell) -> str:
     text = escape_latex(cell.text)
     if cell.value < 0 and text.startswith("-"):
         text = f"${text}$"
@@ -96,7 +92,7 @@ class Download:
     address: str
 
 
-def list_downloads(table: Table) -> list[Download]:
+def list_downloads(table: wording.Table) -> list[Download]:
     """Return a table as CSV and as LaTeX."""
     stem = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:60] or "table"
     return [
@@ -111,7 +107,7 @@ def make_download(label: str, subject: str, name: str, text: str) -> Download:
     return Download(label, subject, name, f"data:text/plain;charset=utf-8;base64,{content}")
 
 
-def render_csv(table: Table) -> str:
+def render_csv(table: wording.Table) -> str:
     """Return a table as CSV: numbers unrounded, undefined ones as empty cells, marks left out."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -120,14 +116,14 @@ def render_csv(table: Table) -> str:
     return stream.getvalue()
 
 
-def _write_cell(cell: Cell) -> str:
+def _write_cell(cell: wording.Cell) -> str:
     """Return the value of a cell; an interval, which is sorted by its lower end, stays text."""
     if math.isnan(cell.value) or " to " in cell.text:
-        return "" if cell.text == UNDEFINED else cell.text
+        return "" if cell.text == wording.UNDEFINED else cell.text
     return f"{cell.value:.15g}"
 
 
-MINUS = "\N{MINUS SIGN}"
+_MINUS = "\N{MINUS SIGN}"
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$#!])")
 _HYPHEN = re.compile(r"(?<![^\s(])-(?=\d)")
@@ -149,7 +145,7 @@ def load_environment(kind: str) -> Environment:
     environment = Environment(
         loader=FunctionLoader(read_resource),
         autoescape=True,
-        finalize=partial(_convert, escape_markdown if kind == "md" else to_line),
+        finalize=partial(_convert, escape_markdown if kind == "md" else wording.to_line),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
@@ -167,7 +163,7 @@ def load_environment(kind: str) -> Environment:
         "tabulate_trials": llm.tabulate_trials,
         "dict": dict,
         "downloads": list_downloads,
-        "block": escape,
+        "block": wording.escape,
         "code": _indent_code,
         "minus": typeset_minus,
         "setting": format_setting,
@@ -183,14 +179,14 @@ def read_resource(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def escape_markdown(text: object) -> Safe:
+def escape_markdown(text: object) -> wording.Safe:
     r"""Return a text on one line, escaped for Markdown and HTML.
 
     >>> print(escape_markdown("a|b <i>_x_</i>"))
     a\|b &lt;i&gt;\_x\_&lt;/i&gt;
     """
-    line = to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return Safe(_MARKDOWN.sub(r"\\\1", line))
+    line = wording.to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return wording.Safe(_MARKDOWN.sub(r"\\\1", line))
 
 
 def typeset_minus(text: object) -> str:
@@ -199,16 +195,16 @@ def typeset_minus(text: object) -> str:
     >>> typeset_minus("-0.5 to -0.1, ml-1m")
     '−0.5 to −0.1, ml-1m'
     """
-    return _HYPHEN.sub(MINUS, to_line(text))
+    return _HYPHEN.sub(_MINUS, wording.to_line(text))
 
 
 def _convert(convert: Callable[[str], str], value: Any) -> Any:
     return convert(value) if type(value) is str else value
 
 
-def _indent_code(text: str) -> Safe:
+def _indent_code(text: str) -> wording.Safe:
     """Return an indented block, in which Markdown has no markup."""
-    return Safe("\n".join(f"    {line}" for line in text.splitlines()))
+    return wording.Safe("\n".join(f"    {line}" for line in text.splitlines()))
 
 
 def _get_sort_value(value: float, direction: Direction) -> str:

@@ -1,7 +1,4 @@
-"""All plots of a run, and the reasons why others are missing.
-
-The searches of a run with their plots: every trial, and which settings mattered.
-"""
+"""All plots of a run, with those of its searches, and the reasons why others are missing."""
 
 from __future__ import annotations
 
@@ -10,14 +7,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, TypeVar
 
 import pandas as pd
 
 from recbias.core.errors import MissingEvidence
 from recbias.core.measures import to_loss
 from recbias.reports import plots as rows
-from recbias.reports import svg
+from recbias.reports import svg, views
 from recbias.reports.llm import Search, Trial, collect_searches
 from recbias.reports.plots_models import (
     OTHER_BIASES,
@@ -48,33 +44,14 @@ from recbias.reports.plots_units import (
     draw_stereotypes,
 )
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    Axes,
-    FileNames,
-    Plot,
-    Scale,
-    choose_ticks,
-    describe_omitted,
-    draw_labels,
-    fits_axis,
-    interpolate_points,
-    pad_range,
-)
-from recbias.reports.views import (
-    DIRECTION_LABELS,
-    Comparisons,
-    collect_comparisons,
-    collect_definitions,
-    list_single_datasets,
-    select_accuracy_metric,
-    select_popularity_metric,
-)
+from recbias.reports.svg import FileNames, Plot, Scale
+from recbias.reports.views import Comparisons
 from recbias.reports.wording import Safe, format_value, join
 
-Subject = TypeVar("Subject")
-DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
+_DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 
-UNIT_PLOTS: Mapping[str, DrawPlots] = {
+# plots of the users, items and trainings of one dataset
+_UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
     "Exposure by detector": draw_detectors,
     "Latent space": draw_projections,
@@ -83,9 +60,8 @@ UNIT_PLOTS: Mapping[str, DrawPlots] = {
     "Learning curves": draw_learning_curves,
     "Values over rounds of feedback": draw_round_curves,
 }
-"""Plots of the users, items and trainings of one dataset."""
 
-METRIC_PLOTS: Mapping[str, DrawPlots] = {
+METRIC_PLOTS: Mapping[str, _DrawPlots] = {
     "Means by group": draw_group_means,
     "Price levels by label": draw_prices,
     "Words in recommended names": draw_word_counts,
@@ -96,16 +72,15 @@ METRIC_PLOTS: Mapping[str, DrawPlots] = {
 }
 """Plots of ``metrics.csv``, of the mean over all datasets too."""
 
-MOST_UNIT_DATASETS = 6
-"""Datasets that get unit plots."""
+_MOST_UNIT_DATASETS = 6  # datasets that get unit plots
 
 _SCATTER = "Accuracy against popularity bias"
 
-DRAWING_FAULTS: tuple[type[Exception], ...] = (
+# exceptions that an unexpected value can raise in a plot; they cost the run nothing else
+_DRAWING_FAULTS: tuple[type[Exception], ...] = (
     *(ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
     *(MemoryError, OSError),
 )
-"""Exceptions that an unexpected value can raise in a plot; they cost the run nothing else."""
 
 
 def describe_fault(title: str, error: Exception) -> str:
@@ -136,56 +111,57 @@ class Gallery:
         return [plot for _, plot in (*self.overview, *self.matrices)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Album(Generic[Subject]):
-    """Plots with what they show, reasons why others are missing, and plots that failed."""
+@dataclass(eq=False)
+class _Draughts:
+    """File names in use, and why plots are missing."""
 
-    plots: list[tuple[Subject, Plot]] = field(default_factory=list)
+    names: FileNames = field(default_factory=FileNames)
     missing: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def add(
-        self,
-        title: str,
-        subject: Subject,
-        draw: Callable[[], Iterable[Plot]],
-        *,
-        required: bool = True,
-    ) -> None:
-        """Draw plots; one that fails is recorded, and one that is missing if it is required."""
+    def draw(
+        self, title: str, draw: Callable[[], Iterable[Plot]], *, required: bool = True
+    ) -> Iterator[Plot]:
+        """Yield plots; one that fails is recorded, and one that is missing if it is required."""
         try:
-            self.plots.extend((subject, plot) for plot in draw())
+            yield from draw()
         except MissingEvidence as error:
             if required:
                 reason = "; ".join(filter(None, [error.message, error.remedy]))
                 self.missing.append(f"{title}: {reason}.")
-        except DRAWING_FAULTS as error:
+        except _DRAWING_FAULTS as error:
             self.faults.append(describe_fault(title, error))
+
+    def draw_one(
+        self, title: str, draw: Callable[..., Plot | None], stem: str, *, required: bool = False
+    ) -> Iterator[Plot]:
+        """Yield a plot under a free name, if there is one."""
+
+        def draw_named() -> Iterator[Plot]:
+            if (plot := draw(name=stem)) is not None:
+                yield replace(plot, name=self.names.free(stem))
+
+        return self.draw(title, draw_named, required=required)
 
 
 def draw_gallery(run: RunTables) -> Gallery:
     """Return the plots of a run."""
-    names = FileNames()
-    overview = _draw_overview(run, names)
-    album = _draw_paper_plots(run, names)
-    matrices = _draw_matrices(run, names)
-    metrics = collect_definitions(run).values()
-    needs_lists = select_accuracy_metric(metrics) or select_popularity_metric(metrics)
-    missing = overview.missing if needs_lists else []
-    skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrices.faults]
-    return Gallery(
-        overview=(*overview.plots, *album.plots),
-        matrices=tuple(matrices.plots),
-        skipped=tuple(dict.fromkeys(skipped)),
-    )
+    draughts = _Draughts()
+    overview = _draw_overview(run, draughts)
+    metrics = views.collect_definitions(run).values()
+    if not (views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)):
+        draughts.missing.clear()  # a run without lists
+    overview += _draw_paper_plots(run, draughts)
+    matrices = tuple(_draw_matrices(run, draughts))
+    skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
+    return Gallery(tuple(overview), matrices, tuple(skipped))
 
 
-def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
+def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:
     """Return the plots of accuracy and popularity."""
-    album = _Album[str]()
-    datasets = list_single_datasets(run)
+    datasets = views.list_single_datasets(run)
     counts = count_recommendations(run)
-    plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
+    kinds: list[tuple[str, str, Callable[..., Plot | None]]] = [
         (_SCATTER, "accuracy-popularity", draw_scatter),
         *(
             (f"Accuracy against {family.bias}", f"accuracy-{family.bias}", draw)
@@ -196,18 +172,16 @@ def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
         ("Popularity", "popularity", draw_popularity),
         ("Metric agreement", "metric-agreement", draw_metric_agreement),
     ]
-    for dataset, (title, stem, draw) in itertools.product(datasets, plots):
+    plots = []
+    for dataset, (title, stem, draw) in itertools.product(datasets, kinds):
         file = f"{stem}-{dataset}" if len(datasets) > 1 else stem
-        draw_named = partial(_draw_named, partial(draw, run, dataset), file, names)
-        album.add(title, dataset, draw_named, required=title == _SCATTER)
-    if not any(plot.name.startswith("long-tail") for _, plot in album.plots):
-        album.missing.append("Long tail of recommended items: the run holds no lists.")
-    return album
-
-
-def _draw_named(draw: Callable[..., Plot | None], stem: str, names: FileNames) -> Iterator[Plot]:
-    if (plot := draw(name=stem)) is not None:
-        yield replace(plot, name=names.free(stem))
+        drawn = draughts.draw_one(
+            title, partial(draw, run, dataset), file, required=title == _SCATTER
+        )
+        plots += [(dataset, plot) for plot in drawn]
+    if not any(plot.name.startswith("long-tail") for _, plot in plots):
+        draughts.missing.append("Long tail of recommended items: the run holds no lists.")
+    return plots
 
 
 def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str) -> Plot | None:
@@ -215,72 +189,71 @@ def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str)
     return None if exposure is None else draw_long_tail(run, exposure, name=name)
 
 
-def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
-    """Return the plots that papers show."""
-    album = _Album[str]()
-    single = list_single_datasets(run)
+def _draw_paper_plots(run: RunTables, draughts: _Draughts) -> Iterator[tuple[str, Plot]]:
+    """Yield the plots that papers show."""
+    single = views.list_single_datasets(run)
     for plots, datasets in (
-        (UNIT_PLOTS, single[:MOST_UNIT_DATASETS]),
+        (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),
     ):
         for (title, draw), dataset in itertools.product(plots.items(), datasets):
-            name_file = partial(_name_file, names, dataset if len(single) > 1 else "")
-            album.add(title, dataset, partial(draw, run, dataset, name_file))
-    return album
+            suffix = dataset if len(single) > 1 else ""
+            name_file = partial(_name_file, draughts.names, suffix)
+            for plot in draughts.draw(title, partial(draw, run, dataset, name_file)):
+                yield dataset, plot
 
 
 def _name_file(names: FileNames, suffix: str, text: str) -> str:
     return names.free(f"{text}-{suffix}")
 
 
-def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
-    """Return the win matrices."""
-    album = _Album[Comparisons]()
+def _draw_matrices(run: RunTables, draughts: _Draughts) -> Iterator[tuple[Comparisons, Plot]]:
+    """Yield the win matrices."""
     families = [
-        family for family in collect_comparisons(run) if family.compares_models and not family.part
+        family
+        for family in views.collect_comparisons(run)
+        if family.compares_models and not family.part
     ]
     several = len({family.place[0] for family in families}) > 1
     for family in families:
         tests = {rival.test for rival in families if rival.title == family.title}
         parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
         stem = "-".join(["significance", family.title, *filter(None, parts)])
-        draw_named = partial(_draw_named, partial(draw_win_matrix, family), stem, names)
-        album.add(family.title, family, draw_named)
-    return album
+        for plot in draughts.draw_one(family.title, partial(draw_win_matrix, family), stem):
+            yield family, plot
 
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
-_STRIP = 18.0
-"""Height of a line of trials without a value."""
+_STRIP = 18.0  # height of a line of trials without a value
 
 _COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
 _ROW, _BAR, _LONGEST = 30.0, 18.0, 24
 
 
 @dataclass(frozen=True, eq=False)
-class SearchPlots:
+class _SearchPlots:
     """A search and its plots: its progress and the importance of its settings, if drawable."""
 
     search: Search
     plots: tuple[svg.Plot, ...]
 
 
-def draw_search_plots(run: RunTables) -> tuple[SearchPlots, ...]:
+def draw_search_plots(run: RunTables) -> tuple[_SearchPlots, ...]:
     """Return the searches of a run in its order."""
     names = svg.FileNames()
     return tuple(_draw_plots(search, names) for search in collect_searches(run))
 
 
-def _draw_plots(search: Search, names: svg.FileNames) -> SearchPlots:
+def _draw_plots(search: Search, names: svg.FileNames) -> _SearchPlots:
     plots = []
     for stem, draw in (("search", draw_search_progress), ("importance", draw_setting_importance)):
         try:
             plot = draw(search, name=names.free(f"{stem}-{search.title}"))
-        except DRAWING_FAULTS:
+        except _DRAWING_FAULTS:
             continue
         if plot is not None:
             plots.append(plot)
-    return SearchPlots(search, tuple(plots))
+    return _SearchPlots(search, tuple(plots))
 
 
 def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
@@ -291,19 +264,19 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
     trials = _list_drawable(search)
     if search.direction == "none" or not trials:
         return None
-    axes = Axes(
+    axes = svg.Axes(
         Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT),
-        Scale(*pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
+        Scale(*svg.pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
     )
     states = [state for state in _COLOURS if search.count(state)]
     bottom = _BOTTOM + 8 + _STRIP * len(states)
-    ticks = [tick for tick in choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
+    ticks = [tick for tick in svg.choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
     points = {trial.number: axes.at(trial.number, trial.value) for trial in trials}
     steps = _list_steps(search, points, axes.x.at(len(search.trials)))
     sentences = [
         "Each point is a trial; the line is the best so far, the large point the best.",
         f"Trials that were {' or '.join(states)} are marked below." if states else "",
-        describe_omitted(len(search.done) - len(trials)),
+        svg.describe_omitted(len(search.done) - len(trials)),
     ]
     return svg.Plot(
         name=name,
@@ -319,7 +292,7 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
             svg.draw_polyline(steps, "curve c0"),
             *_draw_best_label(search, points, steps),
             *(_draw_trial(search, trial, points[trial.number]) for trial in trials),
-            svg.draw_title((4, 16), search.metric, DIRECTION_LABELS[search.direction]),
+            svg.draw_title((4, 16), search.metric, views.DIRECTION_LABELS[search.direction]),
             svg.draw_title((_RIGHT, bottom + 40), "Trial", class_="end"),
         ),
     )
@@ -336,7 +309,7 @@ def list_improvements(search: Search) -> list[Trial]:
 
 
 def _list_drawable(search: Search) -> list[Trial]:
-    return [trial for trial in search.done if fits_axis(trial.value)]
+    return [trial for trial in search.done if svg.fits_axis(trial.value)]
 
 
 def _list_steps(search: Search, points: dict[int, svg.Point], end: float) -> list[svg.Point]:
@@ -361,9 +334,9 @@ def _draw_best_label(
     if search.best not in points:
         return []
     label = f"trial {search.best}: {format_value(search.chosen.value, search.places)}"
-    obstacles = [*points.values(), *interpolate_points(steps)]
+    obstacles = [*points.values(), *svg.interpolate_points(steps)]
     frame = (_LEFT + 4, _TOP - 8, _RIGHT, _BOTTOM)
-    return draw_labels(
+    return svg.draw_labels(
         [points[search.best]], [label], frame, ["halo c2"], gap=11, obstacles=obstacles
     )
 
@@ -384,7 +357,7 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
 
     None if no importance is known.
     """
-    shares = {key: share for key, share in search.importances.items() if fits_axis(share)}
+    shares = {key: share for key, share in search.importances.items() if svg.fits_axis(share)}
     if not shares:
         return None
     ranked = sorted(shares, key=lambda key: -shares[key])

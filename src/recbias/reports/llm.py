@@ -1,7 +1,4 @@
-"""Replies of language models: how they ended, their tokens, and titles outside the catalogue.
-
-The hyperparameter searches of a run, and their tables and sentences.
-"""
+"""Tables and sentences on the replies of language models and on hyperparameter searches."""
 
 from __future__ import annotations
 
@@ -31,23 +28,24 @@ from recbias.reports.wording import (
     make_columns,
 )
 
-OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
-"""How a reply ended; only a complete one has text to read."""
+# how a reply ended; only a complete one has text to read
+_OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
 
-UNMATCHED = ("unknown", "format", "newer")
-"""The reasons for which a title of a reply matches no item."""
+# the reasons for which a title of a reply matches no item
+_UNMATCHED = ("unknown", "format", "newer")
 
 MAX_TITLES = 15
 """The largest number of unmatched titles of a model."""
 
-REPEATS = {
+# the columns of the table of repeated requests, and the facts that count them
+_REPEATS = {
     "repeated": "repeated_requests",
     "same text": "repeated_same_text",
     "same titles": "repeated_same_titles",
 }
-"""The columns of the table of repeated requests, and the facts that count them."""
 
-READINGS = {
+# how replies about items are read, or why not, and their columns
+_READINGS = {
     "strict": "as asked",
     "lenient": "leniently",
     **{
@@ -64,27 +62,20 @@ READINGS = {
         )
     },
 }
-"""How replies about items are read, or why not, and their columns."""
 
-AGREEMENT = {
+# the facts about the agreement of samples, and their columns
+_AGREEMENT = {
     "share": "equal labels",
     "alpha": "alpha",
     "alpha_of_probabilities": "alpha of grades",
 }
-"""The facts about the agreement of samples, and their columns."""
 
-_COUNTS = ("replies", *OUTCOMES, "stored before", "tokens in", "tokens out")
+_COUNTS = ("replies", *_OUTCOMES, "stored before", "tokens in", "tokens out")
 
 
 @dataclass
-class ReplyCounts:
-    """The replies to one model on one dataset.
-
-    Args:
-        counts: The numbers of replies by outcome, of stored ones, and of tokens.
-        titles: How often each title is unmatched, by its words and the reason.
-        spellings: The first spelling of each title.
-    """
+class _ReplyCounts:
+    """The replies to one model on one dataset."""
 
     counts: Counter[str] = field(default_factory=Counter)
     titles: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -100,7 +91,7 @@ class ReplyCounts:
         self.counts["tokens out"] += usage.get("completion_tokens", 0)
         parsed = line.get("parsed")
         for rank in parsed if isinstance(parsed, list) else ():
-            if rank["title"] and rank["outcome"] in UNMATCHED:
+            if rank["title"] and rank["outcome"] in _UNMATCHED:
                 words = " ".join(rank["title"].casefold().split())
                 self.spellings.setdefault(words, rank["title"])
                 self.titles[words, rank["outcome"]] += 1
@@ -124,14 +115,14 @@ def build_reply_tables(run: RunTables) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _count_replies(path: Path) -> dict[tuple[str, str], ReplyCounts]:
+def _count_replies(path: Path) -> dict[tuple[str, str], _ReplyCounts]:
     """Return the counts by dataset and model, over seeds and folds; texts alone are no replies."""
-    counts: dict[tuple[str, str], ReplyCounts] = {}
+    counts: dict[tuple[str, str], _ReplyCounts] = {}
     for number, line in enumerate(_read_lines(path), 1):
         try:
             entry = json.loads(line)
             if entry["outcome"] is not None:
-                counts.setdefault((entry["dataset"], entry["model"]), ReplyCounts()).add(entry)
+                counts.setdefault((entry["dataset"], entry["model"]), _ReplyCounts()).add(entry)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             message = f"line {number} is not a reply as `recbias run` writes it"
             raise MissingRun(message, where=str(path), remedy=REMEDY) from error
@@ -145,7 +136,7 @@ def _read_lines(path: Path) -> Iterator[bytes]:
 
 
 def _tabulate_outcomes(
-    counts: Mapping[tuple[str, str], ReplyCounts], heads: tuple[str, ...]
+    counts: Mapping[tuple[str, str], _ReplyCounts], heads: tuple[str, ...]
 ) -> Table:
     rows = tuple(
         (
@@ -162,27 +153,27 @@ def _tabulate_repeats(run: RunTables, heads: tuple[str, ...]) -> Table:
     counts: dict[tuple[str, ...], Counter[str]] = {}
     for stage in run.manifest.get("stages", []):
         facts = stage.get("facts") or {}
-        if stage.get("kind") == "answer" and facts.get(REPEATS["repeated"]):
+        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
             keys = tuple(str(stage.get(name)) for name in heads)
-            numbers = {name: facts[fact] for name, fact in REPEATS.items() if fact in facts}
+            numbers = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
             counts.setdefault(keys, Counter()).update(numbers)
     rows = tuple(
         (
             *map(Cell, keys),
             *(
                 Cell(f"{numbers[name]:,}", numbers[name]) if name in numbers else Cell("")
-                for name in REPEATS
+                for name in _REPEATS
             ),
         )
         for keys, numbers in counts.items()
     )
-    columns = make_columns((*heads, *REPEATS), numeric=tuple(REPEATS))
+    columns = make_columns((*heads, *_REPEATS), numeric=tuple(_REPEATS))
     note = "Requests sent once more, unchanged. Same titles: at least one, in the same order."
     return Table("Repeatability of the replies", columns, rows, (note,))
 
 
 def _tabulate_titles(
-    counts: Mapping[tuple[str, str], ReplyCounts], heads: tuple[str, ...]
+    counts: Mapping[tuple[str, str], _ReplyCounts], heads: tuple[str, ...]
 ) -> Table:
     rows = tuple(
         (
@@ -219,9 +210,9 @@ def _tabulate_readings(run: RunTables) -> Table:
     rows = []
     for stage, facts in _collect_labels(run).items():
         counts = Counter(_select(facts, "readings"))
-        numbers = [counts.total(), *(counts[name] for name in READINGS)]
+        numbers = [counts.total(), *(counts[name] for name in _READINGS)]
         rows.append((Cell(stage), *(Cell(f"{number:,}", number) for number in numbers)))
-    titles = ("replies", *READINGS.values())
+    titles = ("replies", *_READINGS.values())
     note = "How each reply was read, or why not; all of them are in label_replies.jsonl."
     columns = make_columns(("stage", *titles), numeric=titles)
     return Table("Labels by language models", columns, tuple(rows), (note,))
@@ -232,31 +223,29 @@ def _tabulate_agreement(run: RunTables) -> Table:
     for stage, facts in _collect_labels(run).items():
         agreement = _select(facts, "agreement")
         for kind in dict.fromkeys(name.rpartition(".")[0] for name in agreement):
-            values = [agreement.get(f"{kind}.{name}") for name in AGREEMENT]
+            values = [agreement.get(f"{kind}.{name}") for name in _AGREEMENT]
             numbers = [math.nan if value is None else float(value) for value in values]
             rows.append(
                 (*map(Cell, (stage, kind)), *(Cell(format_value(x, 3), x) for x in numbers))
             )
-    titles = tuple(AGREEMENT.values())
+    titles = tuple(_AGREEMENT.values())
     note = "Of several samples of one text. Alpha is Krippendorff's."
     columns = make_columns(("stage", "kind", *titles), numeric=titles)
     return Table("Agreement between samples", columns, tuple(rows), (note,))
 
 
-Key: TypeAlias = tuple[str, ...]
-"""Dataset, model, seed and fold."""
+_Key: TypeAlias = tuple[str, ...]  # dataset, model, seed and fold
 
 
-UNFINISHED = ("pruned", "excluded", "failed")
-"""The states of trials that cannot be chosen."""
+_UNFINISHED = ("pruned", "excluded", "failed")  # the states of trials that cannot be chosen
 
-SEARCH_NOTE = "Values are scores on the validation set, which the settings are chosen by."
-NOTES = {
+_SEARCH_NOTE = "Values are scores on the validation set, which the settings are chosen by."
+# the notes of marks in the table of trials
+_NOTES = {
     "pruned": "p: pruned, because its score was below the median of the earlier trials; the value "
     "is the validation nDCG@10 after its last epoch.",
     "excluded": "e: excluded, because the perplexity increased too much.",
 }
-"""The notes of marks in the table of trials."""
 
 
 @dataclass(frozen=True)
@@ -318,14 +307,14 @@ def collect_searches(run: RunTables) -> tuple[Search, ...]:
         MissingRun: ``trials.csv`` is not a file that a run writes.
     """
     outcomes = {_get_key(search): search for search in run.manifest.get("searches", [])}
-    trials: dict[Key, list[Trial]] = defaultdict(list)
+    trials: dict[_Key, list[Trial]] = defaultdict(list)
     for row in read_trials(run):
         if _get_key(row) in outcomes:
             epochs = row.get("epochs", math.nan)
             values = {name: row[name] for name in ("settings", "value", "state", "seconds")}
             epoch = 0 if math.isnan(epochs) else int(epochs)
             trials[_get_key(row)].append(Trial(int(row["trial"]), epochs=epoch, **values))
-    importances: dict[Key, dict[str, float]] = defaultdict(dict)
+    importances: dict[_Key, dict[str, float]] = defaultdict(dict)
     for row in to_records(run.importances) if run.importances is not None else ():
         importances[_get_key(row)][str(row["setting"])] = row["importance"]
     titles = _build_titles([*trials])
@@ -361,11 +350,11 @@ def read_trials(run: RunTables) -> list[dict[str, Any]]:
         raise MissingRun(message, where=path, remedy=REMEDY) from error
 
 
-def _get_key(row: Mapping[str, Any]) -> Key:
+def _get_key(row: Mapping[str, Any]) -> _Key:
     return tuple(str(row[column]) for column in FIT_COLUMNS)
 
 
-def _build_titles(keys: Sequence[Key]) -> dict[Key, str]:
+def _build_titles(keys: Sequence[_Key]) -> dict[_Key, str]:
     """Return the model of each search, with its dataset, seed and fold where these vary."""
     prefixes = {0: "", 2: "seed ", 3: "fold "}
     varying = [at for at in prefixes if len({key[at] for key in keys}) > 1]
@@ -378,11 +367,11 @@ def tabulate_searches(searches: Iterable[Search]) -> Table:
     """Return one row per search: the metric, the best score and the chosen settings."""
     searches = [*searches]
     rare = {"excluded"} - {trial.state for search in searches for trial in search.trials}
-    states = [state for state in UNFINISHED if state not in rare]
+    states = [state for state in _UNFINISHED if state not in rare]
     numbers = ("best", "trials", *states, "time")
     columns = make_columns(("model", "metric", *numbers, "chosen settings"), numeric=numbers)
     rows = tuple(_tabulate_search(search, states) for search in searches)
-    return Table("Searches", columns, rows, (SEARCH_NOTE,))
+    return Table("Searches", columns, rows, (_SEARCH_NOTE,))
 
 
 def _tabulate_search(search: Search, states: Sequence[str]) -> tuple[Cell, ...]:
@@ -414,7 +403,7 @@ def tabulate_trials(search: Search) -> Table:
         Column("time", numeric=True),
     )
     rows = [_tabulate_trial(search, trial, names, has_epochs) for trial in search.trials]
-    notes = tuple(note for state, note in NOTES.items() if search.count(state))
+    notes = tuple(note for state, note in _NOTES.items() if search.count(state))
     return Table(f"Trials of {search.title}", columns, tuple(rows), notes)
 
 
@@ -451,7 +440,7 @@ def summarize_search(search: Search) -> str:
 
 def describe_search(search: Search) -> str:
     """Return the result of a search and its settings as a sentence."""
-    counts = {state: search.count(state) for state in ("done", *UNFINISHED)}
+    counts = {state: search.count(state) for state in ("done", *_UNFINISHED)}
     outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     settings = format_setting(dict(search.chosen.settings))
     known = search.direction != "none"

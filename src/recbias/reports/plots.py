@@ -14,28 +14,17 @@ import pandas as pd
 
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name
+from recbias.reports import svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.svg import LARGEST, Plot, describe_omitted, fits_axis
-from recbias.reports.views import (
-    ALL,
-    DIRECTION_LABELS,
-    Definition,
-    collect_definitions,
-    collect_estimates,
-    format_title,
-    list_datasets,
-    list_models,
-    select_headline,
-)
+from recbias.reports.views import Definition
 
-MOST_PLOTTED_DATASETS = 3
-"""With more datasets than this only the values over all of them are plotted."""
+# with more datasets than this only the values over all of them are plotted
+_MOST_PLOTTED_DATASETS = 3
 
 MOST_MODELS = 6
 """Models that get a plot of their own; tables have the others."""
 
-_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")
-"""A label that joins several labels, or a condition."""
+_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
 
 Row = Mapping[str, Any]
 
@@ -45,20 +34,20 @@ NameFile = Callable[[str], str]
 
 def find_metrics(run: RunTables, name: str) -> list[Definition]:
     """Return the metrics of the run whose plug-in has this name."""
-    metrics = collect_definitions(run).values()
+    metrics = views.collect_definitions(run).values()
     return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
 
 
 def list_plotted_datasets(run: RunTables) -> list[str]:
     """Return the datasets with plots of their own, the mean over all of them first."""
-    names = list_datasets(run)
-    return [ALL] if ALL in names and len(names) > MOST_PLOTTED_DATASETS + 1 else names
+    names = views.list_datasets(run)
+    return [views.ALL] if views.ALL in names and len(names) > _MOST_PLOTTED_DATASETS + 1 else names
 
 
 def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
     """Return the rows of ``list_defined_rows`` whose value fits an axis."""
     rows = list_defined_rows(run, metric, dataset)
-    return [row for row in rows if fits_axis(row["value"])]
+    return [row for row in rows if svg.fits_axis(row["value"])]
 
 
 def list_defined_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
@@ -84,21 +73,23 @@ def describe_undrawn(
     ``columns`` are the ``model``, ``group`` and ``target`` to which rows are restricted.
     """
     rows = [row for metric in metrics for row in list_defined_rows(run, metric, dataset)]
-    n_omitted = sum(columns.items() <= row.items() and not fits_axis(row["value"]) for row in rows)
-    return describe_omitted(n_omitted)
+    n_omitted = sum(
+        columns.items() <= row.items() and not svg.fits_axis(row["value"]) for row in rows
+    )
+    return svg.describe_omitted(n_omitted)
 
 
 def describe_direction(metric: Definition) -> str:
     """Return which direction is better, blank if neither is."""
-    return "" if metric.direction == "none" else DIRECTION_LABELS[metric.direction]
+    return "" if metric.direction == "none" else views.DIRECTION_LABELS[metric.direction]
 
 
-def add_note(plot: Plot, note: str) -> Plot:
+def add_note(plot: svg.Plot, note: str) -> svg.Plot:
     """Return a plot with a sentence added to its caption, blank for none."""
     return replace(plot, caption=f"{plot.caption} {note}") if note else plot
 
 
-def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
+def add_omitted(plot: svg.Plot, models: Sequence[str], note: str) -> svg.Plot:
     """Return a plot of one model whose caption names the models without a plot, and a note."""
     omitted = models[MOST_MODELS:]
     plot = add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
@@ -107,15 +98,17 @@ def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
 
 def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
     """Return the rows whose values all fit an axis, and the caption's sentence on the others."""
-    fits = (frame[list(columns)].abs() <= LARGEST).all(axis=1)
-    return frame[fits], describe_omitted(int((~fits).sum()))
+    fits = (frame[list(columns)].abs() <= svg.LARGEST).all(axis=1)
+    return frame[fits], svg.describe_omitted(int((~fits).sum()))
 
 
 @lru_cache(maxsize=2)
 def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
     rows: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
-        rows.setdefault((format_title(row["metric"], row["k"]), row["dataset"]), []).append(row)
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
+        rows.setdefault((views.format_title(row["metric"], row["k"]), row["dataset"]), []).append(
+            row
+        )
     return rows
 
 
@@ -138,7 +131,9 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     with convert_parquet_errors(path):
         units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
     pairs = units[["metric", "k"]].drop_duplicates()
-    matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
+    matching = [
+        views.format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)
+    ]
     units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])
     units = units.dropna(subset="value").astype(dict.fromkeys(keys, object))
     if len(units[["seed", "fold"]].drop_duplicates()) < 2:
@@ -149,7 +144,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:
     """Return models in the order of the run."""
     present = set(present)
-    return [model for model in list_models(run) if model in present]
+    return [model for model in views.list_models(run) if model in present]
 
 
 def list_distinct(rows: Iterable[Row], column: str) -> list[str]:

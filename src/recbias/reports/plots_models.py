@@ -1,12 +1,7 @@
-"""The matrix of rank correlations between metrics.
+"""Plots of models on the metrics of a run.
 
-Mitigated variants of models, and the plain models that they are compared with.
-A bias against accuracy: a point for each model, with 95% intervals.
-Curves of a metric over a setting that varies between the models of one plug-in.
-Curves of accuracy against bias over the strength of a re-ranker.
-Every model against every other on one metric: which is better, and whether significantly.
-
-Lines join models with their variants by mitigation: what a mitigation gains and costs.
+Rank correlations, bias against accuracy, curves over settings and re-ranking strengths, and which
+model is better than which.
 """
 
 from __future__ import annotations
@@ -21,27 +16,9 @@ from typing import Any
 from recbias.core.errors import MissingEvidence
 from recbias.core.measures import Direction, to_loss
 from recbias.reports import plots as rows
-from recbias.reports import svg
+from recbias.reports import svg, views, wording
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    Axes,
-    Interval,
-    Matrix,
-    Scale,
-    Spot,
-    choose_log_ticks,
-    choose_ticks,
-    describe_lines,
-    describe_omitted,
-    draw_curve_labels,
-    draw_labels,
-    draw_square,
-    fits_axis,
-    format_tick,
-    interpolate_points,
-    list_spots,
-    pad_range,
-)
+from recbias.reports.svg import Interval
 from recbias.reports.tables import (
     MetricAgreement,
     Variants,
@@ -50,30 +27,8 @@ from recbias.reports.tables import (
     is_number,
     render_setting,
 )
-from recbias.reports.views import (
-    ACCURACY,
-    POPULARITY,
-    Comparisons,
-    Definition,
-    collect_definitions,
-    find_better_side,
-    is_significant,
-    list_models,
-    name_reranker,
-    select_accuracy_metric,
-    select_first,
-    select_tradeoffs,
-)
-from recbias.reports.wording import (
-    Safe,
-    count_decimals,
-    format_interval,
-    format_p_value,
-    format_value,
-    join,
-    make_heading,
-    to_line,
-)
+from recbias.reports.views import Comparisons, Definition, collect_definitions
+from recbias.reports.wording import Safe, join, to_line
 
 STEPS = 9
 """Colours from -1 to 1: ``plot.css`` has ``step-0`` to ``step-8``."""
@@ -86,17 +41,17 @@ def draw_metric_agreement(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     result = compute_metric_agreement(run, dataset)
     if result is None:
         return None
-    matrix = Matrix(result.metrics, _LONGEST, _SIZES)
+    matrix = svg.Matrix(result.metrics, _LONGEST, _SIZES)
     return svg.Plot(
         name=name,
         title="Do the metrics order the models alike?",
-        caption=_write_caption(result),
+        caption=_caption_agreement(result),
         width=matrix.width,
         height=matrix.foot + 28,
         body=join(
             matrix.draw_labels(),
-            *_draw_cells(matrix, result),
-            _draw_key(matrix.foot + 12),
+            *_draw_agreement_cells(matrix, result),
+            _draw_agreement_key(matrix.foot + 12),
         ),
     )
 
@@ -110,12 +65,12 @@ def choose_step(value: float) -> int:
     return round((min(max(value, -1.0), 1.0) + 1) * (STEPS - 1) / 2)
 
 
-def _draw_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
+def _draw_agreement_cells(matrix: svg.Matrix, result: MetricAgreement) -> list[Safe]:
     cells, metrics = [], result.metrics
     for row, column in itertools.permutations(range(len(metrics)), 2):
         tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
         defined = not math.isnan(tau)
-        text = format_tick(round(tau, 2)) if defined else "n/a"
+        text = svg.format_tick(round(tau, 2)) if defined else "n/a"
         title = f"{metrics[row]} and {metrics[column]}: tau-b {text} over {n} models"
         step = choose_step(tau) if defined else STEPS // 2
         ink = "mid on-dark" if step in {0, STEPS - 1} else "mid"
@@ -124,16 +79,16 @@ def _draw_cells(matrix: Matrix, result: MetricAgreement) -> list[Safe]:
     return cells
 
 
-def _draw_key(y: float) -> Safe:
+def _draw_agreement_key(y: float) -> Safe:
     left = 16 + svg.estimate_width("opposite")
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),
-        *(draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
+        *(svg.draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
         svg.draw_text((left + 18 * STEPS + 8, y), "the same order"),
     )
 
 
-def _write_caption(result: MetricAgreement) -> str:
+def _caption_agreement(result: MetricAgreement) -> str:
     metrics, pairs = result.metrics, result.list_pairs()
     sentences = [
         f"Kendall's tau-b between {len(metrics)} metrics over {result.describe_models()} models.",
@@ -155,11 +110,11 @@ def _write_caption(result: MetricAgreement) -> str:
 
 _MITIGATION = "mitigation"
 
+# settings of a language model that decide how requests are sent, not what they ask
 _SENDING = {
     *("concurrency", "retries", "timeout_s", "requests_per_minute", "tokens_per_minute"),
     *("prices", "budget", "api_key_env"),
 }
-"""Settings of a language model that decide how requests are sent, not what they ask."""
 
 
 def pair_variants(run: RunTables) -> list[tuple[str, str]]:
@@ -198,15 +153,9 @@ def _sort(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
-
-
 @dataclass(frozen=True)
-class BiasFamily:
-    """Metrics of one bias.
-
-    The names are by preference; ``directed`` excludes metrics without a better direction.
-    """
+class _BiasFamily:
+    """Metrics of one bias."""
 
     bias: str
     names: tuple[str, ...]
@@ -217,20 +166,20 @@ class BiasFamily:
         eligible = (
             metric for metric in metrics if metric.direction != "none" or not self.directed
         )
-        return select_first(eligible, self.names)
+        return views.select_first(eligible, self.names)
 
 
-POPULARITY_BIAS = BiasFamily("popularity", POPULARITY, directed=False)
+_POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
 OTHER_BIASES = (
-    BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
-    BiasFamily("prices", ("price_percentage", "mean_attribute")),
-    BiasFamily("exposure", ("AWRF", "EE-L", "EXP", "provider_gap")),
+    _BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
+    _BiasFamily("prices", ("price_percentage", "mean_attribute")),
+    _BiasFamily("exposure", ("AWRF", "EE-L", "EXP", "provider_gap")),
 )
 """Biases that get a plot if the run has one of their metrics."""
 
 
 @dataclass(frozen=True)
-class ModelPoint:
+class _ModelPoint:
     """A model's accuracy and bias, and the class of its colour."""
 
     model: str
@@ -240,62 +189,52 @@ class ModelPoint:
 
 
 def draw_scatter(
-    run: RunTables, dataset: str, *, name: str, family: BiasFamily = POPULARITY_BIAS
+    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = _POPULARITY_BIAS
 ) -> svg.Plot:
-    """Return the scatter plot of one dataset.
-
-    Raises:
-        MissingEvidence: The run has no accuracy metric, none of the bias, or no model with both.
-    """
+    """Return the scatter plot of one dataset."""
     metrics = [
         metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
     ]
-    x, y = select_accuracy_metric(metrics), family.choose_metric(metrics)
+    x, y = views.select_accuracy_metric(metrics), family.choose_metric(metrics)
     if x is None or y is None:
-        lacking, names = ("accuracy", ACCURACY) if y else (family.bias, family.names)
+        lacking, names = ("accuracy", views.ACCURACY) if y else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
     y, points, n_omitted = _collect_points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
-    axes = _make_axes(points, y, height - _FOOT)
+    axes = _make_scatter_axes(points, y, height)
     middle = axes.y.at(0)
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
     lines = _locate_pairs(run, points, axes)
-    return svg.Plot(
+    pairs = (svg.draw_line(plain, variant, "pair") for plain, variant in lines)
+    return svg.draw_chart(
+        axes,
+        _draw_points(points, axes, lines),
+        x_title=(x.heading, rows.describe_direction(x)),
+        y_title=(y.heading, rows.describe_direction(y)),
+        drawn=join(axes.draw(), *zero, *pairs),
         name=name,
         title=f"{y.heading} against {x.heading}",
-        caption=_write_caption_of_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
-        height=height,
-        body=join(
-            axes.draw(),
-            *zero,
-            *(svg.draw_line(plain, variant, "pair") for plain, variant in lines),
-            svg.draw_title((4, 16), y.heading, rows.describe_direction(y)),
-            svg.draw_title((_RIGHT, height - 8), x.heading, rows.describe_direction(x), "end"),
-            _draw_points(points, axes, lines),
-        ),
+        caption=_caption_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
     )
 
 
 def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[ModelPoint], int]:
-    """Return the metric of the y axis, the points, and the number of models that do not fit.
-
-    A bias without a value of the whole is shown by its first group and target.
-    """
+) -> tuple[Definition, list[_ModelPoint], int]:
+    """Return the metric of the y axis, the points, and the number of models that do not fit."""
     across = _group_values(run, dataset, x).get(("", ""), {})
     upwards = _group_values(run, dataset, y)
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
     values = upwards.get(part, {})
     points, n_omitted = [], 0
-    for series, model in enumerate(list_models(run)):
+    for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
-            point = ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
-            if fits_axis(point.x.value) and fits_axis(point.y.value):
+            point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
+            if svg.fits_axis(point.x.value) and svg.fits_axis(point.y.value):
                 points.append(point)
             else:
                 n_omitted += 1
@@ -313,7 +252,7 @@ def _group_values(
 
 
 def _locate_pairs(
-    run: RunTables, points: Sequence[ModelPoint], axes: Axes
+    run: RunTables, points: Sequence[_ModelPoint], axes: svg.Axes
 ) -> list[tuple[svg.Point, svg.Point]]:
     """Return the positions of each plain model and mitigated variant that are both drawn."""
     centres = {point.model: axes.at(point.x.value, point.y.value) for point in points}
@@ -324,27 +263,27 @@ def _locate_pairs(
     ]
 
 
-def _make_axes(points: Sequence[ModelPoint], y: Definition, bottom: float) -> Axes:
+def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: float) -> svg.Axes:
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
-    return Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    return svg.make_axes(x_range, y_range, height, sides=(52, 468))
 
 
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis, which begins at 0 if the values are close to it."""
     low, high = min(values), max(values)
-    start, end = pad_range(values, 0.08)
+    start, end = svg.pad_range(values, 0.08)
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
 def _draw_points(
-    points: Sequence[ModelPoint], axes: Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
+    points: Sequence[_ModelPoint], axes: svg.Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
 ) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = svg.shorten_all(point.model for point in points)
-    spots: list[list[Spot]] = []
-    obstacles = [point for line in lines for point in interpolate_points(line)]
+    spots: list[list[svg.Spot]] = []
+    obstacles = [point for line in lines for point in svg.interpolate_points(line)]
     whiskers, dots = [], []
     for point, (x, y), label in zip(points, centres, labels, strict=True):
         across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
@@ -357,13 +296,13 @@ def _draw_points(
         ]
         reach = max([abs(end - x) for end, _ in across], default=0.0)
         gap = min(max(9.0, 4.0 + reach), 26.0)  # beyond the interval if that is short
-        spots.append(list_spots((x, y), label, gap))
+        spots.append(svg.list_spots((x, y), label, gap))
         title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
         dots.append(svg.draw_circle((x, y), 5, f"dot {point.colour}", title))
-    texts = draw_labels(
+    texts = svg.draw_labels(
         centres,
         labels,
-        (4, _TOP - 6, _RIGHT + 10, axes.y.start - 2),
+        (4, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
         [f"halo {point.colour}" for point in points],
         spots=spots,
         obstacles=obstacles,
@@ -371,13 +310,8 @@ def _draw_points(
     return join(*whiskers, *texts, *dots)
 
 
-def _write_caption_of_scatter(
-    points: Sequence[ModelPoint],
-    x: Definition,
-    y: Definition,
-    n_omitted: int,
-    *,
-    has_pairs: bool,
+def _caption_scatter(
+    points: Sequence[_ModelPoint], x: Definition, y: Definition, n_omitted: int, *, has_pairs: bool
 ) -> str:
     lines = "Lines are 95% intervals, which may be shorter than the point is wide."
     sentences = [
@@ -385,7 +319,7 @@ def _write_caption_of_scatter(
         lines if any(point.x.bounded or point.y.bounded for point in points) else "",
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Solid lines join models with their mitigated variants." if has_pairs else "",
-        describe_omitted(n_omitted),
+        svg.describe_omitted(n_omitted),
     ]
     return " ".join(filter(None, sentences))
 
@@ -393,20 +327,12 @@ def _write_caption_of_scatter(
 MOST_METRICS = 6
 """Metrics with a plot of their own; the tables have the others."""
 
-_LEFT_SETTING_CURVES, _TOP_SETTING_CURVES, _RIGHT_SETTING_CURVES, _HEIGHT = (
-    60.0,
-    34.0,
-    456.0,
-    300.0,
-)
-_ROOM = 44.0
-"""The least distance of two ticks."""
+_ROOM = 44.0  # the least distance of two ticks
 
-_LOG_RATIO = 30
-"""The ratio of the largest to the smallest value from which an axis is logarithmic."""
+_LOG_RATIO = 30  # the ratio of the largest to the smallest value from which an axis is logarithmic
 
-Series = Mapping[str, Sequence[tuple[float, Interval]]]
-"""Points of increasing settings, by the values of the other settings."""
+# points of increasing settings, by the values of the other settings
+_Series = Mapping[str, Sequence[tuple[float, Interval]]]
 
 
 def draw_setting_curves(
@@ -420,7 +346,9 @@ def draw_setting_curves(
             series = _collect_series(run, group, metric, dataset) if group.axis else {}
             if series and n_drawn < MOST_METRICS:
                 n_drawn += 1
-                yield _draw(group, metric, series, name_file(f"{metric.title}-by-{group.axis}"))
+                yield _draw_setting_curve(
+                    group, metric, series, name_file(f"{metric.title}-by-{group.axis}")
+                )
 
 
 def _collect_series(
@@ -433,7 +361,7 @@ def _collect_series(
         if settings is None or row["group"] or row["target"]:
             continue
         value = settings[group.axis]
-        if is_number(value) and fits_axis(value):
+        if is_number(value) and svg.fits_axis(value):
             point = float(value), Interval.of_row(row)
             series.setdefault(_name_series(group, settings), []).append(point)
     curves = {name: sorted(points, key=lambda point: point[0]) for name, points in series.items()}
@@ -447,44 +375,41 @@ def _name_series(group: Variants, settings: Mapping[str, Any]) -> str:
     return ", ".join(others) or group.name
 
 
-def _draw(group: Variants, metric: Definition, series: Series, name: str) -> svg.Plot:
+def _draw_setting_curve(
+    group: Variants, metric: Definition, series: _Series, name: str
+) -> svg.Plot:
     xs = [x for points in series.values() for x, _ in points]
     is_log = min(xs) > 0 and max(xs) / min(xs) >= _LOG_RATIO
     ends = [end for points in series.values() for _, interval in points for end in interval.ends()]
-    x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else pad_range(xs)
-    axes = Axes(
-        Scale(*x_range, _LEFT_SETTING_CURVES, _RIGHT_SETTING_CURVES, log=is_log),
-        Scale(*pad_range(ends), _HEIGHT - 54, _TOP_SETTING_CURVES),
-    )
+    x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else svg.pad_range(xs)
+    axes = svg.make_axes(x_range, svg.pad_range(ends), log_x=is_log)
     setting = group.axis.replace("_", " ")
     intervals = [interval for points in series.values() for _, interval in points]
     sentences = [
         f"{metric.heading} of {group.name} over {setting}; each point is a model of the run.",
-        *describe_lines(intervals),
+        *svg.describe_lines(intervals),
     ]
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_series(series, axes),
+        x_title=(setting.capitalize(), ""),
+        y_title=(metric.heading, rows.describe_direction(metric)),
+        drawn=axes.draw(_choose_setting_ticks(axes.x, sorted({*xs}))),
         name=name,
         title=f"{metric.heading} over {setting} of {group.name}",
         caption=" ".join(sentences),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(_choose_ticks(axes.x, sorted({*xs}))),
-            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT_SETTING_CURVES, _HEIGHT - 8), setting.capitalize(), "", "end"),
-            _draw_curves(series, axes),
-        ),
     )
 
 
-def _choose_ticks(scale: Scale, values: Sequence[float]) -> Sequence[float]:
+def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence[float]:
     """Return the values of the setting if their labels have room, else round values."""
     places = [scale.at(value) for value in values]
     if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
         return values
-    return (choose_log_ticks if scale.log else choose_ticks)(scale.low, scale.high)
+    return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
 
 
-def _draw_curves(series: Series, axes: Axes) -> Safe:
+def _draw_series(series: _Series, axes: svg.Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
     elements, curves = [], {}
     for number, (name, points) in enumerate(series.items()):
@@ -498,18 +423,12 @@ def _draw_curves(series: Series, axes: Axes) -> Safe:
             title = f"{name}, {x:g}: {interval.describe(4)}"
             elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(curves)}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
-    return join(*elements, *([draw_curve_labels(curves, texts, frame)] * (len(curves) > 1)))
+    return join(
+        *elements, *([svg.draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1))
+    )
 
 
-_LEFT_TRADEOFF_CURVES, _TOP_TRADEOFF_CURVES, _RIGHT_TRADEOFF_CURVES, _HEIGHT_TRADEOFF_CURVES = (
-    60.0,
-    34.0,
-    456.0,
-    320.0,
-)
-
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 
 def draw_tradeoff_curves(
@@ -517,80 +436,63 @@ def draw_tradeoff_curves(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
     definitions = collect_definitions(run)
-    plots: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in select_tradeoffs(run):
+    plots: dict[tuple[str, str, str], list[_Row]] = defaultdict(list)
+    for row in views.select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
-        if row["dataset"] == dataset and all(map(fits_axis, ends)):
+        if row["dataset"] == dataset and all(map(svg.fits_axis, ends)):
             plots[row["baseline"], row["bias"], row["target"]].append(row)
     drawn: dict[str, int] = defaultdict(int)
     for (baseline, bias, _), points in plots.items():
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
             note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
-            yield _draw_of_tradeoff_curves(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
+            yield _draw_tradeoffs(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
 
 
-def _draw_of_tradeoff_curves(points: Sequence[Row], name: str, direction: str) -> svg.Plot:
+def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
-    axes = Axes(
-        Scale(*pad_range(xs), _LEFT_TRADEOFF_CURVES, _RIGHT_TRADEOFF_CURVES),
-        Scale(
-            *pad_range([first["accuracy_before"], *ys]),
-            _HEIGHT_TRADEOFF_CURVES - 54,
-            _TOP_TRADEOFF_CURVES,
-        ),
-    )
-    accuracy, bias = make_heading(first["accuracy"]), make_heading(first["bias"])
+    axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([first["accuracy_before"], *ys]), 320)
+    accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
         f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
         "order of its setting, and by a dotted line with the model. Vertical lines: 95% "
         f"intervals of the difference in accuracy from {first['baseline']}."
     )
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_versions(curves, first, axes),
+        x_title=(f"{bias}{target}", direction),
+        y_title=(accuracy, "higher is better"),
         name=name,
         title=f"{accuracy} against {bias}{target} of {first['baseline']}, re-ranked",
         caption=caption,
-        height=_HEIGHT_TRADEOFF_CURVES,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), accuracy, "higher is better"),
-            svg.draw_title(
-                (_RIGHT_TRADEOFF_CURVES, _HEIGHT_TRADEOFF_CURVES - 8),
-                f"{bias}{target}",
-                direction,
-                "end",
-            ),
-            _draw_curves_of_tradeoff_curves(curves, first, axes),
-        ),
     )
 
 
-def _collect_curves(points: Sequence[Row]) -> dict[str, list[Row]]:
+def _collect_curves(points: Sequence[_Row]) -> dict[str, list[_Row]]:
     """Return the versions of each re-ranker in the order of its setting, by label."""
-    curves: dict[str, list[Row]] = defaultdict(list)
+    curves: dict[str, list[_Row]] = defaultdict(list)
     for row in points:
-        curves[name_reranker(row)].append(row)
+        curves[views.name_reranker(row)].append(row)
     return {name: sorted(each, key=_get_strength) for name, each in curves.items()}
 
 
-def _get_strength(row: Row) -> float:
+def _get_strength(row: _Row) -> float:
     return 0.0 if math.isnan(row["strength"]) else float(row["strength"])
 
 
-def _list_ends(row: Row) -> list[float]:
+def _list_ends(row: _Row) -> list[float]:
     """Return the accuracy of a version, and the ends of its difference below the model's."""
     before = row["accuracy_before"]
     ends = (before - row["accuracy_lost_high"], before - row["accuracy_lost_low"])
-    return [row["accuracy_after"], *filter(fits_axis, ends)]
+    return [row["accuracy_after"], *filter(svg.fits_axis, ends)]
 
 
-def _draw_curves_of_tradeoff_curves(
-    curves: Mapping[str, Sequence[Row]], first: Row, axes: Axes
-) -> Safe:
+def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
     for points in curves.values():
@@ -609,20 +511,20 @@ def _draw_curves_of_tradeoff_curves(
             elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
     title = f"{first['baseline']}: {first['accuracy_before']:.4f}, {first['bias_before']:.4f}"
     elements.append(svg.draw_circle(start, 5, "dot", title))
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
     return join(
-        *elements, draw_curve_labels(lines, texts, frame, marks={first["baseline"]: start})
+        *elements,
+        svg.draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start}),
     )
 
 
-_LONGEST_WIN_MATRIX, _SIZES_WIN_MATRIX = 20, (17.0, 52.0)
+_LONGEST_MODEL, _WIN_SIZES = 20, (17.0, 52.0)
 
 
 def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
     """Return the plot of the comparisons between models on one metric."""
     models = sort_by_mean(comparisons)
-    matrix = Matrix(models, _LONGEST_WIN_MATRIX, _SIZES_WIN_MATRIX)
+    matrix = svg.Matrix(models, _LONGEST_MODEL, _WIN_SIZES)
     rows = {(row["a"], row["b"]): row for row in comparisons.rows}
     direction = _choose_direction(comparisons)
     cells = []
@@ -636,7 +538,7 @@ def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
     return svg.Plot(
         name=name,
         title=f"{comparisons.heading}: every model against every other",
-        caption=_write_caption_of_win_matrix(comparisons),
+        caption=_caption_win_matrix(comparisons),
         width=matrix.width,
         height=matrix.foot + 26,
         body=join(*cells, matrix.draw_labels(), _draw_legend(comparisons, matrix.foot + 12)),
@@ -659,28 +561,28 @@ def _choose_direction(comparisons: Comparisons) -> Direction:
     return "higher" if comparisons.direction == "none" else comparisons.direction
 
 
-def _choose_cell_look(row: Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
+def _choose_cell_look(row: _Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
     """Return the class of a cell, and its sign with its class, blank without significance."""
-    side = find_better_side(row, direction)
+    side = views.find_better_side(row, direction)
     if not side:
         return "same", ("", "")
     wins = row[side] == model
     kind = "better" if wins else "worse"
-    if not is_significant(row):
+    if not views.is_significant(row):
         return f"maybe-{kind}", ("", "")
     return kind, ("+" if wins else "\N{MINUS SIGN}", "sign")
 
 
-def _describe_pair(row: Row, a: str, b: str) -> str:
+def _describe_pair(row: _Row, a: str, b: str) -> str:
     """Return the comparison in words, from the side of ``a``."""
     sign = 1 if row["a"] == a else -1
-    digits = count_decimals([row["mean_a"], row["mean_b"]])
-    means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
+    digits = wording.count_decimals([row["mean_a"], row["mean_b"]])
+    means = [wording.format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = format_interval(low, high, digits)
+    interval = wording.format_interval(low, high, digits)
     interval = interval and f" ({interval})"
-    difference = format_value(sign * row["difference"], digits)
-    corrected = format_p_value(row["p_adjusted"])
+    difference = wording.format_value(sign * row["difference"], digits)
+    corrected = wording.format_p_value(row["p_adjusted"])
     return (
         f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: {difference}{interval}, p {corrected}"
     )
@@ -692,14 +594,14 @@ def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
     x, elements = 7.0, []
     for label, classes in ((better, ("better",)), (worse, ("worse",)), ("not significant", pale)):
         for class_ in classes:
-            elements.append(draw_square((x, y - 11), 14, class_))
+            elements.append(svg.draw_square((x, y - 11), 14, class_))
             x += 16
         elements.append(svg.draw_text((x + 3, y), label, "note"))
         x += svg.estimate_width(label) + 20
     return join(*elements)
 
 
-def _write_caption_of_win_matrix(comparisons: Comparisons) -> str:
+def _caption_win_matrix(comparisons: Comparisons) -> str:
     better = "higher" if comparisons.direction == "none" else "better"
     return (
         f"The row's model against the column's: + if the row's is significantly {better}, "

@@ -1,11 +1,4 @@
-"""Which item attribute values go with which query labels, on two labels at once.
-
-Forest plots: rows of values with intervals along one axis.
-The mean of an item attribute by query label, ranked: average price by location.
-A metric by query label: each group's mean for each model.
-The share of each price level by query label, a panel for each model.
-The most frequent words in the names of the items recommended under each label.
-"""
+"""Plots of metrics by query label: forests of group means, prices, words and associations."""
 
 from __future__ import annotations
 
@@ -19,39 +12,23 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports import plots as rows
 from recbias.reports import svg
 from recbias.reports.run import RunTables
-from recbias.reports.svg import (
-    MARGIN,
-    TALL,
-    Axes,
-    Interval,
-    Plot,
-    Scale,
-    choose_look,
-    describe_lines,
-    draw_labels,
-    draw_marker,
-    draw_row_axis,
-    pad_range,
-)
+from recbias.reports.svg import Interval, Plot, Scale, describe_lines, pad_range
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 
-PLUGIN = "association"
-MOST_PAIRS = 3
-POSITIVE = ("female", "white")
-"""Label values at the positive end of an axis, as in the paper; else the first value."""
+ASSOCIATION = "association"
+_MOST_PAIRS = 3
+# label values at the positive end of an axis, as in the paper; else the first value
+_POSITIVE = ("female", "white")
 
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
+# settings in which the metrics of the two axes may differ
 _OWN_SETTINGS = {"label", "positive", "words", "units"}
-"""Settings in which the metrics of the two axes may differ."""
 
 
 @dataclass(frozen=True)
-class Axis:
-    """One axis: one value of a label against the others.
-
-    The values are the association of each model and attribute value.
-    """
+class _Axis:
+    """One axis: one value of a label against the others."""
 
     metric: Definition
     plus: str
@@ -70,7 +47,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class AttributeValue:
+class _AttributeValue:
     """An attribute value with its associations on both axes."""
 
     target: str
@@ -78,37 +55,35 @@ class AttributeValue:
     y: Interval
 
 
-Pair = tuple[Axis, Axis]
+_Pair = tuple[_Axis, _Axis]
 
 
 def draw_associations(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
-    """Yield a plot for each two metrics of association over the same attribute, and each model.
-
-    Raises:
-        MissingEvidence: No attribute value has both associations.
-    """
-    candidates = [_make_axis(run, metric, dataset) for metric in rows.find_metrics(run, PLUGIN)]
+    """Yield a plot for each two metrics of association over the same attribute, and each model."""
+    candidates = [
+        _make_axis(run, metric, dataset) for metric in rows.find_metrics(run, ASSOCIATION)
+    ]
     partners = _collect_partners(run)
     pairs = itertools.combinations(candidates, 2)
     compatible = [pair for pair in pairs if _are_compatible(*pair, partners)]
-    for x, y in compatible[:MOST_PAIRS]:
+    for x, y in compatible[:_MOST_PAIRS]:
         models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
         if not models:
             message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
-            plot = _draw_plot((x, y), model, name_file)
+            plot = _draw_association((x, y), model, name_file)
             note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
+def _make_axis(run: RunTables, metric: Definition, dataset: str) -> _Axis:
     labels = rows.list_labels(run, metric, dataset, "group") or [""]
-    labels.sort(key=lambda label: rows.get_label_value(label) not in POSITIVE)
+    labels.sort(key=lambda label: rows.get_label_value(label) not in _POSITIVE)
     plus, *negative = map(rows.get_label_value, labels)
-    return Axis(
+    return _Axis(
         metric=metric,
         plus=plus or metric.heading,
         minus=negative[0] if len(negative) == 1 else f"less {plus}",
@@ -130,7 +105,7 @@ def _collect_partners(run: RunTables) -> Mapping[str, set[str]] | None:
     return partners or None
 
 
-def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -> bool:
+def _are_compatible(x: _Axis, y: _Axis, partners: Mapping[str, set[str]] | None) -> bool:
     """Return whether two metrics differ in their label only, and queries carry both labels."""
     x_settings, y_settings = (
         {key: value for key, value in axis.metric.parameters.items() if key not in _OWN_SETTINGS}
@@ -141,10 +116,10 @@ def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -
     return partners is None or y.label in partners.get(x.label, ())
 
 
-def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
+def _draw_association(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     x, y = pair
     points = [
-        AttributeValue(target, interval, y.values[model, target])
+        _AttributeValue(target, interval, y.values[model, target])
         for (name, target), interval in x.values.items()
         if name == model and (model, target) in y.values
     ]
@@ -152,7 +127,7 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     bottom = height - _FOOT
     x_range = pad_range([x.neutral, *(point.x.value for point in points)])
     y_range = pad_range([y.neutral, *(point.y.value for point in points)])
-    axes = Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    axes = svg.Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
     middle, level = axes.at(x.neutral, y.neutral)
     marks, n_unlabelled = _draw_points(points, pair, axes)
     left, right, below, above = (svg.shorten(name, 24) for name in _name_ends(x, y))
@@ -160,7 +135,7 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     return svg.Plot(
         name=name_file(f"association-{x.label}-{y.label}-{model}"),
         title=f"{attribute.capitalize()} by {x.label} and {y.label}: {model}",
-        caption=_write_caption(pair, points, n_unlabelled),
+        caption=_caption_associations(pair, points, n_unlabelled),
         height=height,
         body=join(
             axes.draw(),
@@ -175,7 +150,7 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     )
 
 
-def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
+def _name_ends(x: _Axis, y: _Axis) -> tuple[str, str, str, str]:
     """Return the names of the ends of both axes, with their labels if both axes have the same."""
     if x.plus != y.plus:
         return x.minus, x.plus, y.minus, y.plus
@@ -183,11 +158,13 @@ def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
     return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
-def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tuple[Safe, int]:
+def _draw_points(
+    points: Sequence[_AttributeValue], pair: _Pair, axes: svg.Axes
+) -> tuple[Safe, int]:
     """Return points with their labels, and the number of points without a label."""
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
-    texts = draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
+    texts = svg.draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
     dots = []
     for point, centre in zip(points, centres, strict=True):
         title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
@@ -196,12 +173,14 @@ def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tu
     return join(*texts, *dots), texts.count(Safe(""))
 
 
-def _is_sure(point: AttributeValue, pair: Pair) -> bool:
+def _is_sure(point: _AttributeValue, pair: _Pair) -> bool:
     """Return whether the interval on either axis excludes the neutral value."""
     return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
 
 
-def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: int) -> str:
+def _caption_associations(
+    pair: _Pair, points: Sequence[_AttributeValue], n_unlabelled: int
+) -> str:
     x, y = pair
     _, right, _, above = _name_ends(x, y)
     sentences = [
@@ -217,7 +196,7 @@ def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: i
     return " ".join(sentences)
 
 
-def _describe_extreme(axis: Axis, values: Mapping[str, Interval]) -> str:
+def _describe_extreme(axis: _Axis, values: Mapping[str, Interval]) -> str:
     target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
     value = f"{rows.get_label_value(target)}, {values[target].describe()}"
     return f"Furthest on {axis.metric.heading}: {value}."
@@ -280,7 +259,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
-    if top + body + 66 > TALL:
+    if top + body + 66 > svg.TALL:
         top += _LINE
     height = top + body + 66
     scale = _make_scale(forest)
@@ -294,7 +273,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
         caption=caption,
         height=height,
         body=join(
-            draw_row_axis(scale, top, forest.axis, forest.note, height),
+            svg.draw_row_axis(scale, top, forest.axis, forest.note, height),
             *neutral,
             legend,
             _draw_panels(forest, scale, top, row_height),
@@ -306,7 +285,7 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
-    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
+    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - svg.MARGIN - 4)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
@@ -336,12 +315,12 @@ def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
     elements = []
     for position, mark in enumerate(row.marks):
         y = middle + (position - (len(row.marks) - 1) / 2) * distance
-        colour, shape = choose_look(mark.series)
+        colour, shape = svg.choose_look(mark.series)
         if mark.interval.bounded:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
             elements.append(svg.draw_line(start, end, f"interval {colour}"))
         centre = (scale.at(mark.interval.value), y)
-        elements.append(draw_marker(centre, shape, f"dot {colour}", title=mark.title))
+        elements.append(svg.draw_marker(centre, shape, f"dot {colour}", title=mark.title))
     return join(*elements)
 
 
@@ -356,8 +335,8 @@ def _draw_legend(forest: Forest) -> tuple[Safe, int]:
             x, lines = 10.0, lines + 1
         y = 16 + (lines - 1) * _LINE
         if series < len(names):
-            colour, shape = choose_look(series)
-            elements.append(draw_marker((x, y - 4), shape, f"dot {colour}"))
+            colour, shape = svg.choose_look(series)
+            elements.append(svg.draw_marker((x, y - 4), shape, f"dot {colour}"))
         else:
             elements.append(svg.draw_line((x, y - 10), (x, y + 3), "neutral"))
         elements.append(svg.draw_text((x + 9, y), label))
@@ -365,9 +344,8 @@ def _draw_legend(forest: Forest) -> tuple[Safe, int]:
     return join(*elements), lines
 
 
-PLUGIN_ATTRIBUTE_RANKING = "mean_attribute"
-NEUTRAL = "neutral"
-"""The group of prompts without a label word; its mean is the reference line."""
+_MEAN_ATTRIBUTE = "mean_attribute"
+_NEUTRAL = "neutral"  # the group of prompts without a label word; its mean is the reference line
 
 MOST_LABELS = 60
 """With more labels than this, only the highest and the lowest are drawn."""
@@ -376,28 +354,22 @@ MOST_LABELS = 60
 def draw_attribute_ranking(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[Plot]:
-    """Yield a plot for each metric of a mean by label, and each model.
-
-    Raises:
-        MissingEvidence: A metric has no defined value.
-    """
-    for metric in rows.find_metrics(run, PLUGIN_ATTRIBUTE_RANKING):
+    """Yield a plot for each metric of a mean by label, and each model."""
+    for metric in rows.find_metrics(run, _MEAN_ATTRIBUTE):
         groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
-        means = [row for row in groups if row["group"] != NEUTRAL]
-        neutral = {row["model"]: row["value"] for row in groups if row["group"] == NEUTRAL}
+        means = [row for row in groups if row["group"] != _NEUTRAL]
+        neutral = {row["model"]: row["value"] for row in groups if row["group"] == _NEUTRAL}
         if not means:
             raise MissingEvidence(f"{metric.heading} has no defined mean of a label")
         models = rows.sort_models(run, (row["model"] for row in means))
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
-            plot = _draw_plot_of_attribute_ranking(
-                metric, model_means, neutral.get(model, math.nan), name_file
-            )
+            plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _draw_plot_of_attribute_ranking(
+def _draw_ranking(
     metric: Definition, means: Sequence[rows.Row], neutral: float, name_file: rows.NameFile
 ) -> Plot:
     ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
@@ -420,7 +392,7 @@ def _draw_plot_of_attribute_ranking(
         plot,
         name=name_file(f"ranking-{attribute}-{label}-{model}"),
         title=f"Average {attribute} by {label}: {model}",
-        caption=_write_caption_of_attribute_ranking(ranked, attribute),
+        caption=_caption_ranking(ranked, attribute),
     )
 
 
@@ -437,7 +409,7 @@ def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
     return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
-def _write_caption_of_attribute_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
+def _caption_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
     sentences = [
         f"The mean {attribute} of the recommended items under each label, the highest first."
     ]
@@ -451,11 +423,7 @@ def _write_caption_of_attribute_ranking(ranked: Sequence[rows.Row], attribute: s
 
 
 def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric that is grouped by a query label.
-
-    Raises:
-        MissingEvidence: A grouped metric is defined in no group.
-    """
+    """Yield a plot for each metric that is grouped by a query label."""
     for metric in collect_definitions(run).values():
         if metric.parameters.get("gap") != "groups":
             continue
@@ -466,10 +434,10 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             target_rows = [row for row in metric_rows if row["target"] == target]
             name = name_file(f"groups-{metric.title}-{target}")
             note = rows.describe_undrawn(run, [metric], dataset, target=target)
-            yield rows.add_note(_draw_plot_of_group_means(run, metric, target_rows, name), note)
+            yield rows.add_note(_draw_means(run, metric, target_rows, name), note)
 
 
-def _draw_plot_of_group_means(
+def _draw_means(
     run: RunTables, metric: Definition, metric_rows: Sequence[rows.Row], name: str
 ) -> svg.Plot:
     groups = rows.list_distinct(metric_rows, "group")
@@ -480,12 +448,12 @@ def _draw_plot_of_group_means(
         lines = []
         for model in models:
             ordered = sorted(by_model[model], key=lambda row: groups.index(row["group"]))
-            marks = tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
+            marks = tuple(_mark_mean(row, groups.index(row["group"])) for row in ordered)
             lines.append(Row(model, marks))
         panels = [Panel("", tuple(lines))]
     else:
         panels = [
-            Panel(model, tuple(Row(row["group"], (_make_mark(row, 0),)) for row in model_rows))
+            Panel(model, tuple(Row(row["group"], (_mark_mean(row, 0),)) for row in model_rows))
             for model, model_rows in by_model.items()
         ]
     target = metric_rows[0]["target"]
@@ -498,19 +466,17 @@ def _draw_plot_of_group_means(
         ),
         name=name,
         title=", ".join(filter(None, [metric.heading, target])) + " for each group",
-        caption=_write_caption_of_group_means(by_model, metric_rows),
+        caption=_caption_means(by_model, metric_rows),
     )
 
 
-def _make_mark(row: rows.Row, series: int) -> Mark:
+def _mark_mean(row: rows.Row, series: int) -> Mark:
     interval = Interval.of_row(row)
     title = f"{row['model']}, {row['group']}: {interval.describe()}, n {row['n']:,.0f}"
     return Mark(interval, series, title)
 
 
-def _write_caption_of_group_means(
-    by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]
-) -> str:
+def _caption_means(by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]) -> str:
     sentences = ["The mean over the queries of each group."]
     gaps = []
     for model, model_rows in by_model.items():
@@ -529,27 +495,23 @@ def _write_caption_of_group_means(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])
 
 
-PLUGIN_PRICES = "price_percentage"
+_PRICES = "price_percentage"
 
 
 def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
-    """Yield a plot for each metric of shares by price level.
-
-    Raises:
-        MissingEvidence: A metric has no defined value.
-    """
-    for metric in rows.find_metrics(run, PLUGIN_PRICES):
+    """Yield a plot for each metric of shares by price level."""
+    for metric in rows.find_metrics(run, _PRICES):
         shares = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
         if not shares:
             raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
-        plot = _draw_plot_of_prices(run, metric, labels, shares, name_file)
+        plot = _draw_levels(run, metric, labels, shares, name_file)
         yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
 
 
-def _draw_plot_of_prices(
+def _draw_levels(
     run: RunTables,
     metric: Definition,
     labels: Sequence[str],
@@ -563,9 +525,7 @@ def _draw_plot_of_prices(
         for level in levels:
             level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
             level_rows.sort(key=lambda row: labels.index(row["group"]))
-            marks = tuple(
-                _make_mark_of_prices(row, labels.index(row["group"])) for row in level_rows
-            )
+            marks = tuple(_mark_share(row, labels.index(row["group"])) for row in level_rows)
             if marks:
                 lines.append(Row(rows.get_label_value(level), marks))
         panels.append(Panel(model, tuple(lines)))
@@ -583,8 +543,7 @@ def _draw_plot_of_prices(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.heading}. "
-        f"{_write_caption_of_prices(shares, level_name, neutral, within)}",
+        caption=f"{metric.heading}. {_caption_levels(shares, level_name, neutral, within)}",
     )
 
 
@@ -610,13 +569,13 @@ def compute_neutral(labels: Sequence[str], within: str = "") -> float:
     return 1 / size if size > 1 else math.nan
 
 
-def _make_mark_of_prices(row: rows.Row, series: int) -> Mark:
+def _mark_share(row: rows.Row, series: int) -> Mark:
     interval = Interval.of_row(row)
     title = f"{row['model']}, {row['target']}, {row['group']}: {interval.describe()}"
     return Mark(interval, series, title)
 
 
-def _write_caption_of_prices(
+def _caption_levels(
     shares: Sequence[rows.Row], level_name: str, neutral: float, within: str
 ) -> str:
     sentences = [
@@ -633,18 +592,14 @@ def _write_caption_of_prices(
     return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
 
 
-PLUGIN_WORD_COUNTS = "top_words"
+_TOP_WORDS = "top_words"
 MOST_WORDS = 30
 """Words in a plot; the table has the others."""
 
 
 def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
-    """Yield a plot for each metric of word counts, and each model.
-
-    Raises:
-        MissingEvidence: A metric has no word.
-    """
-    for metric in rows.find_metrics(run, PLUGIN_WORD_COUNTS):
+    """Yield a plot for each metric of word counts, and each model."""
+    for metric in rows.find_metrics(run, _TOP_WORDS):
         counts = [
             row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
         ]
@@ -653,12 +608,12 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         models = rows.sort_models(run, (row["model"] for row in counts))
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
-            plot = _draw_plot_of_word_counts(model_counts, name_file)
+            plot = _draw_words(model_counts, name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
             yield rows.add_omitted(plot, models, note)
 
 
-def _draw_plot_of_word_counts(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
+def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
     groups = rows.list_distinct(counts, "group")
     largest = {
         word: max(row["value"] for row in counts if row["target"] == word)
@@ -688,11 +643,11 @@ def _draw_plot_of_word_counts(counts: Sequence[rows.Row], name_file: rows.NameFi
         ),
         name=name_file(f"words-{label}-{model}"),
         title=f"Words in recommended names by {label}: {model}",
-        caption=_write_caption_of_word_counts(counts, groups, words, label),
+        caption=_caption_words(counts, groups, words, label),
     )
 
 
-def _write_caption_of_word_counts(
+def _caption_words(
     counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
 ) -> str:
     sentences = [

@@ -1,14 +1,4 @@
-"""The accuracy of each model in each fold or repeat of the split, and their mean.
-
-Learning curves: the losses of trainings by step.
-Long-tail curves: how much of a model's recommendations goes to the most popular items.
-Stereotype exposure by several detectors, beside each other for each model.
-The latent space of a model on two axes: sets of users and items, and a direction.
-How stereotyped the recommendation lists of each user are: a box plot of the models.
-The distribution of training interactions over items, and the power law that fits its tail.
-Curves of metrics over the rounds of a feedback loop.
-Running means: how a metric settles as users are added, in a random order.
-"""
+"""Plots of folds, trainings, items and users: how values are distributed, and how they settle."""
 
 from __future__ import annotations
 
@@ -27,58 +17,29 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
 from recbias.models.training import compute_running_means
 from recbias.reports import plots as rows
-from recbias.reports import plots_prompts, svg
+from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
-from recbias.reports.svg import (
-    DIAMOND,
-    LARGEST,
-    MARGIN,
-    Axes,
-    Interval,
-    Scale,
-    choose_log_ticks,
-    choose_look,
-    choose_ticks,
-    describe_lines,
-    draw_arrow,
-    draw_curve_labels,
-    draw_labels,
-    draw_marker,
-    draw_row_axis,
-    fits_axis,
-    interpolate_points,
-    pad_range,
-)
-from recbias.reports.views import (
-    ALL,
-    Definition,
-    RoundCurve,
-    collect_definitions,
-    format_title,
-    list_models,
-    list_round_curves,
-    select_accuracy_metric,
-    select_first,
-)
+from recbias.reports.svg import Axes, Scale
+from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
 from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
-SERIES = ("a fold", "their mean")
-MOST_FOLDS = 20
+_SERIES = ("a fold", "their mean")
+_MOST_FOLDS = 20
 
 
 def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
     """Yield the plot of the accuracy metric by fold, if the run has 2 to 20 folds of one seed."""
-    metric = select_accuracy_metric(collect_definitions(run).values())
+    metric = views.select_accuracy_metric(views.collect_definitions(run).values())
     if metric is None:
         return
     frame = run.metrics
-    titles = [format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
+    titles = [views.format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
     is_overall = (frame["group"] == "") & (frame["target"] == "") & (frame["dataset"] == dataset)
     frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
-    frame = frame[(frame["fold"] != ALL) & frame["value"].map(fits_axis)]
+    frame = frame[(frame["fold"] != views.ALL) & frame["value"].map(svg.fits_axis)]
     n_folds = frame["fold"].nunique()
-    if not 2 <= n_folds <= MOST_FOLDS or len(set(frame["seed"])) > 1:
+    if not 2 <= n_folds <= _MOST_FOLDS or len(set(frame["seed"])) > 1:
         return
     by_model = {str(model): to_records(part) for model, part in frame.groupby("model")}
     models = rows.sort_models(run, by_model)
@@ -90,7 +51,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     yield plots_prompts.draw_forest(
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
-            series=SERIES,
+            series=_SERIES,
             axis=metric.heading,
             note=rows.describe_direction(metric),
             stacked=False,
@@ -113,19 +74,19 @@ def _make_marks(model: str, records: list[dict[str, Any]]) -> tuple[plots_prompt
 
 
 def _make_mark(value: float, series: int, name: str) -> plots_prompts.Mark:
-    return plots_prompts.Mark(Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}")
+    return plots_prompts.Mark(
+        svg.Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}"
+    )
 
 
 MOST_POINTS = 60
 """The number of points of a curve; each is the mean of equally many steps."""
 
-RELATIVE = "bias"
-"""The loss whose scale depends on the method, so that it is shown relative to its start."""
+# the loss whose scale depends on the method, so that it is shown relative to its start
+_RELATIVE = "bias"
 
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
 
-Curve = tuple[FloatArray, FloatArray]
-"""The last step and the mean loss of each point."""
+_Curve = tuple[FloatArray, FloatArray]  # the last step and the mean loss of each point
 
 
 def draw_learning_curves(
@@ -135,32 +96,32 @@ def draw_learning_curves(
     table = run.learning_curves
     if table is None:
         return
-    table = table[(table["dataset"] == dataset) & table["value"].abs().le(LARGEST)]
+    table = table[(table["dataset"] == dataset) & table["value"].abs().le(svg.LARGEST)]
     for loss in table["loss"].unique():
         curves = {
             model: average_steps(table[(table["loss"] == loss) & (table["model"] == model)])
             for model in list_models(run)
             if ((table["loss"] == loss) & (table["model"] == model)).any()
         }
-        yield _draw(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
+        yield _draw_losses(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
 
 
-def average_steps(table: pd.DataFrame) -> Curve:
+def average_steps(table: pd.DataFrame) -> _Curve:
     """Return the mean loss over seeds and folds, and over neighbouring steps."""
     by_step = table.groupby("step", sort=True)["value"].mean()
     parts = np.array_split(np.arange(len(by_step)), min(MOST_POINTS, len(by_step)))
     steps, values = by_step.index.to_numpy(dtype=np.float64), by_step.to_numpy(dtype=np.float64)
     ends = np.array([steps[part[-1]] for part in parts])
     means = np.array([values[part].mean() for part in parts])
-    if table["loss"].iloc[0] == RELATIVE and means[0] > 0:
+    if table["loss"].iloc[0] == _RELATIVE and means[0] > 0:
         means = means / means[0]
     return ends, means
 
 
-def _draw(run: RunTables, loss: str, curves: Mapping[str, Curve], name: str) -> svg.Plot:
+def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
     last = max(ends[-1] for ends, _ in curves.values())
-    y_range = pad_range([value for _, means in curves.values() for value in means.tolist()])
-    axes = Axes(Scale(0, last, _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    y_range = svg.pad_range([value for _, means in curves.values() for value in means.tolist()])
+    axes = svg.make_axes((0, last), y_range)
     numbers = {model: number for number, model in enumerate(list_models(run))}
     places = {
         model: [axes.at(x, y) for x, y in zip(ends.tolist(), means.tolist(), strict=True)]
@@ -175,28 +136,23 @@ def _draw(run: RunTables, loss: str, curves: Mapping[str, Curve], name: str) -> 
         for model, points in places.items()
     ]
     texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     heading = f"{loss.replace('_', ' ').capitalize()} loss"
-    note = "relative to the start" if loss == RELATIVE else ""
-    return svg.Plot(
+    note = "relative to the start" if loss == _RELATIVE else ""
+    return svg.draw_chart(
+        axes,
+        *lines,
+        svg.draw_curve_labels(places, texts, axes.frame),
+        x_title=("Step", ""),
+        y_title=(heading, note),
         name=name,
         title=f"{heading} during training",
         caption=(
             f"The {heading.lower()} of each step{', ' if note else ''}{note}: the mean over seeds "
             f"and folds, and over neighbouring steps, {MOST_POINTS} points at most."
         ),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), heading, note),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), "Step", "", "end"),
-            *lines,
-            draw_curve_labels(places, texts, frame),
-        ),
     )
 
 
-_LEFT_LONG_TAIL, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL = 48.0, 34.0, 468.0, 360.0
 _HEAD = 0.2
 _STEPS = 60
 _REFERENCE = "training data"
@@ -204,11 +160,8 @@ _REFERENCE = "training data"
 
 def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
     """Return the plot of one dataset's exposure."""
-    bottom = _HEIGHT_LONG_TAIL - 54
-    axes = Axes(
-        Scale(1, max(exposure.n_items, 2), _LEFT_LONG_TAIL, _RIGHT_LONG_TAIL, log=True),
-        Scale(0, 100, bottom, _TOP_LONG_TAIL),
-    )
+    n = max(exposure.n_items, 2)
+    axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
     lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
@@ -222,28 +175,19 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
         curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
     order = "recommendations" if exposure.training is None else "training interactions"
     by_order = f"by {order}, log scale"
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        *(
+            svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
+            for model, curve in curves.items()
+        ),
+        svg.draw_curve_labels(curves, texts, axes.frame),
+        x_title=("Items, most popular first", by_order),
+        y_title=("Share of recommendations", "up to this item"),
+        drawn=axes.draw(svg.choose_log_ticks(1, axes.x.high), unit="%"),
         name=name,
         title="Long tail of recommended items",
-        caption=_write_caption(exposure),
-        height=_HEIGHT_LONG_TAIL,
-        body=join(
-            axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
-            svg.draw_title((4, 16), "Share of recommendations", "up to this item"),
-            svg.draw_title(
-                (_RIGHT_LONG_TAIL, _HEIGHT_LONG_TAIL - 8),
-                "Items, most popular first",
-                by_order,
-                "end",
-            ),
-            *(
-                svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
-                for model, curve in curves.items()
-            ),
-            draw_curve_labels(
-                curves, texts, (_LEFT_LONG_TAIL + 4, _TOP_LONG_TAIL, _RIGHT_LONG_TAIL, bottom - 4)
-            ),
-        ),
+        caption=_caption_long_tail(exposure),
     )
 
 
@@ -255,7 +199,7 @@ def _describe_head(model: str, shares: FloatArray) -> str:
     )
 
 
-def _write_caption(exposure: Exposure) -> str:
+def _caption_long_tail(exposure: Exposure) -> str:
     caption = (
         "At each rank, the share of a model's recommendations that go to the items up to it. "
         "A curve further left recommends popular items more."
@@ -356,19 +300,15 @@ def _accumulate(counts: pd.Series) -> FloatArray:
     return totals / max(float(totals[-1]), 1.0)
 
 
-PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
+_PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
 
-ExposureDetectors = Mapping[str, Mapping[str, Definition]]
-"""The metric of each detector, by kind of stereotype."""
+# the metric of each detector, by kind of stereotype
+_ExposureDetectors = Mapping[str, Mapping[str, Definition]]
 
 
 def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure that has labels of several detectors.
-
-    Raises:
-        MissingEvidence: A metric is defined for no detector.
-    """
-    for plugin in PLUGINS:
+    """Yield a plot for each metric of stereotype exposure that has labels of several detectors."""
+    for plugin in _PLUGINS:
         exposure = _group_by_kind(run, plugin)
         if max(map(len, exposure.values()), default=0) < 2:
             continue
@@ -390,17 +330,13 @@ def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> It
             ),
             name=name_file(f"detectors-{plugin}"),
             title=f"{plugin} by each detector",
-            caption=_write_caption_of_detectors(panels, detectors),
+            caption=_caption_detectors(panels, detectors),
         )
         yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
 
 
-def _group_by_kind(run: RunTables, plugin: str) -> ExposureDetectors:
-    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both.
-
-    A label without a full stop is a detector by itself, and a grade belongs to its kind. The other
-    settings are part of the detector's name.
-    """
+def _group_by_kind(run: RunTables, plugin: str) -> _ExposureDetectors:
+    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both."""
     exposure: dict[str, dict[str, Definition]] = {}
     for metric in rows.find_metrics(run, plugin):
         if metric.parameters.get("gap") is not None:
@@ -427,7 +363,7 @@ def _build_rows(
         for row in rows.list_rows(run, metric, dataset):
             if row["group"] or row["target"]:
                 continue
-            interval = Interval.of_row(row)
+            interval = svg.Interval.of_row(row)
             title = f"{row['model']}, {detector}: {interval.describe()}, n {row['n']:,.0f}"
             mark = plots_prompts.Mark(interval, detectors.index(detector), title)
             marks.setdefault(row["model"], []).append(mark)
@@ -436,7 +372,7 @@ def _build_rows(
     )
 
 
-def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
+def _caption_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
     sentences = [f"The mean over the users, by {rows.join_names(detectors)}."]
     for panel in panels:
         spreads = []
@@ -454,33 +390,28 @@ def _write_caption_of_detectors(panels: list[plots_prompts.Panel], detectors: li
                 f"{prefix} detectors differ most for {model}: {names} by {difference:.3f}."
             )
     intervals = [mark.interval for panel in panels for row in panel.rows for mark in row.marks]
-    return " ".join([*sentences, *describe_lines(intervals)])
+    return " ".join([*sentences, *svg.describe_lines(intervals)])
 
 
-PLUGIN = "latent_projection"
-MOST_POINTS_PROJECTION = 2400
+_PROJECTION = "latent_projection"
+MOST_CLOUD = 2400
 _AXES = ("PC1", "PC2")
-_LEFT_PROJECTION, _TOP_PROJECTION, _RIGHT_PROJECTION, _FOOT = 52.0, 34.0, 468.0, 54.0
+_LEFT, _RIGHT, _FOOT = 52.0, 468.0, 54.0  # of a projection
 _LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
 
-Sets = Mapping[str, FloatArray]
-"""The points of each set, ``float64[n, 2]``."""
+_Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
 
 
 def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each projection and model.
-
-    Raises:
-        MissingEvidence: No unit of a projection has both components.
-    """
-    for metric in rows.find_metrics(run, PLUGIN):
+    """Yield a plot for each projection and model."""
+    for metric in rows.find_metrics(run, _PROJECTION):
         units = _pair_components(rows.read_units(run, metric, dataset))
         units, note = rows.split_drawable(units, "x", "y")
         if units.empty:
             raise MissingEvidence(f"{metric.heading} has no point with both components")
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
-            plot = _draw_plot(units[units["model"] == model], model, name_file)
+            plot = _draw_projection(units[units["model"] == model], model, name_file)
             yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
 
 
@@ -491,44 +422,45 @@ def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
     return x.rename(columns={"value": "x"}).merge(y.rename(columns={"value": "y"}), on=keys)
 
 
-def _draw_plot(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
+def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
     sets = {
         str(group): frame[["x", "y"]].to_numpy(np.float64)
         for group, frame in units.groupby("group", sort=False)
     }
     legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
-    top, height = _TOP_PROJECTION + legend_height, 440.0 + legend_height
-    axes = _make_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
+    top, height = svg.TOP + legend_height, 440.0 + legend_height
+    axes = _make_square_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
     means = {group: points.mean(axis=0) for group, points in sets.items()}
     return svg.Plot(
         name=name_file(f"projection-{model}"),
         title=f"Latent space of {model}",
-        caption=_write_caption_of_projection(sets, means),
+        caption=_caption_projection(sets, means),
         height=height,
         body=join(
             axes.draw(
-                choose_ticks(axes.x.low, axes.x.high, 5), choose_ticks(axes.y.low, axes.y.high, 5)
+                svg.choose_ticks(axes.x.low, axes.x.high, 5),
+                svg.choose_ticks(axes.y.low, axes.y.high, 5),
             ),
-            *_draw_points(sets, len(units), axes),
+            *_draw_clouds(sets, len(units), axes),
             _draw_means(means, axes),
             svg.draw_title((8, top - 14), "second component"),
-            svg.draw_title((_RIGHT_PROJECTION, height - 10), "first component", class_="end"),
-            _draw_legend(sets),
+            svg.draw_title((_RIGHT, height - 10), "first component", class_="end"),
+            _draw_set_legend(sets),
         ),
     )
 
 
-def _make_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
+def _make_square_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
     """Return axes on which one unit has the same length."""
     top, bottom = span
-    lengths = _RIGHT_PROJECTION - _LEFT_PROJECTION, bottom - top
-    ranges = [(*pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
+    lengths = _RIGHT - _LEFT, bottom - top
+    ranges = [(*svg.pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
     unit = max((high - low) / length for low, high, length in ranges)
     x, y = (
         ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
         for low, high, length in ranges
     )
-    return Axes(Scale(*x, _LEFT_PROJECTION, _RIGHT_PROJECTION), Scale(*y, bottom, top))
+    return Axes(Scale(*x, _LEFT, _RIGHT), Scale(*y, bottom, top))
 
 
 def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
@@ -544,51 +476,51 @@ def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
     return next(pairs, None)
 
 
-def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
+def _draw_clouds(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
     """Yield the points of each set, every n-th if there are too many."""
-    step = max(1, -(-total // MOST_POINTS_PROJECTION))
+    step = max(1, -(-total // MOST_CLOUD))
     for series, points in enumerate(sets.values()):
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         for x, y in points[::step].tolist():
-            yield draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
+            yield svg.draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
 
 
 def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
     centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
     arrow = [centres[group] for group in choose_direction(list(means)) or ()]
-    texts = draw_labels(
+    texts = svg.draw_labels(
         list(centres.values()),
         [svg.shorten(group, 26) for group in centres],
-        (_LEFT_PROJECTION, axes.y.end, _RIGHT_PROJECTION, axes.y.start),
+        (_LEFT, axes.y.end, _RIGHT, axes.y.start),
         itertools.repeat("halo name"),
         gap=13,
-        obstacles=interpolate_points(arrow) if arrow else [],
+        obstacles=svg.interpolate_points(arrow) if arrow else [],
     )
-    elements = [draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
+    elements = [svg.draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
     for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         class_ = f"dot centre {colour}"
         title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
-        elements += [text, draw_marker(centre, shape, class_, radius=6.5, title=title)]
+        elements += [text, svg.draw_marker(centre, shape, class_, radius=6.5, title=title)]
     return join(*elements)
 
 
-def _draw_legend(sets: Sets) -> Safe:
+def _draw_set_legend(sets: _Sets) -> Safe:
     elements = []
     for series, (group, points) in enumerate(sets.items()):
         line, column = divmod(series, _LEGEND_COLUMNS)
         x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
-        colour, shape = choose_look(series)
+        colour, shape = svg.choose_look(series)
         title = f"{group}: {len(points):,} points"
         elements += [
-            draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
+            svg.draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
             svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
         ]
     return join(*elements)
 
 
-def _write_caption_of_projection(sets: Sets, means: Mapping[str, FloatArray]) -> str:
+def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     sentences = [
         "Vectors on the first two principal components, with the same unit on both axes.",
         "Large marks are the means of the sets.",
@@ -600,17 +532,17 @@ def _write_caption_of_projection(sets: Sets, means: Mapping[str, FloatArray]) ->
             f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {length:.3g}."
         )
     n_points = sum(map(len, sets.values()))
-    if n_points > MOST_POINTS_PROJECTION:
+    if n_points > MOST_CLOUD:
         sentences.append(f"Of {n_points:,} points every n-th is drawn.")
     return " ".join(sentences)
 
 
-PLUGIN_STEREOTYPES = "REC-ST"
-_ROW, _TOP_STEREOTYPES, _LONGEST = 30.0, 34.0, 22
+_REC_ST = "REC-ST"
+_ROW, _LONGEST = 30.0, 22
 
 
 @dataclass(frozen=True)
-class Box:
+class _Box:
     """Quartiles, ends of the whiskers, mean and number of values."""
 
     low: float
@@ -622,26 +554,22 @@ class Box:
     n: int
 
 
-def compute_box(values: FloatArray) -> Box:
+def compute_box(values: FloatArray) -> _Box:
     """Return the box of values; whiskers reach the last value within 1.5 interquartile ranges.
 
     >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
-    Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
+    _Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
     """
     q1, median, q3 = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
     reach = 1.5 * (q3 - q1)
     inside = values[(values >= q1 - reach) & (values <= q3 + reach)]
     low, high = float(inside.min()), float(inside.max())
-    return Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
+    return _Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
 
 
 def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure, query group and target.
-
-    Raises:
-        MissingEvidence: A metric is defined for no user.
-    """
-    for metric in rows.find_metrics(run, PLUGIN_STEREOTYPES):
+    """Yield a plot for each metric of stereotype exposure, query group and target."""
+    for metric in rows.find_metrics(run, _REC_ST):
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
@@ -656,49 +584,49 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             if boxes:
                 suffix = ", ".join(filter(None, [str(group), str(target)]))
                 name = name_file(f"exposure-{metric.title}-{suffix}")
-                yield rows.add_note(_draw_plot_of_stereotypes(metric, boxes, suffix, name), note)
+                yield rows.add_note(_draw_boxes(metric, boxes, suffix, name), note)
 
 
-def _draw_plot_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str
-) -> svg.Plot:
+def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str) -> svg.Plot:
     ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
-    height = _TOP_STEREOTYPES + _ROW * len(ranked) + 64
-    scale = _make_scale(boxes)
+    height = svg.TOP + _ROW * len(ranked) + 64
+    scale = _make_box_scale(boxes)
     note = rows.describe_direction(metric)
-    elements = [draw_row_axis(scale, _TOP_STEREOTYPES, metric.heading, note, height), _draw_key()]
+    elements = [svg.draw_row_axis(scale, svg.TOP, metric.heading, note, height), _draw_box_key()]
     labels = svg.shorten_all(ranked, _LONGEST)
     for position, (model, label) in enumerate(zip(ranked, labels, strict=True)):
-        y = _TOP_STEREOTYPES + (position + 0.5) * _ROW
+        y = svg.TOP + (position + 0.5) * _ROW
         elements += [
             svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
-            svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
+            svg.draw_text(
+                (svg.WIDTH - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
+            ),
             _draw_box(boxes[model], model, scale, y),
         ]
     return svg.Plot(
         name=name,
         title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
-        caption=_write_caption_of_stereotypes(metric, boxes, ranked),
+        caption=_caption_boxes(metric, boxes, ranked),
         height=height,
         body=join(*elements),
     )
 
 
-def _make_scale(boxes: Mapping[str, Box]) -> Scale:
+def _make_box_scale(boxes: Mapping[str, _Box]) -> Scale:
     low = min(box.low for box in boxes.values())
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
         low, high = low - 0.5, high + 0.5
     labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
     counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
-    return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
+    return Scale(low, high, 18 + labels, svg.WIDTH - svg.MARGIN - counts - 14)
 
 
-def _format_count(box: Box) -> str:
+def _format_count(box: _Box) -> str:
     return f"n {box.n:,}"
 
 
-def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
+def _draw_box(box: _Box, model: str, scale: Scale, y: float) -> Safe:
     title = (
         f"{model}: mean {box.mean:.3f}, median {box.median:.3f}, half of the users between "
         f"{box.q1:.3f} and {box.q3:.3f}, n {box.n:,}"
@@ -714,22 +642,20 @@ def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
         *elements,
         svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
         svg.draw_line((median, y - 9), (median, y + 9), "median"),
-        draw_marker((scale.at(box.mean), y), DIAMOND, "mean", radius=3.8),
+        svg.draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
     )
 
 
-def _draw_key() -> Safe:
+def _draw_box_key() -> Safe:
     return join(
-        draw_marker((12, 12), DIAMOND, "mean", radius=3.8),
+        svg.draw_marker((12, 12), svg.DIAMOND, "mean", radius=3.8),
         svg.draw_text((21, 16), "mean"),
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
     )
 
 
-def _write_caption_of_stereotypes(
-    metric: Definition, boxes: Mapping[str, Box], ranked: Sequence[str]
-) -> str:
+def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]) -> str:
     unit = "user" if metric.unit in {"", "query"} else metric.unit
     sentences = [
         f"Each box holds the middle half of a model's values of each {unit};",
@@ -744,13 +670,7 @@ def _write_caption_of_stereotypes(
     return " ".join(sentences)
 
 
-FEWEST_ITEMS = 10
-(
-    _LEFT_POPULARITY_HISTOGRAM,
-    _TOP_POPULARITY_HISTOGRAM,
-    _RIGHT_POPULARITY_HISTOGRAM,
-    _HEIGHT_POPULARITY_HISTOGRAM,
-) = 64.0, 34.0, 456.0, 360.0
+_FEWEST_ITEMS = 10
 _BINS = 22
 
 
@@ -761,46 +681,27 @@ def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | No
     """
     counts = _read_counts(run, dataset)
     positive = counts[counts > 0]
-    if positive.size < FEWEST_ITEMS or np.unique(positive).size < 2:
+    if positive.size < _FEWEST_ITEMS or np.unique(positive).size < 2:
         return None
     edges = make_edges(positive)
     n_items, _ = np.histogram(positive, edges)
     density = n_items / np.diff(edges) / positive.size
     least, most = float(density[density > 0].min()), float(density.max())
-    axes = Axes(
-        Scale(
-            float(edges[0]),
-            float(edges[-1]),
-            _LEFT_POPULARITY_HISTOGRAM,
-            _RIGHT_POPULARITY_HISTOGRAM,
-            log=True,
-        ),
-        Scale(
-            least / 2,
-            most * 1.6,
-            _HEIGHT_POPULARITY_HISTOGRAM - 54,
-            _TOP_POPULARITY_HISTOGRAM,
-            log=True,
-        ),
+    ends = float(edges[0]), float(edges[-1])
+    axes = svg.make_axes(
+        ends, (least / 2, most * 1.6), 360, sides=(64, 456), log_x=True, log_y=True
     )
     law = fit_power_law(counts)
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_bars(edges, n_items, density, axes),
+        _draw_law(law, positive, axes),
+        x_title=("Training interactions", "log scale"),
+        y_title=("Share of items", "per number of interactions, log scale"),
+        drawn=axes.draw(_choose_ticks(axes.x), svg.choose_log_ticks(axes.y.low, axes.y.high)),
         name=name,
         title="Popularity of the items",
-        caption=_write_caption_of_popularity_histogram(counts, law),
-        height=_HEIGHT_POPULARITY_HISTOGRAM,
-        body=join(
-            axes.draw(_choose_ticks(axes.x), choose_log_ticks(axes.y.low, axes.y.high)),
-            svg.draw_title((4, 16), "Share of items", "per number of interactions, log scale"),
-            svg.draw_title(
-                (_RIGHT_POPULARITY_HISTOGRAM, _HEIGHT_POPULARITY_HISTOGRAM - 8),
-                "Training interactions",
-                "log scale",
-                "end",
-            ),
-            _draw_bars(edges, n_items, density, axes),
-            _draw_law(law, positive, axes),
-        ),
+        caption=_caption_popularity(counts, law),
     )
 
 
@@ -858,7 +759,7 @@ def _draw_law(law: PowerLaw, counts: FloatArray, axes: Axes) -> Safe:
 
 def _choose_ticks(scale: Scale) -> list[float]:
     """Return powers of ten; if there are few, also twice and five times each."""
-    ticks = choose_log_ticks(scale.low, scale.high)
+    ticks = svg.choose_log_ticks(scale.low, scale.high)
     if len(ticks) > 2:
         return ticks
     first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
@@ -866,7 +767,7 @@ def _choose_ticks(scale: Scale) -> list[float]:
     return [tick for tick in ticks if scale.low <= tick <= scale.high]
 
 
-def _write_caption_of_popularity_histogram(counts: FloatArray, law: PowerLaw) -> str:
+def _caption_popularity(counts: FloatArray, law: PowerLaw) -> str:
     positive = counts[counts > 0]
     sentences = [
         f"The number of training interactions of {format_count(positive.size, 'item')}.",
@@ -884,41 +785,37 @@ def _write_caption_of_popularity_histogram(counts: FloatArray, law: PowerLaw) ->
     return " ".join(sentences)
 
 
-MOST_PLOTS = 12
-"""Plots of a dataset; the table has the other metrics."""
+_MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
 
-MOST_CURVES = 12
-"""Curves of a plot, the first ones."""
-
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
+_MOST_CURVES = 12  # curves of a plot, the first ones
 
 
 def draw_round_curves(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each metric and target, with a curve for each model and group of users."""
-    plots: dict[tuple[str, str], list[RoundCurve]] = {}
-    for curve in list_round_curves(run, dataset):
-        if any(map(fits_axis, curve.values.values())):
+    plots: dict[tuple[str, str], list[views.RoundCurve]] = {}
+    for curve in views.list_round_curves(run, dataset):
+        if any(map(svg.fits_axis, curve.values.values())):
             plots.setdefault((curve.metric.title, curve.target), []).append(curve)
-    for (title, target), curves in list(plots.items())[:MOST_PLOTS]:
+    for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
         stem = "-".join(filter(None, ["rounds", title, target]))
-        yield _draw_of_round_curves(
-            curves[:MOST_CURVES], name_file(stem), len(curves) - MOST_CURVES
-        )
+        yield _draw_rounds(curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES)
 
 
-def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: int) -> svg.Plot:
+def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) -> svg.Plot:
     metric, target = curves[0].metric, curves[0].target
     points = {
         " ".join(filter(None, (curve.model, curve.group))): [
-            (float(number), value) for number, value in curve.values.items() if fits_axis(value)
+            (float(number), value)
+            for number, value in curve.values.items()
+            if svg.fits_axis(value)
         ]
         for curve in curves
     }
     last = max(number for ends in points.values() for number, _ in ends)
-    heights = pad_range([value for ends in points.values() for _, value in ends])
-    axes = Axes(Scale(1.0, max(last, 2.0), _LEFT, _RIGHT), Scale(*heights, _HEIGHT - 54, _TOP))
+    heights = svg.pad_range([value for ends in points.values() for _, value in ends])
+    axes = svg.make_axes((1.0, max(last, 2.0)), heights)
     lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
     colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
     places = count_decimals([value for ends in points.values() for _, value in ends])
@@ -931,43 +828,38 @@ def _draw_of_round_curves(curves: Sequence[RoundCurve], name: str, n_omitted: in
             colour = colours[label].split()[0]
             elements.append(svg.draw_circle(place, 3, f"dot {colour}", text))
     texts = {label: f"halo {colours[label].split()[0]}" for label in lines}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
     heading = metric.groups_heading if curves[0].group else metric.heading
     of_target = f" of {target}" if target else ""
     omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
-    ticks = [tick for tick in choose_ticks(1.0, last) if tick == round(tick)]
-    return svg.Plot(
+    ticks = [tick for tick in svg.choose_ticks(1.0, last) if tick == round(tick)]
+    return svg.draw_chart(
+        axes,
+        *elements,
+        svg.draw_curve_labels(lines, texts, axes.frame),
+        x_title=("Round", ""),
+        y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
+        drawn=axes.draw(sorted({1.0, *ticks})),
         name=name,
         title=f"{heading}{of_target} over rounds of feedback",
         caption=(
             "In each round a model is trained on what users accepted from its lists before; the "
             f"mean over seeds and folds.{omitted}"
         ),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(sorted({1.0, *ticks})),
-            svg.draw_title((4, 16), f"{heading}{of_target}", rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), "Round", "", "end"),
-            *elements,
-            draw_curve_labels(lines, texts, frame),
-        ),
     )
 
 
-ORDER_SEED = 0
-"""The seed of the order of the units, which all models and metrics of a plot share."""
+_ORDER_SEED = 0  # the seed of the order of the units, which all models and metrics of a plot share
 
-POPULARITY_OF_USERS = (
+# popularity metrics with a value for each user
+_POPULARITY_OF_USERS = (
     *("log_popularity_difference", "popularity_lift", "gini_difference"),
     *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
 )
-"""Popularity metrics with a value for each user."""
 
 FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
 
-_LEFT, _TOP, _RIGHT, _HEIGHT = 60.0, 34.0, 456.0, 300.0
-_STEPS_RUNNING_MEANS, _POINTS = 120, 500
+_MOST_STEPS, _POINTS = 120, 500
 """The number of points of a curve, and of all curves of a plot."""
 
 
@@ -976,17 +868,19 @@ def draw_running_means(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for HR and for each popularity metric of users; none without the latter."""
     metrics = [
-        metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
+        metric
+        for metric in views.collect_definitions(run).values()
+        if "gap" not in metric.parameters
     ]
     popularity = [
-        metric for name in POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
+        metric for name in _POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
     ]
     popularity = [metric for metric in popularity if metric in metrics]
-    accuracy = select_first(reversed(metrics), ["HR"]) if popularity else None
+    accuracy = views.select_first(reversed(metrics), ["HR"]) if popularity else None
     for metric in filter(None, [accuracy, *popularity]):
         values = _arrange_units(run, metric, dataset)
         if values is not None:
-            yield _draw_of_running_means(
+            yield _draw_means_of_units(
                 run, metric, values, name_file(f"running-mean-{metric.title}")
             )
 
@@ -998,38 +892,35 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
     if len(units["unit_id"].unique()) < FEWEST_UNITS:
         return None
     table = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
-    order = np.random.default_rng(ORDER_SEED).permutation(len(table))
+    order = np.random.default_rng(_ORDER_SEED).permutation(len(table))
     models = [model for model in list_models(run) if model in table.columns]
     return table.iloc[order][models]
 
 
-def _draw_of_running_means(
+def _draw_means_of_units(
     run: RunTables, metric: Definition, values: pd.DataFrame, name: str
 ) -> svg.Plot:
     running = compute_running_means(values.to_numpy(dtype=np.float64))
-    n_steps = max(2, min(_STEPS_RUNNING_MEANS, _POINTS // max(values.shape[1], 1)))
+    n_steps = max(2, min(_MOST_STEPS, _POINTS // max(values.shape[1], 1)))
     counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
     ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
     ends = ends[:, counts - 1]
-    ends = np.where((np.abs(ends) <= LARGEST).all(axis=0), ends, np.nan)
-    y_range = pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
-    axes = Axes(Scale(0, len(values), _LEFT, _RIGHT), Scale(*y_range, _HEIGHT - 54, _TOP))
+    ends = np.where((np.abs(ends) <= svg.LARGEST).all(axis=0), ends, np.nan)
+    y_range = svg.pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
+    axes = svg.make_axes((0, len(values)), y_range)
     unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
-    return svg.Plot(
+    return svg.draw_chart(
+        axes,
+        _draw_running_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
+        x_title=(unit, "in random order"),
+        y_title=(metric.heading, rows.describe_direction(metric)),
         name=name,
         title=f"{metric.heading} as {unit.lower()} are added",
-        caption=_write_caption_of_running_means(unit.lower()),
-        height=_HEIGHT,
-        body=join(
-            axes.draw(),
-            svg.draw_title((4, 16), metric.heading, rows.describe_direction(metric)),
-            svg.draw_title((_RIGHT, _HEIGHT - 8), unit, "in random order", "end"),
-            _draw_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
-        ),
+        caption=_caption_running_means(unit.lower()),
     )
 
 
-def _draw_curves(
+def _draw_running_curves(
     run: RunTables, ends: Mapping[str, FloatArray], counts: AnyArray, axes: Axes
 ) -> Safe:
     """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
@@ -1050,13 +941,12 @@ def _draw_curves(
         curves[model] = mean
         names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
     texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
-    frame = (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4)
-    return join(*bands, *names.values(), draw_curve_labels(curves, texts, frame))
+    return join(*bands, *names.values(), svg.draw_curve_labels(curves, texts, axes.frame))
 
 
-def _write_caption_of_running_means(units: str) -> str:
+def _caption_running_means(units: str) -> str:
     return (
         f"The mean over the first {units}, from {FIRST} on, in one random order for all models "
-        f"(seed {ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
+        f"(seed {_ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
         f"to both sides. A curve that still rises or falls at the right needs more {units}."
     )

@@ -1,8 +1,4 @@
-"""Matching of published rows that need more than a model and a metric with a run's estimates.
-
-The published tables that are packaged as data, and their descriptions.
-Comparison of a run with the published tables that are packaged as data.
-"""
+"""The published tables that are packaged as data, and the comparison of a run with them."""
 
 from __future__ import annotations
 
@@ -20,22 +16,14 @@ import pandas as pd
 
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.text import normalize_name, suggest
+from recbias.reports import views, wording
 from recbias.reports.run import RunTables, read_yaml, to_records
-from recbias.reports.views import (
-    ALL,
-    Definition,
-    collect_definitions,
-    format_title,
-    list_single_datasets,
-    select_headline,
-)
-from recbias.reports.wording import Cell, Table, count_decimals, format_value, make_columns
+from recbias.reports.views import format_title, list_single_datasets
+from recbias.reports.wording import Cell
 
-ANY = "*"
-"""Matches any text."""
+_ANY = "*"  # matches any text
 
-OVERALL = "overall"
-"""As the dataset, the mean over the datasets of a run, or its only one."""
+_OVERALL = "overall"  # as the dataset, the mean over the datasets of a run, or its only one
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ class Join:
         ]
         return {
             name: {
-                ANY if text == ANY else normalize_name(text.format(**texts))
+                _ANY if text == _ANY else normalize_name(text.format(**texts))
                 for text in _list_texts(value)
                 for texts in rows
             }
@@ -113,28 +101,15 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """An estimate of a run.
-
-    Args:
-        dataset: The label of its dataset; ``all`` for the mean over datasets.
-        is_first: Whether that is the run's first dataset.
-        is_overall: Whether that is the mean over datasets, or the only dataset.
-        model: The label of its model.
-        names: Every name of that model.
-        metric: The definition of its metric.
-        k: The cutoff, NaN if there is none.
-        group: The query label that it is restricted to.
-        target: The item attribute value that it is restricted to.
-        values: Its numbers by ``value``, and by column and test of ``significance.csv``.
-    """
+class _Estimate:
+    """An estimate of a run."""
 
     dataset: str
     is_first: bool
     is_overall: bool
     model: str
     names: frozenset[str]
-    metric: Definition
+    metric: views.Definition
     k: float
     group: str
     target: str
@@ -150,12 +125,12 @@ class Estimate:
         return same_k and overall and all(self._has(*item) for item in criteria.items())
 
     def _has(self, name: str, texts: set[str]) -> bool:
-        if texts == {ANY}:
+        if texts == {_ANY}:
             return True
         if name == "model":
             return bool(texts & self.names)
         if name == "dataset":
-            names = {normalize_name(self.dataset), *({OVERALL} if self.is_overall else ())}
+            names = {normalize_name(self.dataset), *({_OVERALL} if self.is_overall else ())}
             return bool(texts & names)
         if name in {"group", "target"}:
             text = vars(self)[name]
@@ -170,14 +145,10 @@ def _list_texts(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def match_rows(
+def _match_rows(
     run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
 ) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our value of every match.
-
-    Where several quantities are equal by definition, such as the statistic of a test and the
-    estimate t, a model is compared by the first join that matches.
-    """
+    """Yield the model, the published row and our value of every match."""
     estimates = list(collect_estimates(run))
     published = {normalize_name(str(row.get("model_training", ""))) for row in rows}
     for row in rows:
@@ -199,25 +170,25 @@ def match_rows(
                     yield estimate.model, named, join.scale * value + join.offset
 
 
-def _name_other(estimate: Estimate, otherwise: str, published: set[str]) -> Estimate:
+def _name_other(estimate: _Estimate, otherwise: str, published: set[str]) -> _Estimate:
     """Return an estimate with the name of a published model if its own label is none of them."""
     if not otherwise or normalize_name(estimate.model) in published:
         return estimate
     return replace(estimate, names=estimate.names | {normalize_name(otherwise)})
 
 
-def collect_estimates(run: RunTables) -> Iterator[Estimate]:
+def collect_estimates(run: RunTables) -> Iterator[_Estimate]:
     """Yield every headline estimate of the run, of each dataset and of their mean."""
-    definitions, names = collect_definitions(run), _collect_names(run)
+    definitions, names = views.collect_definitions(run), _collect_names(run)
     single = list_single_datasets(run)
     first = single[:1]
     statistics = _collect_statistics(run)
-    for row in to_records(select_headline(run, run.metrics)):
+    for row in to_records(views.select_headline(run, run.metrics)):
         values = {**statistics.get(_get_key(row), {}), "value": row["value"]}
-        yield Estimate(
+        yield _Estimate(
             dataset=row["dataset"],
             is_first=row["dataset"] in first,
-            is_overall=row["dataset"] == ALL or single == [row["dataset"]],
+            is_overall=row["dataset"] == views.ALL or single == [row["dataset"]],
             model=row["model"],
             names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
             metric=definitions[format_title(row["metric"], row["k"])],
@@ -242,12 +213,7 @@ def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
 
 
 def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return the results of tests, by the key of the estimate.
-
-    Those between two models belong to the first, and their name ends with the second; that of the
-    others ends with what they are between, as a metric may have two tests of one kind. A test of
-    each seed and fold has the means over them; its p-value is undefined then.
-    """
+    """Return the results of tests, by the key of the estimate."""
     tests: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = {}
     for row in to_records(run.significance):
         between_models = row["between"] == "models"
@@ -448,7 +414,7 @@ def compare_published(run: RunTables, name: str, *, tolerance: float = 0.01) -> 
     table = require_comparable(name)
     published = to_records(load_published(table.name))
     if table.joins:
-        matches = match_rows(run, published, table.joins)
+        matches = _match_rows(run, published, table.joins)
         rows = [_build_row(table.name, *match, tolerance) for match in matches]
         return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     estimates = _collect_estimates(run)
@@ -525,7 +491,7 @@ def _build_row(
 
 def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
     """Return the headline estimates of the first dataset by model and metric."""
-    frame = select_headline(run, run.metrics)
+    frame = views.select_headline(run, run.metrics)
     single = list_single_datasets(run)
     overall = (frame["group"] == "") & (frame["target"] == "")
     return {
@@ -554,7 +520,7 @@ def _match_systems(run: RunTables, table: PublishedTable) -> dict[str, list[str]
 
 def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]:
     """Return the title of the run's metric for each published metric and cutoff."""
-    definitions = collect_definitions(run).values()
+    definitions = views.collect_definitions(run).values()
     pairs = load_published(table.name)[["metric", "cutoff"]].drop_duplicates()
     titles = {}
     for metric, cutoff in pairs.itertuples(index=False):
@@ -574,31 +540,31 @@ def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any
     return titles
 
 
-def _split_label(definition: Definition) -> tuple[str, str]:
+def _split_label(definition: views.Definition) -> tuple[str, str]:
     """Return the detector and the value of a metric's label."""
     label = str(definition.parameters.get("label", ""))
     return label.partition(".")[0], label.rpartition(".")[2]
 
 
-def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
+def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> wording.Table:
     """Return the rows of ``reference.csv`` of one published table as a table."""
     records = to_records(frame)
     numbers = ("published", "measured", "difference")
     by_metric: dict[str, list[float]] = {}
     for row in records:
         by_metric.setdefault(row["metric"], []).extend(row[column] for column in numbers)
-    places = {metric: count_decimals(values) for metric, values in by_metric.items()}
+    places = {metric: wording.count_decimals(values) for metric, values in by_metric.items()}
     rows = tuple(
         (
             *(Cell(row["system"]), Cell(row["metric"])),
             *(
-                Cell(format_value(row[column], places[row["metric"]]), row[column])
+                Cell(wording.format_value(row[column], places[row["metric"]]), row[column])
                 for column in numbers
             ),
             Cell("yes" if row["within"] else "no"),
         )
         for row in records
     )
-    columns = make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
+    columns = wording.make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
     notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
-    return Table(f"Comparison with {name}", columns, rows, tuple(notes))
+    return wording.Table(f"Comparison with {name}", columns, rows, tuple(notes))

@@ -1,8 +1,6 @@
-"""The content of a run's reports, shared by all formats.
+"""The content of a report, and its rendering as HTML, JSON and Markdown.
 
-``report.html``: a page that loads nothing from elsewhere, for screens and for print.
-``report.json``: metrics, significance, definitions and manifest for programs.
-``report.md``: the report as Markdown, for code hosts.
+The page loads nothing from elsewhere; undefined values are null in JSON.
 """
 
 from __future__ import annotations
@@ -40,25 +38,12 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
-from recbias.reports.views import (
-    ALL,
-    Comparisons,
-    build_files_table,
-    build_models_table,
-    build_stages_table,
-    build_tradeoff_table,
-    collect_comparisons,
-    collect_definitions,
-    group_definitions,
-    is_significant,
-    list_libraries,
-)
-from recbias.reports.wording import Safe, Table, strip_folders, to_line
+from recbias.reports.views import ALL
 
 T = TypeVar("T")
 
-MOST_MATRICES = 160_000
-"""The number of characters of the matrices of wins that a page shows; more are files only."""
+# the number of characters of the matrices of wins that a page shows; more are files only
+_MOST_MATRICES = 160_000
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
@@ -67,14 +52,11 @@ def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
-    """The comparisons on a metric as a report shows them.
-
-    The title has the dataset where the run has several; not every family has a matrix of wins.
-    """
+class _Family:
+    """The comparisons on a metric as a report shows them."""
 
     title: str
-    comparisons: Comparisons
+    comparisons: views.Comparisons
     plot: Plot | None
 
     @property
@@ -103,23 +85,23 @@ class Content:
     conclusions = _build_by(split_conclusions)
     data = _build_by(views.describe_data)
     execution = _build_by(views.describe_execution)
-    definitions = _build_by(group_definitions)
+    definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     settings_tables = _build_by(build_settings_tables)
-    tradeoffs = _build_by(build_tradeoff_table)
+    tradeoffs = _build_by(views.build_tradeoff_table)
     rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     pairs = _build_by(tabulate_comparisons)
-    models = _build_by(build_models_table)
+    models = _build_by(views.build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)
 
     @cached_property
-    def published(self) -> dict[str, Table]:
+    def published(self) -> dict[str, wording.Table]:
         """The comparison with each published table, by the name of that table."""
         return {
             name: build_reference_table(
@@ -130,14 +112,14 @@ class Content:
         }
 
     @cached_property
-    def group_tables(self) -> list[Table]:
+    def group_tables(self) -> list[wording.Table]:
         """The fairness cards, and the tables of the other metrics by group and target."""
         titles = {card.metric.title for card in self.cards}
         cards = [table for card in self.cards for table in card.tables]
         return [*cards, *build_group_tables(self.run, omitted=titles)]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[wording.Table]:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
@@ -164,11 +146,11 @@ class Content:
         return self.gallery.skipped
 
     @property
-    def matrices(self) -> tuple[list[Family], list[Family]]:
+    def matrices(self) -> tuple[list[_Family], list[_Family]]:
         """The families with a matrix that a page shows, and those whose matrix is a file only."""
         families = [family for family in self.families if family.plot]
         sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
-        n_shown = sum(size <= MOST_MATRICES for size in sizes)
+        n_shown = sum(size <= _MOST_MATRICES for size in sizes)
         return families[:n_shown], families[n_shown:]
 
     @cached_property
@@ -191,16 +173,16 @@ class Content:
         return [*tested, *not_tested]
 
     @cached_property
-    def families(self) -> list[Family]:
+    def families(self) -> list[_Family]:
         """The comparisons by metric and test, those with a plot first."""
         matrices = {
             id(comparisons): plot.entitle("Which model is better than which")
             for comparisons, plot in self.gallery.matrices
         }
-        groups = collect_comparisons(self.run)
+        groups = views.collect_comparisons(self.run)
         several = len({group.place[0] for group in groups}) > 1
         families = [
-            Family(
+            _Family(
                 f"{group.heading}, {group.place[0]}" if several else group.heading,
                 group,
                 matrices.get(id(group)),
@@ -213,15 +195,14 @@ class Content:
 LONG_TABLE = 12
 """A table with more rows than this scrolls within its box, except the summary."""
 
-LONGEST_PAIRS = 1000
-"""The number of comparisons on the page, those with the largest effects."""
+_LONGEST_PAIRS = 1000  # the number of comparisons on the page, those with the largest effects
 
+# the files that a page links to
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
-"""The files that a page links to."""
 
-TITLE = "recbias: measure how biased a recommender is"
-URL = "https://github.com/recbias/recbias"
-"""The title and the address of the software, as in CITATION.cff."""
+_TITLE = "recbias: measure how biased a recommender is"
+# the title and the address of the software, as in CITATION.cff
+_URL = "https://github.com/recbias/recbias"
 
 _SECTIONS = {
     "results": "Results",
@@ -241,29 +222,29 @@ def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
-    spec = str(strip_folders(content.run.spec_text))
+    spec = str(wording.strip_folders(content.run.spec_text))
     optional = ("replies", content.replies), ("significance", content.families)
     omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
     return render(
         "report.html.jinja",
         content=content,
         searches=content.searches,
-        title=to_line(manifest.get("name", "Report")),
+        title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
         sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
         long=LONG_TABLE,
-        longest=LONGEST_PAIRS,
+        longest=_LONGEST_PAIRS,
         policy=_build_policy(script),
         citation=_build_citation(content),
         bibtex=_build_bibtex(content),
         files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
-        style=Safe(read_resource("page.css")),
-        plot_style=Safe(read_style_sheet()),
-        script=Safe(script),
+        style=wording.Safe(read_resource("page.css")),
+        plot_style=wording.Safe(read_style_sheet()),
+        script=wording.Safe(script),
         execution=content.execution,
-        stages=build_stages_table(content.run),
-        libraries=list_libraries(content.run),
-        files=build_files_table(content.run),
+        stages=views.build_stages_table(content.run),
+        libraries=views.list_libraries(content.run),
+        files=views.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
@@ -275,10 +256,10 @@ def render_html(content: Content) -> str:
     )
 
 
-def _build_policy(script: str) -> Safe:
+def _build_policy(script: str) -> wording.Safe:
     """Return the content security policy: no requests, and no script but the page's own."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Safe(
+    return wording.Safe(
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
@@ -294,11 +275,11 @@ def _build_citation(content: Content) -> str:
 def _build_bibtex(content: Content) -> str:
     manifest = content.run.manifest
     fields = {
-        "title": TITLE,
+        "title": _TITLE,
         "author": "{The recbias authors}",
         "year": str(manifest.get("started", ""))[:4],
         "version": str(manifest.get("recbias", "")),
-        "url": URL,
+        "url": _URL,
         "note": _build_citation(content).partition(", ")[2].rstrip("."),
     }
     lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]
@@ -321,7 +302,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     """Return the report as JSON, in which undefined values are null."""
     importances = [] if run.importances is None else to_records(run.importances)
     significance = [
-        row | {"significant": is_significant(row)} for row in to_records(run.significance)
+        row | {"significant": views.is_significant(row)} for row in to_records(run.significance)
     ]
     sections = {
         "schema_version": json.dumps(SCHEMA_VERSION),
@@ -332,7 +313,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
         "checks": _render_list(run.manifest.get("checks", [])),
-        "definitions": _render_list(map(asdict, collect_definitions(run).values())),
+        "definitions": _render_list(map(asdict, views.collect_definitions(run).values())),
         "manifest": render_value(_drop_reports(run.manifest)),
     }
     lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
@@ -374,7 +355,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
-        stages=build_stages_table(content.run),
+        stages=views.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )

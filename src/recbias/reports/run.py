@@ -1,13 +1,9 @@
-"""Parquet files of run folders, and the remedies for damaged ones.
-
-The files of a run folder as tables.
-The finished runs of a results folder.
-"""
+"""The run folder: its files as tables, remedies for damaged ones, and the finished runs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,13 +30,13 @@ REPAIR = "copy the run folder again, or `recbias run` its spec again: stored sta
 
 _KEYS = ("dataset", "model", "seed", "fold")
 _MEASURED = (*_KEYS, "metric", "k", "group", "target")
+# the columns of each file that readers use
 _COLUMNS = {
     "per_unit.parquet": (*_MEASURED, "unit", "unit_id", "value"),
     "replicates.parquet": _MEASURED,
     "lists.parquet": (*_KEYS, "query_id", "rank", "item_id", "score"),
     "popularity.parquet": ("dataset", "item_id", "interactions"),
 }
-"""The columns of each file that readers use."""
 
 
 @contextmanager
@@ -65,12 +61,8 @@ def convert_parquet_errors(path: Path) -> Iterator[None]:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
 
 
-def require_columns(path: Path, names: Sequence[object]) -> None:
-    """Refuse a Parquet file without the columns that a run writes.
-
-    Raises:
-        MissingRun: A column is absent.
-    """
+def _require_columns(path: Path, names: Sequence[object]) -> None:
+    """Refuse a Parquet file without the columns that a run writes."""
     missing = [name for name in _COLUMNS.get(path.name, ()) if name not in names]
     if missing:
         message = f"it has no column {', '.join(missing)}"
@@ -78,42 +70,27 @@ def require_columns(path: Path, names: Sequence[object]) -> None:
 
 
 _NUMBERS = {
-    *("round", "interactions"),
-    *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
-    *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
+    *("round", "interactions", "k", "value", "std", "n", "undefined", "ci_low", "ci_high"),
+    *("mean_a", "mean_b", "alpha", "difference", "statistic", "df", "p", "p_adjusted"),
+    *("family_size", "effect_size"),
 }
-_TRADEOFF_TEXTS = frozenset(
-    {*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"}
+_SEARCH = (
+    (*FIT_COLUMNS, "state", "settings", "setting"),
+    (*("trial", "value", "seconds", "epochs", "importance"),),
 )
-"""The columns of ``tradeoffs.csv`` that are not numbers."""
-_SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
-"""The numeric columns of ``trials.csv`` and ``importances.csv``."""
-
-
-def _read_search_csv(path: Path) -> pd.DataFrame:
-    types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
-    types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
-    return _read_csv(path, types, [*_SEARCH_NUMBERS])
-
-
-def _read_metrics_csv(path: Path) -> pd.DataFrame:
-    return _read_table(path, METRICS_COLUMNS)
-
-
-def _read_curves_csv(path: Path) -> pd.DataFrame:
-    types = dict.fromkeys((*FIT_COLUMNS, "loss"), "str")
-    types |= dict.fromkeys(("epoch", "step", "value"), "float64")
-    return _read_csv(path, types, ["epoch", "step", "value"])
-
-
-def _read_tradeoffs_csv(path: Path) -> pd.DataFrame:
-    numbers = [name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS]
-    types = dict.fromkeys(_TRADEOFF_TEXTS, "str") | dict.fromkeys(numbers, "float64")
-    return _read_csv(path, types, numbers)
-
-
-def _read_rounds_csv(path: Path) -> pd.DataFrame:
-    return _read_table(path, ROUND_COLUMNS)
+_TRADEOFF_TEXTS = (
+    *(*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"),
+)
+# columns of text and of numbers
+_OPTIONAL_TABLES = {
+    "trials.csv": _SEARCH,
+    "importances.csv": _SEARCH,
+    "learning_curves.csv": ((*FIT_COLUMNS, "loss"), ("epoch", "step", "value")),
+    "tradeoffs.csv": (
+        _TRADEOFF_TEXTS,
+        tuple(name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS),
+    ),
+}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -121,18 +98,24 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
     with convert_parquet_errors(path):
         frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-    require_columns(path, [*frame.columns])
+    _require_columns(path, [*frame.columns])
     return frame
 
 
-def _read_by(
-    read: Callable[[Path], pd.DataFrame], name: str
-) -> cached_property[pd.DataFrame | None]:
+def _read_optional(path: Path) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    if path.name in _OPTIONAL_TABLES:
+        return _read_csv(path, *_OPTIONAL_TABLES[path.name])
+    return _read_table(path, ROUND_COLUMNS if path.name == "rounds.csv" else METRICS_COLUMNS)
+
+
+def _read_at_use(name: str) -> cached_property[pd.DataFrame | None]:
     """Return a property that reads a file at its first use; None if there is no such file."""
 
     def read_file(run: RunTables) -> pd.DataFrame | None:
         path = run.folder / name
-        return read(path) if has_file(path) else None
+        return _read_optional(path) if has_file(path) else None
 
     return cached_property(read_file)
 
@@ -157,16 +140,16 @@ class RunTables:
     significance: pd.DataFrame
     manifest: Mapping[str, Any]
 
-    per_unit = _read_by(_read_parquet, "per_unit.parquet")
-    replicates = _read_by(_read_parquet, "replicates.parquet")
-    lists = _read_by(_read_parquet, "lists.parquet")
-    popularity = _read_by(_read_parquet, "popularity.parquet")
-    trials = _read_by(_read_search_csv, "trials.csv")
-    importances = _read_by(_read_search_csv, "importances.csv")
-    groups = _read_by(_read_metrics_csv, "groups.csv")
-    tradeoffs = _read_by(_read_tradeoffs_csv, "tradeoffs.csv")
-    rounds = _read_by(_read_rounds_csv, "rounds.csv")
-    learning_curves = _read_by(_read_curves_csv, "learning_curves.csv")
+    per_unit = _read_at_use("per_unit.parquet")
+    replicates = _read_at_use("replicates.parquet")
+    lists = _read_at_use("lists.parquet")
+    popularity = _read_at_use("popularity.parquet")
+    trials = _read_at_use("trials.csv")
+    importances = _read_at_use("importances.csv")
+    groups = _read_at_use("groups.csv")
+    tradeoffs = _read_at_use("tradeoffs.csv")
+    rounds = _read_at_use("rounds.csv")
+    learning_curves = _read_at_use("learning_curves.csv")
 
     @cached_property
     def spec_text(self) -> str:
@@ -198,7 +181,7 @@ def read_run(folder: Path) -> RunTables:
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = read_manifest(folder / "manifest.json")
-    require_whole_files(folder, manifest)
+    _require_whole_files(folder, manifest)
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
@@ -207,12 +190,8 @@ def read_run(folder: Path) -> RunTables:
     return RunTables(folder, metrics, significance, manifest)
 
 
-def require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse tables of another size than in the manifest; a Parquet file may be absent.
-
-    Raises:
-        MissingRun: A table is longer or shorter than the run wrote it, or a CSV file is absent.
-    """
+def _require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse tables of another size than in the manifest; a Parquet file may be absent."""
     for name, size in manifest.get("files", {}).items():
         if not has_file(path := folder / name):
             if path.suffix == ".csv":
@@ -269,8 +248,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
 def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     _require_file(path)
     numbers = [name for name in columns if name in _NUMBERS]
-    types = {name: "float64" if name in _NUMBERS else "str" for name in columns}
-    frame = _read_csv(path, types, numbers)
+    frame = _read_csv(path, [name for name in columns if name not in _NUMBERS], numbers)
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         message = f"it has no column {', '.join(missing)}"
@@ -278,12 +256,13 @@ def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     return frame
 
 
-def _read_csv(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
+def _read_csv(path: Path, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    types = dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64")
     try:
         with convert_read_errors(path):
             return pd.read_csv(
                 path,
-                dtype=dict(types),
+                dtype=types,
                 keep_default_na=False,
                 na_values={name: ["", "nan", "NaN"] for name in numbers},
                 float_precision="round_trip",
@@ -318,16 +297,11 @@ def summarize_runs(out: Path | str = "results") -> list[dict[str, Any]]:
 
 
 def _summarize(folder: Path) -> dict[str, Any]:
-    """Return one row of ``summarize_runs``.
-
-    Raises:
-        MissingRun: The folder does not hold the files of a run.
-        DataError: One of them cannot be read.
-    """
+    """Return one row of ``summarize_runs``."""
     manifest = read_manifest(folder / "manifest.json")
     if not has_file(folder / "metrics.csv"):
         raise MissingRun("metrics.csv does not exist", where=str(folder))
-    require_whole_files(folder, manifest)
+    _require_whole_files(folder, manifest)
     try:
         checks = [bool(check["failed"]) for check in manifest.get("checks", [])]
         values = (

@@ -1,14 +1,8 @@
-"""Plots as SVG: elements, their estimated sizes, and the document that holds them.
-
-Axes: scales, ticks, grid lines, and values with intervals.
-Labels that overlap neither one another nor, where possible, the marks.
-Markers of series: each colour has a shape, so that no series differs by colour alone.
-Square matrices: labels on the left and below, a coloured cell for each pair.
+"""Plots as SVG: elements, axes, markers, matrices, and labels that overlap nothing.
 
 Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
-``plot.css``, so that a page has light and dark plots.
-
-A label stands beside the point that it names, else at the end of a line to it.
+``plot.css``, so that a page has light and dark plots. Each colour of a series has a shape. A
+label stands beside the point that it names, else at the end of a line to it.
 """
 
 from __future__ import annotations
@@ -42,8 +36,7 @@ WIDTH = 480
 COLOURS = 8
 """Number of colours of series: classes ``c0`` to ``c7``."""
 
-TEXT = 13.0
-"""Font size of plots."""
+_TEXT = 13.0  # font size of plots
 
 _NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
 
@@ -81,7 +74,7 @@ class Plot:
 
     def document(self) -> Safe:
         """Return the plot as a file of its own."""
-        size = {"width": format_coordinate(self.width), "height": format_coordinate(self.height)}
+        size = {"width": _format_coordinate(self.width), "height": _format_coordinate(self.height)}
         return self._render(
             tag("title", self.title),
             tag("desc", self.caption),
@@ -93,7 +86,7 @@ class Plot:
         )
 
     def _render(self, *inside: object, **attributes: object) -> Safe:
-        box = f"0 0 {format_coordinate(self.width)} {format_coordinate(self.height)}"
+        box = f"0 0 {_format_coordinate(self.width)} {_format_coordinate(self.height)}"
         return tag("svg", *inside, class_="fig", viewBox=box, **attributes)
 
 
@@ -102,10 +95,10 @@ def read_style_sheet() -> str:
     return files("recbias.reports").joinpath("templates", "plot.css").read_text(encoding="utf-8")
 
 
-def format_coordinate(value: float) -> str:
+def _format_coordinate(value: float) -> str:
     """Return a coordinate with at most one decimal.
 
-    >>> format_coordinate(12.04), format_coordinate(3.96)
+    >>> _format_coordinate(12.04), _format_coordinate(3.96)
     ('12', '4')
     """
     return f"{value:.1f}".removesuffix(".0")
@@ -123,13 +116,13 @@ def format_colour(series: int) -> str:
 
 def draw_text(point: Point, text: object, class_: str = "", **attributes: object) -> Safe:
     """Return a line of text, its baseline starting at a point."""
-    x, y = map(format_coordinate, point)
+    x, y = map(_format_coordinate, point)
     return tag("text", to_line(text), x=x, y=y, class_=class_ or None, **attributes)
 
 
 def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
     """Return an axis title in bold, followed by a note."""
-    x, y = map(format_coordinate, point)
+    x, y = map(_format_coordinate, point)
     spans = [tag("tspan", to_line(title), class_="name")]
     if note:
         spans.append(tag("tspan", note, class_="note", dx=8))
@@ -138,13 +131,13 @@ def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Sa
 
 def draw_line(start: Point, end: Point, class_: str) -> Safe:
     """Return a straight line."""
-    x1, y1, x2, y2 = map(format_coordinate, (*start, *end))
+    x1, y1, x2, y2 = map(_format_coordinate, (*start, *end))
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
 def draw_polyline(points: Sequence[Point], class_: str, title: str = "") -> Safe:
     """Return a line through points, with a text that shows on hover."""
-    steps = " ".join(f"{format_coordinate(x)},{format_coordinate(y)}" for x, y in points)
+    steps = " ".join(f"{_format_coordinate(x)},{_format_coordinate(y)}" for x, y in points)
     return tag("polyline", *_draw_tooltip(title), points=steps, class_=class_)
 
 
@@ -152,14 +145,14 @@ def draw_rectangle(
     corner: Point, size: Point, class_: str, title: str = "", **attributes: object
 ) -> Safe:
     """Return a rectangle from its top left corner, with a text that shows on hover."""
-    x, y, width, height = map(format_coordinate, (*corner, *size))
+    x, y, width, height = map(_format_coordinate, (*corner, *size))
     attributes |= {"x": x, "y": y, "width": width, "height": height, "class_": class_}
     return tag("rect", *_draw_tooltip(title), **attributes)
 
 
 def draw_circle(centre: Point, radius: float, class_: str, title: str = "") -> Safe:
     """Return a circle, with a text that shows on hover."""
-    x, y, r = map(format_coordinate, (*centre, radius))
+    x, y, r = map(_format_coordinate, (*centre, radius))
     return tag("circle", *_draw_tooltip(title), cx=x, cy=y, r=r, class_=class_)
 
 
@@ -172,7 +165,7 @@ def _draw_tooltip(title: str) -> list[Safe]:
     return [tag("title", to_line(title))] if title else []
 
 
-def estimate_width(text: str, size: float = TEXT) -> float:
+def estimate_width(text: str, size: float = _TEXT) -> float:
     """Return about how wide a text is in a sans-serif font, so that plots need no font files.
 
     Full-width characters and emoji count as 1.2 of the font size.
@@ -245,6 +238,7 @@ class FileNames:
 
 
 MARGIN = 14.0
+TOP, _FOOT = 34.0, 54.0
 TALL = 560.0
 """Plots of rows that are taller than this have tick labels at the top too."""
 
@@ -395,6 +389,11 @@ class Axes:
         """Return the coordinates of a pair of values."""
         return self.x.at(x), self.y.at(y)
 
+    @property
+    def frame(self) -> _Frame:
+        """Where the labels of curves may stand."""
+        return self.x.start + 4, self.y.end, self.x.end, self.y.start - 4
+
     def draw(
         self,
         x_ticks: Sequence[float] | None = None,
@@ -418,10 +417,46 @@ class Axes:
                 draw_text((self.x.start - 7, y + 4.5), label, "tick end"),
             ]
         bottom = self.y.start if bottom is None else bottom
-        return join(*elements, draw_x_axis(self.x, x_ticks, self.y.end, bottom))
+        return join(*elements, _draw_x_axis(self.x, x_ticks, self.y.end, bottom))
 
 
-def draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
+def make_axes(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    height: float = 300.0,
+    *,
+    sides: tuple[float, float] = (60.0, 456.0),
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Axes:
+    """Return the axes of a chart of this height: room for titles above and below."""
+    return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP, log_y))
+
+
+def draw_chart(
+    axes: Axes,
+    *elements: Safe,
+    x_title: tuple[str, str],
+    y_title: tuple[str, str],
+    drawn: Safe | None = None,
+    **texts: str,
+) -> Plot:
+    """Return a chart with the titles of its axes, each with a note.
+
+    ``drawn`` are the axes where they are not those of ``axes.draw()``; ``texts`` are the name,
+    the title and the caption of the plot.
+    """
+    height = axes.y.start + _FOOT
+    body = join(
+        axes.draw() if drawn is None else drawn,
+        draw_title((4, 16), *y_title),
+        draw_title((axes.x.end, height - 8), *x_title, "end"),
+        *elements,
+    )
+    return Plot(texts["name"], texts["title"], texts["caption"], height, body)
+
+
+def _draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
     """Return a horizontal axis at the bottom, with ticks, their labels and grid lines."""
     elements = [draw_line((scale.start, bottom), (scale.end, bottom), "axis")]
     for tick in ticks:
@@ -439,7 +474,7 @@ def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float
     A tall plot has tick labels at the top too. The note is behind the title, if there is room.
     """
     ticks = choose_ticks(scale.low, scale.high, 7)
-    elements = [draw_x_axis(scale, ticks, top, height - 58)]
+    elements = [_draw_x_axis(scale, ticks, top, height - 58)]
     if height > TALL:
         elements += [draw_text((scale.at(x), top - 6), format_tick(x), "tick mid") for x in ticks]
     room = WIDTH - 2 * MARGIN
@@ -449,11 +484,10 @@ def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float
 
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
+# angles of the spots next to a point: right, left, above and below
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
-"""Angles of the spots next to a point: right, left, above and below."""
 
-Frame = tuple[float, float, float, float]
-"""Left, top, right and bottom of a region."""
+_Frame = tuple[float, float, float, float]  # left, top, right and bottom of a region
 
 
 @dataclass(frozen=True)
@@ -469,9 +503,9 @@ class Spot:
     cost: float = 0.0
     far: bool = False
 
-    def box(self) -> Frame:
+    def box(self) -> _Frame:
         """Return left, top, right and bottom."""
-        return self.x, self.y - TEXT * 0.8, self.x + self.width, self.y + TEXT * 0.25
+        return self.x, self.y - _TEXT * 0.8, self.x + self.width, self.y + _TEXT * 0.25
 
 
 def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
@@ -491,7 +525,7 @@ def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
 def place_labels(
     points: Sequence[Point],
     labels: Sequence[str],
-    frame: Frame,
+    frame: _Frame,
     *,
     gap: float = 8.0,
     spots: Sequence[Sequence[Spot]] | None = None,
@@ -538,7 +572,7 @@ def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo"
 def draw_labels(
     points: Sequence[Point],
     labels: Sequence[str],
-    frame: Frame,
+    frame: _Frame,
     classes: Iterable[str] = itertools.repeat("halo"),
     **options: Any,
 ) -> list[Safe]:
@@ -550,7 +584,7 @@ def draw_labels(
 def draw_curve_labels(
     curves: Mapping[str, Sequence[Point]],
     classes: Mapping[str, str],
-    frame: Frame,
+    frame: _Frame,
     *,
     marks: Mapping[str, Point] = MappingProxyType({}),
 ) -> Safe:
@@ -597,7 +631,7 @@ def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point
 
 
 def _choose_spot(
-    spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: Frame
+    spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: _Frame
 ) -> Spot | None:
     """Return the free spot of lowest cost within the frame, or None."""
     if not spots:
@@ -622,11 +656,11 @@ def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
     return np.asarray(~apart.any(axis=2))
 
 
-def _list_far_spots(point: Point, label: str, frame: Frame) -> list[Spot]:
+def _list_far_spots(point: Point, label: str, frame: _Frame) -> list[Spot]:
     """Return spots all over the frame; the nearer to the point, the cheaper."""
     width = estimate_width(label)
     spots = []
-    for y in np.arange(frame[1] + TEXT, frame[3], TEXT + 2):
+    for y in np.arange(frame[1] + _TEXT, frame[3], _TEXT + 2):
         for x in np.arange(frame[0], max(frame[2] - width, frame[0]), 12.0):
             distance = float(np.hypot(x + width / 2 - point[0], (y - 4 - point[1]) * 2))
             spots.append(Spot(float(x), float(y), width, _LEAD + _DISTANCE * distance, far=True))
@@ -729,7 +763,7 @@ class Matrix:
             middle = (position + 0.5) * self._size
             elements.append(draw_text((self._start - 8, _TOP + middle + 4.5), label, "end"))
             x = self._start + middle + 2
-            turn = f"rotate(-45 {format_coordinate(x)} {format_coordinate(y)})"
+            turn = f"rotate(-45 {_format_coordinate(x)} {_format_coordinate(y)})"
             elements.append(draw_text((x, y), label, "end", transform=turn))
         return join(*elements)
 

@@ -1,14 +1,7 @@
-"""The table of the checks of a run.
+"""The tables of a report: results, settings, groups, gaps, rounds, checks, comparisons, agreement.
 
-How tables show significance: superscript marks, and one row per comparison.
-Undefined values: of units, and of models that do not provide what a metric needs.
-Wide tables: one row per model, one column per metric, the best value of a column in bold.
-Models of one plug-in with different settings, as a sweep makes them.
-The values of metrics over the rounds of a feedback loop, as a table.
-The results of several runs in one table.
-Tables of values by query label or item attribute: one row per group, one column per model.
-A fairness card for each grouped metric: the groups, the gaps between them, and their tests.
-Rank correlation between metrics: whether they order the models of a run alike.
+The best value of a column is bold, superscript marks show what is significant, and footnotes count
+undefined values.
 """
 
 from __future__ import annotations
@@ -27,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
+from recbias.reports import views, wording
 from recbias.reports.conclusions import (
     Question,
     collect_questions,
@@ -37,50 +31,26 @@ from recbias.reports.conclusions import (
 )
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import (
-    ALL,
     DIRECTION_LABELS,
-    Comparisons,
     Definition,
     Row,
-    collect_comparisons,
     collect_definitions,
-    collect_estimates,
-    describe_means,
-    describe_methods,
-    describe_test,
-    find_wins,
-    flag_best,
-    format_setting,
-    format_title,
-    get_place,
-    is_significant,
-    list_datasets,
-    list_models,
-    list_round_curves,
-    list_single_datasets,
-    rank_label,
-    select_headline,
     select_varying,
 )
 from recbias.reports.wording import (
-    UNDEFINED,
     Cell,
     Column,
     Table,
     count_decimals,
-    format_interval,
-    format_p_value,
     format_value,
     make_columns,
     make_heading,
-    quote_labels,
 )
 from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
 
-CHECKS_TITLE = "Checks"
-"""The title of the table."""
+_CHECKS_TITLE = "Checks"  # the title of the table
 
 
 def build_check_table(run: RunTables) -> Table | None:
@@ -92,7 +62,7 @@ def build_check_table(run: RunTables) -> Table | None:
     varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
     titles = ("model", "metric", *varying, "value", "95% interval", "line", "verdict")
     return Table(
-        CHECKS_TITLE,
+        _CHECKS_TITLE,
         make_columns(titles, numeric=("value", "95% interval")),
         tuple(_build_cells(row, varying) for row in rows),
         notes=tuple(_explain(rows)),
@@ -106,9 +76,13 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
     places = count_decimals([value, low, high])
     ends = [format_value(end, places) for end in (low, high)]
     k = math.nan if row["k"] is None else float(row["k"])
-    metric = make_heading(format_title(row["metric"], k))
+    metric = make_heading(views.format_title(row["metric"], k))
     texts = (row["model"], metric, *(row[name] for name in varying))
-    verdict = f"{row['verdict']} (strict)" if _is_strict_failure(row) else row["verdict"]
+    verdict = (
+        f"{row['verdict']} (strict)"
+        if row["failed"] and row["verdict"] == "undecided"
+        else row["verdict"]
+    )
     return (
         *map(Cell, texts),
         Cell(format_value(value, places), value),
@@ -116,10 +90,6 @@ def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]
         Cell(row["line"]),
         Cell(verdict, best=row["failed"]),
     )
-
-
-def _is_strict_failure(row: Mapping[str, Any]) -> bool:
-    return bool(row["failed"]) and row["verdict"] == "undecided"
 
 
 def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
@@ -135,8 +105,7 @@ def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
     return notes
 
 
-MAX_LETTERS = 8
-"""With more models than this, significance is marked by stars instead of letters."""
+_MAX_LETTERS = 8  # with more models than this, significance is marked by stars instead of letters
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,21 +113,15 @@ class _Wins:
     """The models that each model is significantly better than, and the comparisons behind it."""
 
     by_model: Mapping[str, set[str]]
-    comparisons: Comparisons
+    comparisons: views.Comparisons
 
 
-def add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
-    """Return the table with a mark in each cell that is significantly better than others.
-
-    Args:
-        table: A table with the column ``model``, and optionally ``dataset`` before it.
-        run: The run.
-        frame: The rows of ``metrics.csv`` in the table.
-    """
+def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
+    """Return the table with a mark in each cell that is significantly better than others."""
     wins = _collect_wins(run)
-    names = [name for name in list_models(run) if name != DATASET]
+    names = [name for name in views.list_models(run) if name != DATASET]
     name_column = [column.title for column in table.columns].index("model")
-    places = {row["dataset"]: get_place(row) for row in to_records(frame)}
+    places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
     rows: list[tuple[Cell, ...]] = []
     used: list[_Wins] = []
     for row in table.rows:
@@ -179,9 +142,9 @@ def add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) ->
 def _collect_wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
     """Return the wins in each place and metric by the first test of the run."""
     wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
-    for group in collect_comparisons(run):
+    for group in views.collect_comparisons(run):
         if group.compares_models and not group.part:
-            wins.setdefault((group.place, group.title), _Wins(find_wins(group), group))
+            wins.setdefault((group.place, group.title), _Wins(views.find_wins(group), group))
     return wins
 
 
@@ -189,7 +152,7 @@ def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> C
     if wins is None:
         return cell
     worse = wins.by_model.get(model, set())
-    if len(names) <= MAX_LETTERS:
+    if len(names) <= _MAX_LETTERS:
         letters = (_get_letter(name, names) for name in names if name in worse)
         return replace(cell, mark="".join(letters))
     beats_all = len(worse) == len(wins.by_model) - 1
@@ -197,7 +160,7 @@ def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> C
 
 
 def _get_letter(model: str, names: Sequence[str]) -> str:
-    if len(names) > MAX_LETTERS or model not in names:
+    if len(names) > _MAX_LETTERS or model not in names:
         return ""
     return string.ascii_lowercase[names.index(model)]
 
@@ -206,11 +169,11 @@ def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
     if not used:
         return []
     meaning = "Letters: significantly better than the model with that letter"
-    if len(names) > MAX_LETTERS:
+    if len(names) > _MAX_LETTERS:
         most = max(len(wins.by_model) for wins in used)
         compared = "the other compared model" if most == 2 else "every other compared model"
         meaning = f"Star: significantly better than {compared}"
-    methods = describe_methods([wins.comparisons for wins in used])
+    methods = views.describe_methods([wins.comparisons for wins in used])
     return [f"{meaning} ({methods})."]
 
 
@@ -222,9 +185,9 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
     titles: dict[str, dict[str, None]] = {}
     for row in to_records(frame):
-        location, title = get_place(row), _get_title(row)
-        if ALL in location and title in tested and (location, title) not in compared:
-            over = "datasets" if location[0] == ALL else "seeds or folds"
+        location, title = views.get_place(row), _get_title(row)
+        if views.ALL in location and title in tested and (location, title) not in compared:
+            over = "datasets" if location[0] == views.ALL else "seeds or folds"
             titles.setdefault(over, {})[title] = None
     notes = []
     for over, missing in titles.items():
@@ -236,7 +199,7 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
 
 
 def _get_title(row: Row) -> str:
-    return format_title(row["metric"], row["k"])
+    return views.format_title(row["metric"], row["k"])
 
 
 def tabulate_comparisons(run: RunTables) -> Table:
@@ -244,13 +207,13 @@ def tabulate_comparisons(run: RunTables) -> Table:
 
     The effect is in standard deviations, see ``compute_effect``.
     """
-    groups = collect_comparisons(run)
+    groups = views.collect_comparisons(run)
     several = len({group.place[0] for group in groups}) > 1
     ranked: list[tuple[float, tuple[Cell, ...]]] = []
     for group in groups:
         places = count_decimals(row["difference"] for row in group.rows)
         title = f"{group.heading}, {group.place[0]}" if several else group.heading
-        test = describe_test(group.test)
+        test = views.describe_test(group.test)
         for row in group.rows:
             effect = compute_effect(row)
             cells = _tabulate_comparison(row, effect, places)
@@ -267,7 +230,7 @@ def tabulate_comparisons(run: RunTables) -> Table:
 def _decide(row: Row) -> str:
     if math.isnan(row["p_adjusted"]):
         return "undefined"
-    return "yes" if is_significant(row) else "no"
+    return "yes" if views.is_significant(row) else "no"
 
 
 def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ...]:
@@ -276,24 +239,23 @@ def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ..
         Cell(f"{model}{row['a']}"),
         Cell(str(row["b"])),
         Cell(format_value(row["difference"], places), row["difference"]),
-        Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
+        Cell(wording.format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
+        Cell(wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
         Cell(format_value(effect, 2), effect),
         Cell(_decide(row)),
     )
 
 
-MAX_COUNTS = 4
-"""The largest number of models that a footnote names."""
+_MAX_COUNTS = 4  # the largest number of models that a footnote names
 
-MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
-"""The outputs that models do not provide, by title of the metric and model."""
+# the outputs that models do not provide, by title of the metric and model
+_MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
 
 
-def collect_missing_outputs(run: RunTables) -> MissingOutputs:
+def _collect_missing_outputs(run: RunTables) -> _MissingOutputs:
     """Return the outputs that models do not provide and metrics need."""
     return {
-        (format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
+        (views.format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
         for entry in run.manifest.get("undefined", [])
     }
 
@@ -301,7 +263,7 @@ def collect_missing_outputs(run: RunTables) -> MissingOutputs:
 def describe_missing_outputs(run: RunTables) -> list[str]:
     """Return a sentence for each metric that is undefined for some models."""
     models: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for (title, model), outputs in collect_missing_outputs(run).items():
+    for (title, model), outputs in _collect_missing_outputs(run).items():
         models[title, outputs].append(model)
     return [
         f"{make_heading(title)} is undefined for {', '.join(names)}, "
@@ -313,7 +275,7 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 def count_undefined(
     records: Sequence[Mapping[str, Any]],
     titles: Sequence[str],
-    missing: MissingOutputs,
+    missing: _MissingOutputs,
     heading: str = "",
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
@@ -326,13 +288,13 @@ def count_undefined(
         counts: dict[str, float] = {}
         for row in records:
             is_counted = row["undefined"] > 0 and (title, row["model"]) not in missing
-            if is_counted and format_title(row["metric"], row["k"]) == title:
+            if is_counted and views.format_title(row["metric"], row["k"]) == title:
                 counts[row["model"]] = max(counts.get(row["model"], 0), row["undefined"])
         if counts:
             texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
-            more = len(texts) - MAX_COUNTS
+            more = len(texts) - _MAX_COUNTS
             suffix = f" and {more} more models" if more > 0 else ""
-            counts_text = f"{', '.join(texts[:MAX_COUNTS])}{suffix}"
+            counts_text = f"{', '.join(texts[:_MAX_COUNTS])}{suffix}"
             titles_by_counts.setdefault(counts_text, []).append(heading or make_heading(title))
     return [
         f"{', '.join(headings)}: undefined values are excluded from the mean ({counts_text})."
@@ -340,29 +302,29 @@ def count_undefined(
     ]
 
 
-_PLACE_WIDE_TABLES = ("dataset", "seed", "fold")
+_FITS = ("dataset", "seed", "fold")
 
 
 @lru_cache(maxsize=2)
 def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    frame = select_headline(run, select_overall(collect_estimates(run)))
+    frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    return _name_columns(add_significance_marks(table, run, frame), run)
+    return _name_columns(_add_significance_marks(table, run, frame), run)
 
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
-    frame = select_overall(collect_estimates(run))
-    keys = select_varying(frame, _PLACE_WIDE_TABLES)
+    frame = _select_overall(views.collect_estimates(run))
+    keys = select_varying(frame, _FITS)
     if not keys:
         return None
-    position = {label: number for number, label in enumerate(list_datasets(run))}
+    position = {label: number for number, label in enumerate(views.list_datasets(run))}
     ranks = frame[["dataset", "fold", "seed"]].copy()
     ranks["dataset"] = ranks["dataset"].map(position)
     for column in ("fold", "seed"):
-        ranks[column] = ranks[column].map(rank_label)
+        ranks[column] = ranks[column].map(views.rank_label)
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
     table = _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
     return _name_columns(table, run)
@@ -377,28 +339,24 @@ def _name_columns(table: Table, run: RunTables) -> Table:
     return replace(table, columns=columns)
 
 
-def select_overall(frame: pd.DataFrame) -> pd.DataFrame:
+def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of models over all groups and targets."""
     overall = (frame["group"] == "") & (frame["target"] == "")
     return frame[overall & (frame["model"] != DATASET)]
 
 
 def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
-    """Return one row per block of key values and model, and one column per metric.
-
-    The best gap between groups is not marked where no test compares the models: the smallest of
-    several gaps may be so by chance.
-    """
+    """Return one row per block of key values and model, and one column per metric."""
     records = to_records(frame)
-    cells = {(get_key(row, keys), row["model"], get_title(row)): row for row in records}
-    missing = collect_missing_outputs(run)
+    cells = {(_get_key(row, keys), row["model"], _get_title(row)): row for row in records}
+    missing = _collect_missing_outputs(run)
     present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
-    models = list_models(run)
+    models = views.list_models(run)
     pairs = {(block, model) for block, model, _ in cells}
     blocks = dict.fromkeys(block for block, _, _ in cells)
     heads = [head for head in itertools.product(blocks, models) if head in pairs]
-    tested = {group.title for group in collect_comparisons(run) if group.compares_models}
+    tested = {group.title for group in views.collect_comparisons(run) if group.compares_models}
     ranked = [
         replace(metric, direction="none") if metric.gap and metric.title not in tested else metric
         for metric in metrics
@@ -425,7 +383,7 @@ def _build_column(
     rows: Sequence[Row | None],
     metric: Definition,
     heads: Sequence[tuple[tuple[str, ...], str]],
-    missing: MissingOutputs,
+    missing: _MissingOutputs,
 ) -> list[Cell]:
     """Return the cells of a metric; the best value is determined within each block."""
     values = [row["value"] if row else math.nan for row in rows]
@@ -433,7 +391,7 @@ def _build_column(
     wins = [False] * len(values)
     for block in dict.fromkeys(block for block, _ in heads):
         inside = [number for number, head in enumerate(heads) if head[0] == block]
-        flags = flag_best([values[number] for number in inside], metric.direction)
+        flags = views.flag_best([values[number] for number in inside], metric.direction)
         for number, win in zip(inside, flags, strict=True):
             wins[number] = win
     outputs = [missing.get((metric.title, model), "") for _, model in heads]
@@ -448,8 +406,8 @@ def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str
     if row is None:
         return Cell("", note="not measured")
     if missing:
-        return Cell(UNDEFINED, note=f"undefined: the model provides no {missing}")
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
+        return Cell(wording.UNDEFINED, note=f"undefined: the model provides no {missing}")
+    interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
     texts = [
         f"95% interval {interval}" if interval else "",
         "" if math.isnan(row["std"]) else f"standard deviation {format_value(row['std'], places)}",
@@ -460,14 +418,9 @@ def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str
     return Cell(text, row["value"], best, interval=interval, note=note)
 
 
-def get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
+def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a row that head it in a table."""
     return tuple(str(row[key]) for key in keys)
-
-
-def get_title(row: Row) -> str:
-    """Return the title of the metric of a row."""
-    return format_title(row["metric"], row["k"])
 
 
 def _build_header(metric: Definition) -> Column:
@@ -476,8 +429,7 @@ def _build_header(metric: Definition) -> Column:
     return Column(metric.title, numeric=True, direction=metric.direction, note=note)
 
 
-_FEWEST = 3
-"""The fewest values of a number that make a plot."""
+_FEWEST = 3  # the fewest values of a number that make a plot
 
 
 @dataclass(frozen=True)
@@ -520,7 +472,7 @@ def render_setting(value: Any) -> str:
     ('50', 'null', 'true')
     """
     is_word = value is None or isinstance(value, bool)
-    return json.dumps(value) if is_word else format_setting(value)
+    return json.dumps(value) if is_word else views.format_setting(value)
 
 
 @lru_cache(maxsize=2)
@@ -543,12 +495,12 @@ def build_settings_tables(run: RunTables) -> list[Table]:
     if "model" not in titles:
         return []
     return [
-        _build_table_of_model_settings(summary, titles.index("model"), group)
+        _tabulate_settings(summary, titles.index("model"), group)
         for group in collect_variants(run)
     ]
 
 
-def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> Table:
+def _tabulate_settings(summary: Table, at: int, group: Variants) -> Table:
     rows = [row for row in summary.rows if row[at].text in group.settings]
     return replace(
         summary,
@@ -561,7 +513,7 @@ def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> 
         rows=tuple(
             (
                 *row[:at],
-                *_build_cells_of_model_settings(group.settings[row[at].text]),
+                *_build_setting_cells(group.settings[row[at].text]),
                 *(replace(cell, mark="") for cell in row[at + 1 :]),
             )
             for row in rows
@@ -570,7 +522,7 @@ def _build_table_of_model_settings(summary: Table, at: int, group: Variants) -> 
     )
 
 
-def _build_cells_of_model_settings(settings: Mapping[str, Any]) -> Iterator[Cell]:
+def _build_setting_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
     for value in settings.values():
         yield Cell(render_setting(value), float(value) if is_number(value) else math.nan)
 
@@ -598,8 +550,7 @@ def _has_numbers(group: Variants) -> bool:
     return any(isinstance(value, (bool, int, float)) for value in values)
 
 
-ROUNDS_TITLE = "Values over rounds of feedback"
-"""The title of the table."""
+_ROUNDS_TITLE = "Values over rounds of feedback"  # the title of the table
 
 MOST_ROUNDS = 8
 """The number of rounds that the table shows, the first and the last among them."""
@@ -607,8 +558,8 @@ MOST_ROUNDS = 8
 
 def build_round_table(run: RunTables) -> Table | None:
     """Return one row for each metric, group, target and model; None without feedback."""
-    datasets = list_single_datasets(run)
-    rows = [(name, curve) for name in datasets for curve in list_round_curves(run, name)]
+    datasets = views.list_single_datasets(run)
+    rows = [(name, curve) for name in datasets for curve in views.list_round_curves(run, name)]
     if not rows:
         return None
     numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
@@ -629,10 +580,10 @@ def build_round_table(run: RunTables) -> Table | None:
         )
     columns = (*(["dataset"] if several else []), "metric", "model", *titles)
     return Table(
-        ROUNDS_TITLE,
+        _ROUNDS_TITLE,
         make_columns(columns, numeric=titles),
         tuple(cells),
-        _explain_of_round_table(run.rounds),
+        _explain_rounds(run.rounds),
     )
 
 
@@ -642,7 +593,7 @@ def _select_rounds(numbers: list[int]) -> list[int]:
     return [numbers[position] for position in at.tolist()]
 
 
-def _explain_of_round_table(rounds: pd.DataFrame | None) -> tuple[str, ...]:
+def _explain_rounds(rounds: pd.DataFrame | None) -> tuple[str, ...]:
     how = (
         "In each round a model is trained on the data of the round before and on what users "
         "accepted from its lists; every model has a history of its own."
@@ -688,14 +639,14 @@ def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Tab
 
     Metrics whose titles are ``omitted`` have none.
     """
-    estimates = collect_estimates(run)
-    if len(select_overall(estimates)) == len(estimates):
+    estimates = views.collect_estimates(run)
+    if len(_select_overall(estimates)) == len(estimates):
         return []
-    frame = select_headline(run, estimates)
+    frame = views.select_headline(run, estimates)
     of_dataset = frame["model"] == DATASET
     tables = _build_dataset_tables(run, frame[of_dataset])
     frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
-    titles = pd.Series([get_title(row) for row in to_records(frame)], frame.index, dtype="str")
+    titles = pd.Series([_get_title(row) for row in to_records(frame)], frame.index, dtype="str")
     for title, rows in frame.groupby(titles, sort=False):
         if title in omitted:
             continue
@@ -709,16 +660,16 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
     """Return the table of values that describe a dataset by itself, if there are any."""
     if frame.empty:
         return []
-    columns = ("dataset", *_PART) if len(list_datasets(run)) > 1 else _PART
+    columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
     keys = [column for column in columns if (frame[column] != "").any()]
     records = to_records(frame)
-    kinds = [_identify_kind(run, get_title(row)) for row in records]
+    kinds = [_identify_kind(run, _get_title(row)) for row in records]
     by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
     places = {str(kind): count_decimals(values) for kind, values in by_kind}
     rows = tuple(
         (
-            Cell(make_heading(get_title(row))),
-            *map(Cell, get_key(row, keys)),
+            Cell(make_heading(_get_title(row))),
+            *map(Cell, _get_key(row, keys)),
             Cell(f"{row['n']:,.0f}", row["n"]),
             build_cell(row, places[kind]),
         )
@@ -741,12 +692,12 @@ def _build_group_table(
     """Return one row per group and target and one column per model."""
     metric = collect_definitions(run)[title]
     records = to_records(frame)
-    cells = {(get_key(row, keys), row["model"]): row for row in records}
+    cells = {(_get_key(row, keys), row["model"]): row for row in records}
     present = {model for _, model in cells}
-    models = [model for model in list_models(run) if model in present]
+    models = [model for model in views.list_models(run) if model in present]
     places = count_decimals(row["value"] for row in records)
     has_groups = any(row["group"] for row in records)
-    worst = find_worst_rows(records, metric)
+    worst = _find_worst_rows(records, metric)
     rows = []
     for block in dict.fromkeys(block for block, _ in cells):
         values = [cells.get((block, model)) for model in models]
@@ -770,18 +721,18 @@ def _build_group_table(
         (
             label,
             *count_undefined(records, [title], {}, heading),
-            *(describe_means(run) if has_groups else ()),
+            *(views.describe_means(run) if has_groups else ()),
         ),
     )
 
 
-def find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
+def _find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
     """Return the ids of the rows of the worst-off groups of each model, dataset and target."""
     keys = ("dataset", "model", "target")
     blocks: dict[tuple[str, ...], list[Row]] = {}
     for row in records:
         if row["group"]:
-            blocks.setdefault(get_key(row, keys), []).append(row)
+            blocks.setdefault(_get_key(row, keys), []).append(row)
     return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
 
 
@@ -801,14 +752,8 @@ _WORST: Mapping[Direction, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class FairnessCard:
-    """The groups of a metric, and the gap between them in each model.
-
-    Args:
-        metric: The grouped metric.
-        groups: One row per model and group; the worst-off group is marked.
-        gaps: One row per model with the largest difference and its test; None without tests.
-    """
+class _FairnessCard:
+    """The groups of a metric, and the gap between them in each model."""
 
     metric: Definition
     groups: Table
@@ -820,13 +765,13 @@ class FairnessCard:
         return [self.groups, *([self.gaps] if self.gaps else [])]
 
 
-def build_cards(run: RunTables) -> list[FairnessCard]:
+def build_cards(run: RunTables) -> list[_FairnessCard]:
     """Return a card for each metric by group of queries, or gap of two groups, without targets."""
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
-    for row in to_records(select_headline(run, collect_estimates(run))):
+    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
         if row["group"] and row["model"] != DATASET:
-            rows_by_title.setdefault(get_title(row), []).append(row)
+            rows_by_title.setdefault(_get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
     questions: dict[str, list[Question]] = {}
     for question in collect_questions(run):
@@ -843,23 +788,23 @@ def build_cards(run: RunTables) -> list[FairnessCard]:
             metric = definitions[title]
             gaps = _build_gaps(run, metric, questions.get(title, []), keys)
             groups = _build_groups(metric, rows, keys)
-            groups = replace(groups, notes=(*groups.notes, *describe_means(run)))
-            cards.append(FairnessCard(metric, groups, gaps))
+            groups = replace(groups, notes=(*groups.notes, *views.describe_means(run)))
+            cards.append(_FairnessCard(metric, groups, gaps))
     return cards
 
 
 def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
-    places, worst = count_decimals(row["value"] for row in rows), find_worst_rows(rows, metric)
+    places, worst = count_decimals(row["value"] for row in rows), _find_worst_rows(rows, metric)
     heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
     cells, by = [], str(metric.parameters.get("by", ""))
-    for row in sorted(rows, key=lambda row: get_key(row, keys)):
+    for row in sorted(rows, key=lambda row: _get_key(row, keys)):
         counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
-        interval = format_interval(row["ci_low"], row["ci_high"], places)
+        interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
         cells.append(
             (
                 *(Cell(row[name]) for name in (*keys, "model")),
                 Cell(
-                    "&".join(quote_labels(row["group"], by)),
+                    "&".join(wording.quote_labels(row["group"], by)),
                     mark=WORST if id(row) in worst else "",
                 ),
                 Cell(counts, row["n"]),
@@ -941,7 +886,7 @@ def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], 
     definitions = collect_definitions(run)
     return {
         (row["dataset"], row["model"]): row
-        for comparisons in collect_comparisons(run)
+        for comparisons in views.collect_comparisons(run)
         if comparisons.test == "welch_anova" and comparisons.title in definitions
         if definitions[comparisons.title].parameters == gap
         if definitions[comparisons.title].name == metric.name
@@ -960,10 +905,10 @@ def _tabulate_gap(
     return (
         *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
         Cell(format_value(gap, places), gap),
-        Cell(format_interval(low, high, places), low),
-        *(Cell(format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
-        Cell("yes" if is_significant(row) else "no"),
-        *(Cell(format_p_value(p), p) for p in all_groups),
+        Cell(wording.format_interval(low, high, places), low),
+        *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
+        Cell("yes" if views.is_significant(row) else "no"),
+        *(Cell(wording.format_p_value(p), p) for p in all_groups),
     )
 
 
@@ -1016,7 +961,7 @@ def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | 
     The values are the means over seeds and folds. Values by group or target are excluded, and
     gaps between groups: a gap repeats a metric that is there.
     """
-    models = [model for model in list_models(run) if model != DATASET]
+    models = [model for model in views.list_models(run) if model != DATASET]
     values = _collect_values(run, dataset)
     defined = {metric: len(by_model) for metric, by_model in values.items()}
     metrics = [metric for metric, n in defined.items() if n >= FEWEST_MODELS]
@@ -1038,8 +983,8 @@ def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]
     """Return the finite values of each metric by model."""
     definitions = collect_definitions(run)
     values: dict[str, dict[str, float]] = {title: {} for title in definitions}
-    for row in to_records(select_headline(run, run.metrics)):
-        title = format_title(row["metric"], row["k"])
+    for row in to_records(views.select_headline(run, run.metrics)):
+        title = views.format_title(row["metric"], row["k"])
         is_whole = not (row["group"] or row["target"]) and row["model"] != DATASET
         is_gap = "gap" in definitions[title].parameters
         if is_whole and not is_gap and row["dataset"] == dataset and math.isfinite(row["value"]):
@@ -1049,16 +994,16 @@ def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]
 
 def build_agreement_tables(run: RunTables) -> list[Table]:
     """Return the table of Kendall's tau-b between metrics for each dataset that has one."""
-    datasets = list_single_datasets(run)
+    datasets = views.list_single_datasets(run)
     results = [(dataset, compute_metric_agreement(run, dataset)) for dataset in datasets]
     return [
-        _build_table_of_metric_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")
+        _tabulate_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")
         for dataset, result in results
         if result is not None
     ]
 
 
-def _build_table_of_metric_agreement(result: MetricAgreement, suffix: str) -> Table:
+def _tabulate_agreement(result: MetricAgreement, suffix: str) -> Table:
     """Return one row and one numbered column per metric."""
     numbers = range(1, len(result.metrics) + 1)
     rows = tuple(
@@ -1084,5 +1029,5 @@ def _build_cell(result: MetricAgreement, row: int, column: int) -> Cell:
     if row == column:
         return Cell("", note="the same metric")
     tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
-    text = UNDEFINED if math.isnan(tau) else format_value(tau, 2)
+    text = wording.UNDEFINED if math.isnan(tau) else format_value(tau, 2)
     return Cell(text, tau, note=f"n {n}")

@@ -1,11 +1,4 @@
-"""The metrics of a run: definitions, column titles and directions.
-
-The headline rows of a run: means over seeds and folds where there are several.
-The table of what re-ranking costs in accuracy and removes in bias.
-The comparisons of a run, grouped by metric, test and correction.
-Facts about a run: its data, settings, execution, models, stages and files.
-The values of metrics over the rounds of a feedback loop.
-"""
+"""What reports are made of: definitions of metrics, headline rows, comparisons, rounds, facts."""
 
 from __future__ import annotations
 
@@ -25,20 +18,9 @@ from recbias.core import measures
 from recbias.core.measures import Direction, to_loss
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import normalize_name
+from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.wording import (
-    Cell,
-    Table,
-    count_decimals,
-    format_count,
-    format_duration,
-    format_interval,
-    format_value,
-    make_columns,
-    make_heading,
-    strip_folders,
-    ungroup,
-)
+from recbias.reports.wording import Cell, Table, format_count, make_columns, make_heading
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -57,8 +39,7 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
-_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
-"""The cutoff in a title or heading."""
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")  # the cutoff in a title or heading
 
 
 @dataclass(frozen=True)
@@ -106,7 +87,7 @@ class Definition:
         """
         forms = [self.title, self.heading]
         if not self.gap:
-            base, cutoff = ungroup(self.title), _CUTOFF.search(self.title)
+            base, cutoff = wording.ungroup(self.title), _CUTOFF.search(self.title)
             forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
         names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
         return tuple(dict.fromkeys(names))
@@ -119,7 +100,7 @@ class Definition:
 
     def name_values(self, group: str) -> str:
         """Return the heading of values: without the grouping if their group stands beside it."""
-        return make_heading(ungroup(self.title)) if group else self.heading
+        return make_heading(wording.ungroup(self.title)) if group else self.heading
 
     @property
     def least_marked(self) -> int:
@@ -294,10 +275,7 @@ def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Dat
 
 
 def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups.
-
-    Of groups known as probabilities each holds all units, which are counted once.
-    """
+    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
     definitions, records = collect_definitions(run), to_records(estimates)
     metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
     compared: dict[tuple[str, ...], float] = {}
@@ -421,7 +399,7 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     measures = ("accuracy_lost", "bias_removed", "price")
     numeric = [name.replace("_", " ") for name in measures]
     columns = ("model", "beside", *varying, "bias", *numeric)
-    shares = {name: count_decimals([row[name] for row in rows]) for name in measures[:1]}
+    shares = {name: wording.count_decimals([row[name] for row in rows]) for name in measures[:1]}
     return Table(
         TITLE,
         make_columns(columns, numeric=numeric),
@@ -441,11 +419,11 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
 
 def _build_cell(row: Mapping[str, Any], name: str, places: int | None) -> Cell:
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    digits = count_decimals([value]) if places is None else places
-    interval = format_interval(low, high, digits)
+    digits = wording.count_decimals([value]) if places is None else places
+    interval = wording.format_interval(low, high, digits)
     if name == "price" and is_unbounded(row):
         interval = "unbounded"
-    text = format_value(value, digits)
+    text = wording.format_value(value, digits)
     return Cell(f"{text} ({interval})" if interval else text, value)
 
 
@@ -664,10 +642,7 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
 
 
 def _select_rows(run: RunTables) -> Iterator[Row]:
-    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first.
-
-    Of the tests within models, only those of metrics by group are made over seeds and folds.
-    """
+    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first."""
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
     for row in to_records(select_headline(run, run.significance[of_models])):
         yield {**row, "part": " ".join(row[name] for name in _PART).strip()}
@@ -687,10 +662,7 @@ def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
 
 
 def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
-    """Return a row with ``reach``: an upper bound of the corrected half width of a + b.
-
-    The standard error of a sum is at most the sum of the standard errors.
-    """
+    """Return a row with ``reach``: an upper bound of the corrected half width of a + b."""
     key = _identify(row)
     widths = [half_widths.get((*key, row[side]), math.nan) for side in ("a", "b")]
     tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
@@ -760,7 +732,7 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     conditions = dict(settings) if isinstance(settings, dict) else {}
     folds = conditions.pop("folds", 1)
     number, unit = queries.get("asked", 0), queries.get("unit", "query")
-    total = _count_units_of_facts(run, queries.get("dataset"), unit)
+    total = _count_queries(run, queries.get("dataset"), unit)
     samples = f"{folds} disjoint samples of " if folds != 1 else ""
     texts = [
         samples + format_count(number, unit),
@@ -773,7 +745,7 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     return Fact("Queries", " ".join(filter(None, texts)))
 
 
-def _count_units_of_facts(run: RunTables, label: object, unit: str) -> int:
+def _count_queries(run: RunTables, label: object, unit: str) -> int:
     """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
     for dataset in run.manifest.get("datasets", []):
         if dataset.get("label") == label:
@@ -797,7 +769,7 @@ def format_setting(value: object) -> str:
         return f"{name} ({settings})" if name and settings else name or settings
     if isinstance(value, list):
         return ", ".join(map(format_setting, value))
-    return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
+    return f"{value:g}" if isinstance(value, float) else str(wording.strip_folders(str(value)))
 
 
 def describe_execution(run: RunTables) -> list[Fact]:
@@ -807,7 +779,9 @@ def describe_execution(run: RunTables) -> list[Fact]:
     texts = {
         "recbias": manifest.get("recbias"),
         "Started": manifest.get("started"),
-        "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
+        "Duration": wording.format_duration(seconds)
+        if isinstance(seconds, (int, float))
+        else None,
         "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
         "Devices": _describe_devices(manifest),
         "Spec digest": manifest.get("spec_digest"),
@@ -858,15 +832,16 @@ def build_stages_table(run: RunTables) -> Table:
     """
     stages = run.manifest.get("stages", [])
     values = {
-        column: [_get_cost(stage, name) for stage in stages] for column, (name, _) in COSTS.items()
+        column: [_get_cost(stage, name) for stage in stages]
+        for column, (name, _) in _COSTS.items()
     }
-    costs = [column for column in COSTS if any(values[column])]
+    costs = [column for column in _COSTS if any(values[column])]
     columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
     rows = tuple(
         (
             Cell(str(stage.get("stage"))),
             Cell(str(stage.get("kind"))),
-            *(_make_cost_cell(values[column][row], COSTS[column][1]) for column in costs),
+            *(_make_cost_cell(values[column][row], _COSTS[column][1]) for column in costs),
             Cell("yes" if stage.get("reused") else "no"),
         )
         for row, stage in enumerate(stages)
@@ -874,7 +849,8 @@ def build_stages_table(run: RunTables) -> Table:
     return Table("Stages", columns, rows)
 
 
-COSTS: Mapping[str, tuple[str, str]] = {
+# the columns of the cost of stages: the key in the manifest, and the unit, if not of time
+_COSTS: Mapping[str, tuple[str, str]] = {
     "duration": ("seconds", ""),
     "CPU time": ("cpu_seconds", ""),
     "GPU time": ("gpu_seconds", ""),
@@ -883,7 +859,6 @@ COSTS: Mapping[str, tuple[str, str]] = {
     "CPU energy": ("cpu_energy_joules", "J"),
     "GPU energy": ("gpu_energy_joules", "J"),
 }
-"""The columns of the cost of stages: the key in the manifest, and the unit, if not of time."""
 
 
 def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
@@ -895,7 +870,7 @@ def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
 def _make_cost_cell(value: float | None, unit: str) -> Cell:
     if value is None:
         return Cell("")
-    return Cell(f"{value:,.0f} {unit}" if unit else format_duration(value), value)
+    return Cell(f"{value:,.0f} {unit}" if unit else wording.format_duration(value), value)
 
 
 def build_files_table(run: RunTables) -> Table:

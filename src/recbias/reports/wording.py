@@ -1,9 +1,7 @@
-"""Text for HTML and SVG: everything from data is escaped.
+"""Text for people: escaping, headings of metrics, numbers, failures and warnings, tables.
 
-Readable headings of metrics; the files keep the names of the spec.
-Numbers as text: the same number of decimals in a column, and about four significant digits.
-The failures and warnings of a run, once per cause.
-Tables for display: columns, cells with the values behind their text, and footnotes.
+Everything from data is escaped; a column has one number of decimals, with about four
+significant digits.
 """
 
 from __future__ import annotations
@@ -333,8 +331,8 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+# the start of the title of a stage that computes a metric: ``measure nDCG of EASE``
 _MEASURE = "measure "
-"""The start of the title of a stage that computes a metric: ``measure nDCG of EASE``."""
 
 
 def list_failures(run: RunTables) -> list[str]:
@@ -354,14 +352,14 @@ def list_warnings(run: RunTables) -> list[str]:
     names = {to_line(entry.get("name", "")) for entry in run.manifest.get("metrics", [])}
     sources: dict[str, list[tuple[str, str]]] = {}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
-        stage, metric, text = _split_of_messages(line, labels)
+        stage, metric, text = _split_warning(line, labels)
         start, _, cause = text.partition(": ")
         is_named = metric and cause and start.partition("@")[0] in {*names, *labels}
         sources.setdefault(cause if is_named else text, []).append((stage, metric))
     return [_describe(cause, found) for cause, found in sources.items()]
 
 
-def _split_of_messages(line: str, metrics: Sequence[str]) -> tuple[str, str, str]:
+def _split_warning(line: str, metrics: Sequence[str]) -> tuple[str, str, str]:
     """Return the stage of a warning, the metric that it computes (or blank), and the text."""
     found = [name for name in metrics if line.startswith(f"{_MEASURE}{name} of ")]
     metric = max(found, key=len, default="")

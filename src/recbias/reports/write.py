@@ -138,11 +138,7 @@ def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
 
 
 def _write_file(folder: Path, name: str, text: str) -> Path:
-    """Write a temporary file beside the file of a run folder and rename it.
-
-    Raises:
-        Unwritable: It cannot be written, or would be written outside the folder.
-    """
+    """Write a temporary file beside the file of a run folder and rename it."""
     path = folder / name
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     if path.parent != folder and path.parent.is_symlink():

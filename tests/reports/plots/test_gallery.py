@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,11 +91,7 @@ def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
     world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
     overview = draw_gallery(write_run(tmp_path, [make_shares()], world)).overview
     names = [(dataset, plot.name) for dataset, plot in overview if "levels" in plot.name]
-    assert names == [
-        ("all", "levels-race-all"),
-        ("a", "levels-race-a"),
-        ("b", "levels-race-b"),
-    ]
+    assert names == [("all", "levels-race-all"), ("a", "levels-race-a"), ("b", "levels-race-b")]
 
 
 def test_each_bias_with_a_directed_metric_has_a_scatter_plot(tmp_path: Path) -> None:
@@ -161,21 +155,3 @@ def test_metric_without_a_finite_value_has_no_plot(tmp_path: Path, value: float)
     gallery = draw_gallery(write_run(tmp_path, [replace(make_averages(), figures=figures)]))
     assert list_paper_kinds(gallery) == []
     assert "has no defined mean of a label" in gallery.skipped[-1]
-
-
-def test_drawing_imports_no_plotting_library(tmp_path: Path) -> None:
-    write_run(
-        tmp_path,
-        MEASURES,
-        WIDE,
-        merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10)),
-    )
-    code = (
-        "import sys; from pathlib import Path; "
-        "from recbias.reports.gallery import draw_gallery; "
-        "from recbias.reports.run import read_run; "
-        f"draw_gallery(read_run(Path({str(tmp_path)!r}))); "
-        "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.reports import gallery as gallery_module
-from recbias.reports.gallery import describe_fault, draw_gallery
+from recbias.reports.gallery import draw_gallery
 from recbias.reports.run import read_run
 from support.run_folders import RunSpec, make_run
 
@@ -15,10 +15,6 @@ FAULT = "the plot failed (OverflowError: no room)."
 def fail(*_: object, **__: object) -> None:
     message = "no room"
     raise OverflowError(message)
-
-
-def test_fault_without_a_message_names_its_type() -> None:
-    assert describe_fault("a", MemoryError()) == "a: the plot failed (MemoryError)."
 
 
 @pytest.mark.parametrize(

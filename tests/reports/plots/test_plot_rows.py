@@ -18,11 +18,6 @@ def test_rows_belong_to_one_metric_and_dataset(tmp_path: Path) -> None:
     assert rows.list_rows(run, metric, "elsewhere") == []
 
 
-@pytest.mark.parametrize("name", ["price_percentage", "Price-Percentage"])
-def test_plug_ins_are_found_as_users_write_them(tmp_path: Path, name: str) -> None:
-    assert len(rows.find_metrics(write_run(tmp_path, [make_shares()]), name)) == 1
-
-
 def test_of_many_datasets_only_their_mean_is_plotted(tmp_path: Path) -> None:
     few = RunSpec(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=("a", "b"))
     assert rows.list_plotted_datasets(write_run(tmp_path / "few", [], few)) == ["all", "a", "b"]
@@ -67,8 +62,3 @@ def test_undefined_units_are_excluded(tmp_path: Path) -> None:
 )
 def test_name_that_labels_share(labels: list[str], name: str) -> None:
     assert rows.get_label_name(labels) == name
-
-
-def test_names_are_joined_with_and() -> None:
-    assert rows.join_names([]) == ""
-    assert rows.join_names(["one"]) == "one"

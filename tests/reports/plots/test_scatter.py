@@ -55,9 +55,7 @@ def make_wok(label: str, mitigation: str | None = None, **llm: Any) -> dict[str,
     return {"label": label, "name": "WOK", "parameters": settings}
 
 
-def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(
-    tmp_path: Path,
-) -> None:
+def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_path: Path) -> None:
     other = {"label": "b", "name": "Other", "parameters": {"mitigation": None}}
     models = [
         make_wok("x", "minimize", prices={"input": 1}),  # what it costs changes no reply
@@ -111,10 +109,7 @@ def test_missing_intervals_have_no_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("metrics", "message"),
-    [
-        (("nDCG",), "no metric of popularity"),
-        (("ARP",), "no metric of accuracy"),
-    ],
+    [(("nDCG",), "no metric of popularity"), (("ARP",), "no metric of accuracy")],
 )
 def test_missing_metric_is_a_reason(
     tmp_path: Path, metrics: tuple[str, ...], message: str

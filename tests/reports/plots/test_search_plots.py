@@ -37,8 +37,7 @@ def make_search(folder: Path, values: list[float], **options: Any) -> Search:
 
 
 @pytest.mark.parametrize(
-    ("direction", "numbers"),
-    [("higher", [1, 3]), ("lower", [1, 2, 4]), ("zero", [1, 2])],
+    ("direction", "numbers"), [("higher", [1, 3]), ("lower", [1, 2, 4]), ("zero", [1, 2])]
 )
 def test_improvements_follow_the_direction(
     tmp_path: Path, direction: str, numbers: list[int]
@@ -50,7 +49,7 @@ def test_improvements_follow_the_direction(
 def test_every_finished_trial_is_a_point(tmp_path: Path) -> None:
     plot = draw_search_progress(collect_searches(write_search_run(tmp_path))[0], name="x")
     assert read_tooltips(plot, "circle") == [
-        *("trial 1: 0.2000", "trial 3: 0.3500", "trial 5: 0.3000"),
+        *("trial 1: 0.2000", "trial 3: 0.3500", "trial 5: 0.3000")
     ]
     assert [circle.get("r") for circle in find_elements(plot, "circle")] == ["4", "6", "4"]
 

@@ -41,7 +41,7 @@ def test_best_model_comes_first_and_wins_are_coloured(tmp_path: Path) -> None:
     assert sort_by_mean(family) == ["z", "y", "x"]
     # row z: y, x; row y: z, x; row x: z, y
     assert list_cells(draw(family)) == [
-        *("maybe-better", "better", "maybe-worse", "maybe-better", "worse", "maybe-worse"),
+        *("maybe-better", "better", "maybe-worse", "maybe-better", "worse", "maybe-worse")
     ]
 
 

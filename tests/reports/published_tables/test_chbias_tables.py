@@ -142,7 +142,7 @@ def test_every_value_matches_its_model_category_and_metric(name: str, tmp_path: 
 
 def test_all_but_the_counts_and_the_text_are_compared() -> None:
     assert [name for name in TABLES if not read_source(name).comparable] == [
-        *("chbias/2", "chbias/text"),
+        *("chbias/2", "chbias/text")
     ]
 
 

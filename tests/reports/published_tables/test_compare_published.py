@@ -12,7 +12,6 @@ from recbias.reports.published import (
     COLUMNS,
     build_reference_table,
     compare_published,
-    list_published,
     list_remarks,
 )
 from recbias.reports.run import RunTables, read_run
@@ -136,10 +135,6 @@ def test_remarks_name_differences_and_missing_systems(tmp_path: Path) -> None:
     assert remarks[-1] == "Only the dataset x of the run is compared."
 
 
-def test_the_module_exports_the_list_of_tables() -> None:
-    assert "children/a3" in list_published()
-
-
 def test_the_table_has_one_row_per_compared_value() -> None:
     frame = pd.DataFrame(
         {
@@ -155,7 +150,7 @@ def test_the_table_has_one_row_per_compared_value() -> None:
     table = build_reference_table("children/a3", frame, ["a remark"])
     assert table.title == "Comparison with children/a3"
     assert [cell.text for cell in table.rows[0]] == [
-        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes"),
+        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes")
     ]
     assert table.notes == ("a remark",)
 

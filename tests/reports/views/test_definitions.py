@@ -13,7 +13,6 @@ from recbias.reports.run import read_run
 from recbias.reports.views import (
     collect_definitions,
     flag_best,
-    format_title,
     group_definitions,
     select_accuracy_metric,
     select_popularity_metric,
@@ -47,14 +46,6 @@ def test_nan_is_never_the_best(values: list[float], direction: Direction) -> Non
     wins = [value for value, win in zip(values, flag_best(values, direction), strict=True) if win]
     assert not any(map(math.isnan, wins))
     assert bool(wins) == any(not math.isnan(value) for value in values)
-
-
-@pytest.mark.parametrize(
-    ("metric", "k", "title"),
-    [("nDCG", 10.0, "nDCG@10"), ("R-RIPA", NAN, "R-RIPA"), ("EAA", None, "EAA")],
-)
-def test_titles_end_with_the_cutoff(metric: str, k: float | None, title: str) -> None:
-    assert format_title(metric, k) == title
 
 
 def test_definitions_follow_the_order_of_the_metrics(tmp_path: Path) -> None:

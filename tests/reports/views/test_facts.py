@@ -68,14 +68,6 @@ def test_queries_of_several_datasets_name_theirs(tmp_path: Path) -> None:
     assert texts == ["5,949 users of x where age < 18", "5,949 users of y where age < 18"]
 
 
-def test_an_empty_manifest_has_no_facts(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    (tmp_path / "spec.yaml").unlink()
-    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
-    run = read_run(tmp_path)
-    assert describe_data(run) == describe_execution(run) == []
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -11,12 +11,9 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     collect_estimates,
     describe_means,
-    get_place,
     list_datasets,
     list_models,
-    rank_label,
     select_headline,
-    select_varying,
 )
 from support.hand_worked_runs import state, write_run
 from support.run_folders import RunSpec, make_run
@@ -49,23 +46,6 @@ def test_without_means_the_headline_is_the_first_seed_and_fold(run: RunTables) -
 def test_the_headline_of_a_single_fold_has_all_rows(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
     assert len(select_headline(run, run.metrics)) == len(run.metrics)
-
-
-def test_an_empty_frame_stays_empty(run: RunTables) -> None:
-    assert select_headline(run, run.metrics.iloc[:0]).empty
-
-
-def test_varying_columns_hold_more_than_one_value() -> None:
-    frame = pd.DataFrame({"a": [1, 1], "b": [1, 2]})
-    assert select_varying(frame, ["a", "b"]) == ["b"]
-
-
-def test_labels_sort_all_first_and_numbers_by_value() -> None:
-    assert sorted(["10", "b", "9", "all"], key=rank_label) == ["all", "b", "9", "10"]
-
-
-def test_the_place_of_a_row_is_its_dataset_seed_and_fold() -> None:
-    assert get_place({"dataset": "x", "seed": 1, "fold": "all"}) == ("x", "1", "all")
 
 
 def test_means_have_the_smallest_number_of_units_and_the_sum_over_datasets(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS_COLUMNS
-from recbias.reports.run import read_run, read_yaml, to_records
+from recbias.reports.run import read_run
 from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
@@ -100,18 +99,6 @@ def test_an_invalid_spec_is_empty(tmp_path: Path) -> None:
     assert read_run(tmp_path).spec == {}
     (tmp_path / "spec.yaml").unlink()
     assert read_run(tmp_path).spec == {}
-
-
-def test_yaml_without_a_mapping_is_empty() -> None:
-    assert read_yaml("a: 1") == {"a": 1}
-    assert read_yaml("[1]") == {}
-    assert read_yaml("") == {}
-
-
-def test_records_hold_python_values() -> None:
-    rows = to_records(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-    assert rows == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
-    assert json.dumps(rows)
 
 
 def test_tables_of_searches_are_read_if_they_exist(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_the_table_of_searches_has_one_row_per_search(tmp_path: Path) -> None:
     (row,) = tabulate_searches([load_search(tmp_path)]).rows
     # the seconds are 1.5 (1 + 2 + 3 + 4 + 5) = 22.5
     assert [cell.text for cell in row] == [
-        *("SLIM", "nDCG@10", "0.3500", "5", "1", "1", "22 s", "alpha 1e-05"),
+        *("SLIM", "nDCG@10", "0.3500", "5", "1", "1", "22 s", "alpha 1e-05")
     ]
     assert row[6].value == 22.5
 

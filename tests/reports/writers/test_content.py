@@ -29,9 +29,7 @@ def test_plot_titles_name_the_dataset_if_there_are_several(tmp_path: Path) -> No
     assert titles["long-tail-y"].endswith(", y")
 
 
-def test_families_count_their_significant_comparisons_and_come_with_a_plot(
-    tmp_path: Path,
-) -> None:
+def test_families_count_their_significant_comparisons_and_come_with_a_plot(tmp_path: Path) -> None:
     content = load_content(tmp_path, RunSpec(models=("Random", "EASE"), metrics=("nDCG",)))
     (family,) = content.families
     assert (family.title, family.outcome) == ("nDCG@10", "nDCG@10: 1 of 1")

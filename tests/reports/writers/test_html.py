@@ -185,7 +185,7 @@ def test_a_run_without_tests_has_no_significance_section(tmp_path: Path) -> None
 def test_provenance_is_folded_and_complete(tmp_path: Path) -> None:
     text = render_page(tmp_path).partition('id="provenance"')[2]
     assert re.findall("<summary>(.*?)</summary>", text) == [
-        *("Stages", "Libraries", "Data files", "Tests"),
+        *("Stages", "Libraries", "Data files", "Tests")
     ]
     assert "<details open" not in text
     for expected in ("fit EASE", "0.40 s", "300 MB", "ratings.dat", "f" * 64, "numpy"):

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.environments import escape_markdown, load_environment, typeset_minus
-from recbias.reports.views import Fact
+from recbias.reports.environments import escape_markdown, load_environment
 from recbias.reports.wording import Cell, Column, Safe, Table, clean
 
 TABLE = Table(
@@ -49,13 +48,6 @@ def test_text_is_escaped_for_its_format_and_markup_is_not(kind: str, escaped: st
     assert template.render(text="<b>*x*\n y", markup=Safe("<br>")) == f"{escaped}<br>"
 
 
-def test_blocks_keep_their_line_breaks_and_are_escaped() -> None:
-    html = load_environment("html").from_string("<pre>{{ text|block }}</pre>")
-    assert html.render(text="<a>\n  b") == "<pre>&lt;a&gt;\n  b</pre>"
-    markdown = load_environment("md").from_string("{{ text|code }}")
-    assert markdown.render(text="a *b*\nc") == "    a *b*\n    c"
-
-
 @pytest.mark.parametrize(
     ("text", "escaped"),
     [
@@ -70,14 +62,6 @@ def test_blocks_keep_their_line_breaks_and_are_escaped() -> None:
 )
 def test_markdown_and_html_are_escaped_in_markdown(text: str, escaped: str) -> None:
     assert escape_markdown(text) == escaped
-
-
-@pytest.mark.parametrize(
-    ("text", "typeset"),
-    [("-0.5", "−0.5"), ("-1 to -2", "−1 to −2"), ("ml-1m (-0.1)", "ml-1m (−0.1)")],
-)
-def test_only_numbers_get_a_minus_sign(text: str, typeset: str) -> None:
-    assert typeset_minus(text) == typeset
 
 
 def test_a_table_has_headers_for_rows_and_columns() -> None:
@@ -99,11 +83,6 @@ def test_values_have_minus_signs_and_their_interval() -> None:
     assert join_text(cells)[0] == "−0.2000−0.3 to −0.1"
 
 
-def test_the_longest_mark_sets_the_width_of_marks() -> None:
-    (table,) = render_macro("table", TABLE).iter("table")
-    assert table.get("style") == "--marks:1"
-
-
 def test_the_box_of_a_table_is_scrollable_by_keyboard_and_labelled() -> None:
     box = render_macro("table", TABLE, tall=True).find("div")
     assert box is not None
@@ -120,11 +99,6 @@ def test_rows_that_are_not_significant_are_dimmed() -> None:
     columns = (Column("a"), Column("p", numeric=True), Column("significant"))
     root = render_macro("table", Table("t", columns, rows), dim="no")
     assert [row.get("class") for row in root.findall(".//tbody/tr")] == [None, "dim"]
-
-
-def test_facts_are_names_and_texts() -> None:
-    root = render_macro("facts", [Fact("<k>", "two\nlines"), Fact("blank", "")])
-    assert join_text([*root.iter("dt"), *root.iter("dd")]) == ["<k>", "two lines"]
 
 
 @pytest.mark.parametrize(("n", "folded"), [(0, 0), (6, 0), (9, 3)])

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.reports.svg import (
-    Spot,
-    draw_curve_labels,
-    draw_label,
-    estimate_width,
-    interpolate_points,
-    place_labels,
-)
+from recbias.reports.svg import Spot, draw_curve_labels, estimate_width, place_labels
 from support.plot_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)
@@ -40,13 +33,6 @@ def test_forty_labels_never_overlap(spread: float, rng: np.random.Generator) -> 
     assert count_overlaps(spots) == 0
 
 
-def test_lone_label_stands_right_of_its_point() -> None:
-    (spot,) = place_labels([(100.0, 100.0)], ["Bars"], FRAME, gap=9)
-    assert spot is not None
-    assert not spot.far
-    assert spot.x == 109
-
-
 def test_label_without_a_free_spot_is_omitted() -> None:
     spots = place_labels([(20.0, 20.0)] * 9, ["a long label"] * 9, (0.0, 0.0, 90.0, 40.0))
     assert None in spots
@@ -62,11 +48,6 @@ def test_label_avoids_obstacles() -> None:
     assert spot.x + spot.width < 108 or not spot.box()[1] < 100 < spot.box()[3]
 
 
-def test_cheapest_of_the_given_spots_is_chosen() -> None:
-    spots = [Spot(10, 50, 20, cost=2), Spot(100, 100, 20, cost=1)]
-    assert place_labels([(60.0, 200.0)], ["x"], FRAME, spots=[spots]) == [spots[1]]
-
-
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(60, 460), st.floats(40, 580)), max_size=25))
 def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]) -> None:
@@ -79,23 +60,6 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
             assert top >= FRAME[1]
             assert right <= FRAME[2]
             assert bottom <= FRAME[3]
-
-
-def test_far_label_has_a_line_to_its_point() -> None:
-    near = draw_label((0, 0), "x", Spot(10, 10, 20))
-    far = draw_label((0, 0), "x", Spot(100, 100, 20, far=True))
-    assert "<line" not in near
-    assert '<line x1="0" y1="0" x2="100" y2="96" class="lead"/>' in far
-    assert draw_label((0, 0), "x", None) == ""
-
-
-def test_points_along_a_line_are_close_together() -> None:
-    points = interpolate_points([(0, 0), (30, 0), (30, 40)], 8)
-    gaps = [np.hypot(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
-    assert points[0] == (0, 0)
-    assert points[-1] == (30, 40)
-    assert max(gaps) <= 8
-    assert interpolate_points([(3, 4)]) == [(3, 4), (3, 4)]
 
 
 def test_names_of_curves_and_marks_do_not_overlap() -> None:

@@ -5,17 +5,7 @@ import re
 
 import pytest
 
-from recbias.reports.svg import (
-    COLOURS,
-    SHAPES,
-    Plot,
-    choose_look,
-    draw_arrow,
-    draw_marker,
-    read_style_sheet,
-)
-from recbias.reports.wording import Safe
-from reports.plots.svg_reading import read_marks
+from recbias.reports.svg import COLOURS, SHAPES, choose_look, read_style_sheet
 
 
 def compute_luminance(colour: str) -> float:
@@ -47,17 +37,3 @@ def test_no_two_series_look_alike() -> None:
     looks = [choose_look(series) for series in range(COLOURS * len(SHAPES))]
     assert len(set(looks)) == len(looks)
     assert all(a[0] != b[0] and a[1] != b[1] for a, b in itertools.pairwise(looks))
-
-
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_marker_is_centred_on_its_point(shape: int) -> None:
-    marker = draw_marker((12.5, 30), shape, "dot c0", title="<title>")
-    (centre,) = read_marks(Plot("p", "t", "c", 60, marker))
-    assert centre == pytest.approx((12.5, 30), abs=0.06)
-    assert "<title>&lt;title&gt;</title>" in marker
-
-
-def test_arrow_ends_before_its_end_and_is_omitted_if_too_short() -> None:
-    # from x = 10 to x = 110 with a gap of 5: the tip is at 105
-    assert "M105.0,10.0" in draw_arrow((10, 10), (110, 10), gap=5)
-    assert draw_arrow((10, 10), (14, 10), gap=5) == Safe("")

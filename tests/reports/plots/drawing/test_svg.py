@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recbias.reports import svg
-from recbias.reports.svg import FileNames, estimate_width, shorten, shorten_all
+from recbias.reports.svg import FileNames, shorten_all
 from recbias.reports.wording import Safe, join
-from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
+from reports.plots.svg_reading import read_texts
 from support.run_folders import HOSTILE
 
 
@@ -39,22 +39,6 @@ def test_hostile_labels_are_text(label: str) -> None:
         ET.fromstring(text)
 
 
-def test_drawing_twice_gives_equal_bytes() -> None:
-    assert make_plot().document() == make_plot().document()
-
-
-def test_later_elements_lie_above_earlier_ones() -> None:
-    document = make_plot().document()
-    assert document.index("<circle") < document.index('class="box"') < document.index(">label</t")
-
-
-def test_elements_have_coordinates_and_tooltips() -> None:
-    plot = make_plot()
-    assert read_tooltips(plot) == ["label: 0.5", "label"]
-    (circle,) = find_elements(plot, "circle")
-    assert (circle.get("cx"), circle.get("cy"), circle.get("r")) == ("10", "20", "4")
-
-
 def test_style_sheet_loads_nothing_and_has_dark_colours() -> None:
     assert "url(" not in svg.read_style_sheet()
     assert "@import" not in svg.read_style_sheet()
@@ -63,12 +47,6 @@ def test_style_sheet_loads_nothing_and_has_dark_colours() -> None:
 
 def test_lines_differ_by_dashes_when_colours_run_out() -> None:
     assert len({svg.format_colour(series) for series in range(24)}) == 24
-
-
-def test_labels_are_shortened_to_one_line() -> None:
-    assert shorten("abcdefghij", 5) == "ab…ij"
-    assert [shorten("abcdefghij", most) for most in (1, 2)] == ["…", "…j"]
-    assert shorten("a\nb") == "a b"
 
 
 def test_shortened_labels_of_versions_stay_distinct() -> None:
@@ -80,11 +58,6 @@ def test_shortened_labels_of_versions_stay_distinct() -> None:
         assert max(map(len, texts)) <= most
         assert len({*texts}) == len(labels)
     assert shorten_all(["EASE", "ALS"]) == ["EASE", "ALS"]
-
-
-def test_broad_characters_are_wider_than_narrow_ones() -> None:
-    assert estimate_width("🦊") > estimate_width("W") > estimate_width("a") > estimate_width("i")
-    assert estimate_width("abc", 26) == 2 * estimate_width("abc", 13)
 
 
 @pytest.mark.parametrize(

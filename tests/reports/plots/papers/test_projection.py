@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots_units import MOST_POINTS_PROJECTION, choose_direction, draw_projections
+from recbias.reports.plots_units import MOST_CLOUD, choose_direction, draw_projections
 from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
 from support.plot_rows import MODELS, PROJECTION, SETS, make_projection_units, write_run
@@ -58,7 +58,7 @@ def test_direction_runs_between_two_values_of_one_label(
 
 def test_many_points_are_thinned(tmp_path: Path) -> None:
     (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], n=2000))
-    assert 1000 < len(read_marks(plot, "cloud")) <= MOST_POINTS_PROJECTION
+    assert 1000 < len(read_marks(plot, "cloud")) <= MOST_CLOUD
     assert "Of 6,000 points" in plot.caption
 
 

@@ -58,7 +58,7 @@ def test_each_target_has_a_plot(tmp_path: Path) -> None:
     units = make_exposure_units(MODELS, 6)
     units["target"] = ["kind=race" if user in {"u1", "u2"} else "" for user in units["unit_id"]]
     assert [plot.title for plot in draw(tmp_path, units)] == [
-        *("REC-ST of each user's list", "REC-ST of each user's list, kind=race"),
+        *("REC-ST of each user's list", "REC-ST of each user's list, kind=race")
     ]
 
 

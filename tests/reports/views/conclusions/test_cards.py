@@ -24,7 +24,7 @@ def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None
     assert card.gaps is not None
     # The gap is that of the higher group less the lower: -(0.2 - 0.3) = 0.1, ± 0.05.
     assert [cell.text for cell in card.gaps.rows[0]] == [
-        *("EASE", "gender=M", "gender=F", "0.1000", "0.0500 to 0.1500", "0.0005", "0.001", "yes"),
+        *("EASE", "gender=M", "gender=F", "0.1000", "0.0500 to 0.1500", "0.0005", "0.001", "yes")
     ]
     assert "Welch's t-test, Bonferroni over one comparison" in card.gaps.notes[0]
 
@@ -144,7 +144,7 @@ def test_the_card_of_a_gap_alone_has_the_groups_of_the_file(tmp_path: Path) -> N
     assert table.title == "nDCG@10 by gender"
     assert table.notes[0].startswith("nDCG@10 by gender: higher is better.")
     assert [column.title for column in build_summary(run).columns] == [
-        *("model", "nDCG@10, gap by gender"),
+        *("model", "nDCG@10, gap by gender")
     ]
 
 
