@@ -314,8 +314,8 @@ class SentenceLanguageModel(OnDevice):
             CUDA and float32 elsewhere. Weights have ``precision``.
 
     Raises:
-        MissingFile: The model is not found, has weights of another format than ``safetensors``
-            (``recbias convert``), or lacks those of its head.
+        MissingFile: The model is not found, has weights of another format than ``safetensors``,
+            or lacks those of its head.
         MissingExtra: A package that reads a ``.gguf`` file is not installed.
         Contradiction: The model or its tokenizer cannot do what a setting says.
         UnknownIdentifier: The vocabulary does not have ``token_types``.
