@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from recbias.core.text import make_printable
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome, RequestKind
 from recbias.language.limits import MAX_PAUSE
-from recbias.language.local_models import CausalModel, Generation, load_causal_model
+from recbias.language.local_models import Generation, LocalModel, load_model
 
 Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
 """What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
@@ -136,7 +136,7 @@ def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> Backend:
     model.check_access()
     if model.is_local:
         name, device = model.model, model.device or "auto"
-        causal_model = load_causal_model(name, model.revision or None, device=device)
+        causal_model = load_model(name, model.revision or None, kind="causal", device=device)
         return TransformersBackend(causal_model, model.concurrency)
     if model.provider == "anthropic":
         return AnthropicBackend(model)
@@ -479,7 +479,7 @@ class TransformersBackend(Backend):
         batch_size: The number of requests in a batch.
     """
 
-    model: CausalModel
+    model: LocalModel
     batch_size: int
     concurrency: int = 1
 
@@ -510,11 +510,11 @@ class TransformersBackend(Backend):
     def _check_length(self, text: str, request: ChatRequest) -> Failure | None:
         """Return why a prompt cannot be answered, None if it can."""
         n_tokens = len(self.model.tokenizer(text, add_special_tokens=False).input_ids)
-        if n_tokens + request.decoding.max_tokens <= self.model.max_length:
+        if n_tokens + request.decoding.max_tokens <= self.model.n_positions:
             return None
         message = (
             f"a prompt of {n_tokens:,} tokens and a reply of {request.decoding.max_tokens:,} "
-            f"exceed the {self.model.max_length:,} tokens of the model"
+            f"exceed the {self.model.n_positions:,} tokens of the model"
         )
         return Failure(cause="too long", message=message, reaction="reject")
 

@@ -33,7 +33,7 @@ from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.corpora import split_sentences
 from recbias.language.likelihood import score_sentences
-from recbias.language.local_models import MaskedModel, ScoringSettings, SentenceModel, TokenSpans
+from recbias.language.local_models import LocalModel, MaskedModel, ScoringSettings, TokenSpans
 
 MASK_SLOT = "[MASK]"
 """Where the word of a group stands in a neutral sentence."""
@@ -428,14 +428,14 @@ class SwappedGroups:
         max_length: The number of tokens of a sentence that are read at most.
     """
 
-    load: Callable[[], SentenceModel]
+    load: Callable[[], LocalModel]
     words: GroupWords
     uses_all_words: bool = False
     tokens_per_batch: int = 1024
     max_length: int = 512
 
     @cached_property
-    def model(self) -> SentenceModel:
+    def model(self) -> LocalModel:
         """The model."""
         return self.load()
 

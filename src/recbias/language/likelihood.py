@@ -1,12 +1,8 @@
-"""Attention masks by which many texts share one pass of a causal model.
+"""Probabilities of texts and sentences, with the beginnings that they share read once.
 
-The prefixes that texts share, as trees.
-How probable many texts are to a causal model as the continuation of one context.
-The most probable of many texts, found without evaluating all tokens of all texts.
-Sentences that begin alike, such as the copies of a pair: shared beginnings are read once.
-Log-probabilities of the tokens of sentences, batch by batch.
-Perplexity of sentences from the probabilities of their tokens, and its outliers.
-How likely sentences are to a language model.
+Texts after one context (``TextScorer``, ``TextSearch``) and sentences alone (``score_sentences``)
+are trees of prefixes, each of which is one pass with a mask of its own; perplexities of sentences
+and their outliers are computed from the probabilities of tokens.
 """
 
 from __future__ import annotations
@@ -23,9 +19,8 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.machine import release_between
 from recbias.language.local_models import (
-    CausalModel,
+    LocalModel,
     ScoringSettings,
-    SentenceModel,
     SentenceTokens,
     batch_by_tokens,
     compute_logits,
@@ -220,13 +215,13 @@ class TextScorer:
         layers: What the attention layers of the model see.
     """
 
-    model: CausalModel
+    model: LocalModel
     texts: Sequence[Tokens]
     trees: Sequence[PrefixTree]
     layers: AttentionLayers
 
     @classmethod
-    def from_texts(cls, model: CausalModel, texts: Sequence[str]) -> TextScorer:
+    def from_texts(cls, model: LocalModel, texts: Sequence[str]) -> TextScorer:
         """Return the scorer of texts, tokenized as they are, without special tokens.
 
         Raises:
@@ -291,10 +286,10 @@ class TextScorer:
         longest = max((len(text) for text in self.texts), default=0)
         if not n_context:
             raise OutOfRange("a text is scored after an empty context", remedy="write a prompt")
-        if n_context + longest > self.model.max_length:
+        if n_context + longest > self.model.n_positions:
             message = (
                 f"a context of {n_context:,} tokens and a text of {longest:,} exceed the "
-                f"{self.model.max_length:,} tokens of the model"
+                f"{self.model.n_positions:,} tokens of the model"
             )
             raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
 
@@ -318,7 +313,7 @@ class TextScorer:
             total = self.sum_trees([tree], self._evaluate_context(context_ids))[row]
         except torch.OutOfMemoryError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        except _REFUSALS:
             return "it does not accept an attention mask of its own for each token"
         score = score_tokens(self.model, context_ids, text)
         difference = abs(total / len(text) - score)
@@ -328,43 +323,42 @@ class TextScorer:
 
     def _score_tree(self, tree: PrefixTree, context: Context) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
-        import torch
-
-        nodes, next_tokens = torch.from_numpy(tree.nodes), torch.from_numpy(tree.next_tokens)
-        scores = torch.empty(nodes.shape, dtype=torch.float64)
-        is_first = nodes < 0
-        first_tokens = next_tokens[is_first].to(context.root.device)
-        scores[is_first] = context.root[0, first_tokens].double().cpu()
+        scores = np.empty(tree.nodes.size)
+        is_first = tree.nodes < 0
+        scores[is_first] = context.root[0].double().cpu().numpy()[tree.next_tokens[is_first]]
         if tree.tokens.size:
-            logits = self._evaluate(tree, context.cache)
+            logits = _read_tree(self.model, self.layers, tree, context.cache)
             inner = ~is_first
-            rows, columns = nodes[inner].to(logits.device), next_tokens[inner].to(logits.device)
-            normalizers = torch.cat([block.float().logsumexp(-1) for block in logits.split(64)])
-            scores[inner] = (logits[rows, columns].float() - normalizers[rows]).double().cpu()
-        array: AnyArray = scores.numpy()
-        return array
+            scores[inner] = read_targets(logits, tree.next_tokens[inner], tree.nodes[inner])
+        return scores
 
-    def _evaluate(self, tree: PrefixTree, cache: Any) -> Any:
-        """Return the logits after each node, ``(n, vocabulary)``; the cache stays as it was."""
-        import torch
 
-        device, network = self.model.device, self.model.network
-        n_context = cache.get_seq_length()
-        positions = tree.depths + n_context
-        output = network(
-            torch.from_numpy(tree.tokens).to(device)[None],
-            attention_mask=self.layers.make_masks(
-                tree.visible, positions, dtype=network.dtype, device=device
-            ),
-            position_ids=torch.from_numpy(positions).to(device)[None],
-            past_key_values=cache,
-            use_cache=True,
-        )
+def _read_tree(
+    model: LocalModel, layers: AttentionLayers, tree: PrefixTree, cache: Any = None
+) -> Any:
+    """Return the logits after each node, ``(n, vocabulary)``; a cache stays as it was."""
+    import torch
+
+    positions = tree.depths + (0 if cache is None else cache.get_seq_length())
+    output = model.network(
+        torch.from_numpy(tree.tokens).to(model.device)[None],
+        attention_mask=layers.make_masks(
+            tree.visible, positions, dtype=model.network.dtype, device=model.device
+        ),
+        position_ids=torch.from_numpy(positions).to(model.device)[None],
+        past_key_values=cache,
+        use_cache=cache is not None,
+    )
+    if cache is not None:
         cache.crop(-tree.tokens.size)
-        return output.logits[0]
+    return output.logits[0]
 
 
-def score_separately(model: CausalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
+_REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+# what networks raise that do not accept a mask for each token
+
+
+def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
     """Yield the score of each text by one pass over the context and the text: the definition."""
     context_ids = model.encode(context)
     for text in texts:
@@ -372,7 +366,7 @@ def score_separately(model: CausalModel, context: str, texts: Sequence[str]) -> 
         yield score_tokens(model, context_ids, tokens)
 
 
-def score_tokens(model: CausalModel, context_ids: Tokens, tokens: Tokens) -> float:
+def score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> float:
     """Return the mean log-probability of tokens after a context, by one pass over both."""
     import torch
 
@@ -488,14 +482,14 @@ class SharedPrefixes:
         layers: What the attention layers of the model see.
     """
 
-    model: SentenceModel
+    model: LocalModel
     tokens: SentenceTokens
     trees: Sequence[PrefixTree]
     layers: AttentionLayers
 
     @classmethod
     def find(
-        cls, model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
+        cls, model: LocalModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
     ) -> SharedPrefixes | None:
         """Return the trees of some sentences; None if they save little, or change the scores."""
         try:
@@ -509,7 +503,12 @@ class SharedPrefixes:
         n_nodes = sum(tree.tokens.size for tree in trees)
         if n_nodes > (1 - MIN_SAVING) * tokens.lengths[rows].sum():
             return None
-        shared = cls(model, tokens, [_renumber(tree, rows) for tree in trees], layers)
+        shared = cls(
+            model,
+            tokens,
+            [replace(tree, text_rows=rows[tree.text_rows]) for tree in trees],
+            layers,
+        )
         return shared if shared.is_exact() else None
 
     def is_exact(self) -> bool:
@@ -521,47 +520,26 @@ class SharedPrefixes:
         text = self.tokens.values[self.tokens.starts[row] : self.tokens.starts[row + 1]]
         try:
             together = self.evaluate(tree)[1]
-            alone = self.evaluate(PrefixTree.from_texts([text.tolist()], [row]), is_plain=True)[1]
+            single = PrefixTree.from_texts([text.tolist()], [row])
+            ids = torch.from_numpy(single.tokens).to(self.model.device)[None]
+            logits = self.model.network(input_ids=ids, use_cache=False).logits[0]
+            alone = self._read(single, logits)[1]
         except torch.OutOfMemoryError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        except _REFUSALS:
             return False
         tolerance = PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
 
-    def evaluate(self, tree: PrefixTree, *, is_plain: bool = False) -> tuple[AnyArray, FloatArray]:
-        """Return the positions of tokens and their log-probabilities, by one pass over a tree.
+    def evaluate(self, tree: PrefixTree) -> tuple[AnyArray, FloatArray]:
+        """Return the positions of tokens and their log-probabilities, by one pass over a tree."""
+        return self._read(tree, _read_tree(self.model, self.layers, tree))
 
-        Args:
-            tree: The tree.
-            is_plain: Whether it is a single sentence, which needs no mask.
-        """
-        import torch
-
-        device, network = self.model.device, self.model.network
-        inputs = {"input_ids": torch.from_numpy(tree.tokens).to(device)[None]}
-        if not is_plain:
-            inputs["position_ids"] = torch.from_numpy(tree.depths).to(device)[None]
-            inputs["attention_mask"] = self.layers.make_masks(
-                tree.visible, tree.depths, dtype=network.dtype, device=device
-            )
-        logits = network(**inputs, use_cache=False).logits[0]
+    def _read(self, tree: PrefixTree, logits: Any) -> tuple[AnyArray, FloatArray]:
         has_context = tree.nodes >= 0
         nodes = tree.nodes[has_context]
         positions = self.tokens.starts[tree.text_rows[has_context]] + tree.depths[nodes] + 1
         return positions, read_targets(logits, tree.next_tokens[has_context], nodes)
-
-
-def _renumber(tree: PrefixTree, rows: AnyArray) -> PrefixTree:
-    """Return a tree whose texts are numbered as all sentences are."""
-    return PrefixTree(
-        tree.tokens,
-        tree.depths,
-        tree.visible,
-        rows[tree.text_rows],
-        tree.nodes,
-        tree.next_tokens,
-    )
 
 
 MAX_LOGITS = 2**28
@@ -569,7 +547,7 @@ MAX_LOGITS = 2**28
 
 
 def compute_log_probabilities(
-    model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
+    model: LocalModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
 ) -> FloatArray:
     """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored.
 
@@ -616,7 +594,7 @@ def limit_batch(n_tokens: int, n_vocabulary: int) -> int:
 
 
 def _evaluate_batches(
-    model: SentenceModel,
+    model: LocalModel,
     tokens: SentenceTokens,
     settings: ScoringSettings,
     scored: AnyArray,
@@ -644,7 +622,7 @@ def _split_masks(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterato
 
 
 def make_inputs(
-    model: SentenceModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
+    model: LocalModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
 ) -> dict[str, Any]:
     """Return the inputs of the network of a model for padded sentences.
 
@@ -680,7 +658,7 @@ class _Evaluation:
     """The passes of a model over the batches of its kind."""
 
     def __init__(
-        self, model: SentenceModel, tokens: SentenceTokens, settings: ScoringSettings
+        self, model: LocalModel, tokens: SentenceTokens, settings: ScoringSettings
     ) -> None:
         self.model, self.tokens, self.settings = model, tokens, settings
 
@@ -877,7 +855,7 @@ class SentenceLikelihoods:
 
 
 def score_sentences(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> SentenceLikelihoods:
     """Return the probabilities of the tokens of sentences.
 

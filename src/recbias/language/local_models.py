@@ -276,16 +276,29 @@ class Generation:
     is_complete: bool
 
 
+Kind: TypeAlias = Literal["causal", "encoder_decoder", "masked"]
+"""What a model predicts a token from: those before it, these and a text that its encoder reads,
+or all others."""
+
+_CLASSES = {
+    "causal": "AutoModelForCausalLM",
+    "encoder_decoder": "AutoModelForSeq2SeqLM",
+    "masked": "AutoModelForMaskedLM",
+}
+
+
 @dataclass(frozen=True, eq=False)
-class CausalModel:
-    """A causal language model with its tokenizer.
+class LocalModel:
+    """A language model with its tokenizer.
 
     Args:
+        kind: What it predicts a token from.
         tokenizer: The tokenizer.
         network: The ``torch`` module with its language-model head, in evaluation mode.
         token_type: The token whose embedding is added to that of each token when it generates.
     """
 
+    kind: Kind
     tokenizer: Any
     network: Any
     token_type: int | None = None
@@ -296,9 +309,31 @@ class CausalModel:
         return self.network.device
 
     @property
+    def n_positions(self) -> int:
+        """The number of tokens that the network can read, whatever its tokenizer says."""
+        return int(getattr(self.network.config, "max_position_embeddings", 0) or 2**31)
+
+    @property
     def max_length(self) -> int:
         """The number of tokens that the model can read."""
-        return int(getattr(self.network.config, "max_position_embeddings", 0) or 2**31)
+        return count_positions(self.network, self.tokenizer)
+
+    @property
+    def body(self) -> Any:
+        """The part of the network whose last hidden states its language-model head reads."""
+        is_pair = self.kind == "encoder_decoder"
+        return self.network.get_decoder() if is_pair else self.network.base_model
+
+    @property
+    def start_token(self) -> int | None:
+        """The token that stands before a text; None if the tokenizer has none.
+
+        Causal models without a start token of their own, such as Qwen, separate texts by the end
+        token.
+        """
+        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
+        return next((int(token) for token in tokens if token is not None), None)
 
     def render_chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return a conversation as the text that the model continues with its reply.
@@ -404,62 +439,47 @@ class CausalModel:
         return {token for token in (*tokens, self.tokenizer.eos_token_id) if token is not None}
 
 
-def load_causal_model(
+def load_model(
     name: str,
     revision: str | None = None,
     *,
+    kind: Kind | None = None,
     precision: Precision = "float32",
     device: Device = "auto",
-) -> CausalModel:
-    """Return a causal language model on a device.
+) -> LocalModel:
+    """Return a language model on a device.
 
-    Weights are read from ``safetensors`` or GGUF files, which hold no code. A GGUF file needs the
-    packages ``gguf`` and ``accelerate``; ``transformers`` converts its weights to full precision.
+    Weights are read from ``safetensors`` or, of a causal model, from a GGUF file, which needs the
+    packages ``gguf`` and ``accelerate`` and is converted to full precision.
 
     Args:
-        name: A folder, a ``.gguf`` file, an installed package that holds either, or a model of
+        name: A folder, a ``.gguf`` file, an installed package that contains either, or a model of
             the Hugging Face hub.
         revision: A commit, tag or branch of the hub; None for its main branch.
+        kind: The head that is loaded; None for that of the configuration.
         precision: The type of the weights in memory.
-        device: Where it computes.
+        device: Where the model computes.
 
     Raises:
-        MissingFile: The model is not found, or cannot be read.
+        MissingFile: The model is not found, cannot be read, or lacks weights of its head.
         MissingExtra: A package that it needs is not installed, or there is no such device.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        network_device = resolve_device(device)
-        return _load(source, gguf, precision, network_device)
-
-
-def _load(source: Source, gguf: str, precision: Precision, device: Any) -> CausalModel:
-    return CausalModel(*load_with_head(source, gguf, "AutoModelForCausalLM", precision, device))
-
-
-def load_with_head(
-    source: Source, gguf: str, auto_class: str, precision: Precision, device: Any
-) -> tuple[Any, Any]:
-    """Return the tokenizer of a model, and its network with the head of a class on a device.
-
-    Args:
-        source: The model.
-        gguf: The name of its GGUF file; empty for a folder of ``safetensors``.
-        auto_class: The class of ``transformers``: ``AutoModelForCausalLM``.
-        precision: The type of the weights.
-        device: The ``torch`` device.
+        Contradiction: The model has no language-model head.
     """
     import torch
     import transformers
 
-    options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
-    tokenizer = load_tokenizer(source, **options)
-    if not gguf:
-        options["config"] = load_config(source)
-    auto = getattr(transformers, auto_class)
-    bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm, whatever the settings say
-    with silence_transformers(), bar, describe_failure("weights", source):
-        network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
+    source, gguf = check_causal_model(name, revision)
+    with locate_at_model():
+        kind = kind or ("causal" if gguf else find_kind(source))
+        target = resolve_device(device)
+        options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
+        tokenizer = load_tokenizer(source, **options)
+        if not gguf:
+            options["config"] = load_config(source)
+        auto = getattr(transformers, _CLASSES[kind])
+        bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
+        with silence_transformers(), bar, describe_failure("weights", source):
+            network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
@@ -468,7 +488,41 @@ def load_with_head(
         network.generation_config = plain(
             eos_token_id=given.eos_token_id, decoder_start_token_id=given.decoder_start_token_id
         )
-    return tokenizer, network.to(device).eval()
+    return LocalModel(kind, tokenizer, network.to(target).eval())
+
+
+def check_sentence_model(name: str, revision: str | None = None) -> Kind:
+    """Return the kind of a model without loading its weights; errors as ``load_model``."""
+    source, gguf = check_causal_model(name, revision)
+    with locate_at_model():
+        return "causal" if gguf else find_kind(source)
+
+
+def find_kind(source: Source) -> Kind:
+    """Return the kind of a model by its configuration.
+
+    The architecture that the weights were saved from decides; without one, a type that has both
+    heads is masked, unless it is configured as a decoder.
+
+    Raises:
+        Contradiction: The type of the model has no language-model head.
+    """
+    from transformers.models.auto import modeling_auto as auto
+
+    config = load_config(source)
+    if config.is_encoder_decoder:
+        return "encoder_decoder"
+    architecture = (config.architectures or [""])[0] or ""
+    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return "causal"
+    is_decoder = getattr(config, "is_decoder", False)
+    if config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder:
+        return "masked"
+    if config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return "causal"
+    message = f"a model of the type {config.model_type} gives no probabilities of words"
+    remedy = "name a causal model (GPT-2, Llama), an encoder-decoder (T5) or a masked model (BERT)"
+    raise Contradiction(message, where="model", remedy=remedy)
 
 
 ROWS = 64
@@ -835,134 +889,6 @@ class _MaskedSpans:
         return [*before, *left, mask, *right, *after], len(before) + n_left
 
 
-Kind: TypeAlias = Literal["causal", "encoder_decoder", "masked"]
-"""What a model predicts a token from: those before it, these and a text that its encoder reads,
-or all others."""
-
-CLASSES = {
-    "causal": "AutoModelForCausalLM",
-    "encoder_decoder": "AutoModelForSeq2SeqLM",
-    "masked": "AutoModelForMaskedLM",
-}
-"""The class of ``transformers`` for each kind."""
-
-
-@dataclass(frozen=True, eq=False)
-class SentenceModel:
-    """A language model with its tokenizer.
-
-    Args:
-        kind: What it predicts a token from.
-        tokenizer: The tokenizer.
-        network: The ``torch`` module with its language-model head, in evaluation mode.
-    """
-
-    kind: Kind
-    tokenizer: Any
-    network: Any
-
-    @property
-    def device(self) -> Any:
-        """The device of the weights."""
-        return self.network.device
-
-    @property
-    def max_length(self) -> int:
-        """The number of tokens that the model can read."""
-        return count_positions(self.network, self.tokenizer)
-
-    @property
-    def body(self) -> Any:
-        """The part of the network whose last hidden states its language-model head reads."""
-        is_pair = self.kind == "encoder_decoder"
-        return self.network.get_decoder() if is_pair else self.network.base_model
-
-    @property
-    def start_token(self) -> int | None:
-        """The token that stands before a text; None if the tokenizer has none.
-
-        Causal models without a start token of their own, such as Qwen, separate texts by the end
-        token.
-        """
-        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
-        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
-        return next((int(token) for token in tokens if token is not None), None)
-
-
-def check_sentence_model(name: str, revision: str | None = None) -> Kind:
-    """Return the kind of a model without loading its weights; errors as ``load_sentence_model``.
-
-    Raises:
-        MissingFile: The model is not found, or its configuration cannot be read.
-        MissingExtra: A package that reads a GGUF file is not installed.
-        Contradiction: The model has no language-model head.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        return "causal" if gguf else find_kind(source)
-
-
-def load_sentence_model(
-    name: str,
-    revision: str | None = None,
-    *,
-    precision: Precision = "float32",
-    device: Device = "auto",
-) -> SentenceModel:
-    """Return a causal, encoder-decoder or masked language model on a device.
-
-    Weights are read from ``safetensors`` or, of a causal model, from a GGUF file; code in the
-    folder of a model is not run.
-
-    Args:
-        name: A folder, a ``.gguf`` file, an installed package that contains either, or a model of
-            the Hugging Face hub.
-        revision: A commit, tag or branch of the hub; None for its main branch.
-        precision: The type of the weights in memory.
-        device: Where it computes.
-
-    Raises:
-        MissingFile: The model is not found, cannot be read, or lacks weights of its head.
-        MissingExtra: A package that reads a GGUF file is not installed, or there is no such
-            device.
-        Contradiction: The model has no language-model head.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        kind: Kind = "causal" if gguf else find_kind(source)
-        network_device = resolve_device(device)
-        return SentenceModel(
-            kind, *load_with_head(source, gguf, CLASSES[kind], precision, network_device)
-        )
-
-
-def find_kind(source: Source) -> Kind:
-    """Return the kind of a model by its configuration.
-
-    The architecture that the weights were saved from decides; without one, a type that has both
-    heads is masked, unless it is configured as a decoder.
-
-    Raises:
-        Contradiction: The type of the model has no language-model head.
-    """
-    from transformers.models.auto import modeling_auto as auto
-
-    config = load_config(source)
-    if config.is_encoder_decoder:
-        return "encoder_decoder"
-    architecture = (config.architectures or [""])[0] or ""
-    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
-        return "causal"
-    is_decoder = getattr(config, "is_decoder", False)
-    if config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder:
-        return "masked"
-    if config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-        return "causal"
-    message = f"a model of the type {config.model_type} gives no probabilities of words"
-    remedy = "name a causal model (GPT-2, Llama), an encoder-decoder (T5) or a masked model (BERT)"
-    raise Contradiction(message, where="model", remedy=remedy)
-
-
 EncoderInput: TypeAlias = Literal["empty", "masked"]
 """What the encoder of an encoder-decoder reads: nothing, or one mask in place of the sentence."""
 
@@ -997,7 +923,7 @@ class ScoringSettings:
     max_length: int = 1024
     batch_tokens: int = 2048
 
-    def complete(self, model: SentenceModel) -> ScoringSettings:
+    def complete(self, model: LocalModel) -> ScoringSettings:
         """Return the settings for a model: without None, and with its maximum length.
 
         A tokenizer that puts no special tokens around a text is warned about.
@@ -1073,7 +999,7 @@ class SentenceTokens:
 
 
 def tokenize_sentences(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> SentenceTokens:
     """Return the tokens of sentences; ``settings`` are complete."""
     prefix = _find_prefix(model, settings)
@@ -1102,7 +1028,7 @@ def tokenize_sentences(
 
 
 def _tokenize(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the tokens of each text, and which are special."""
     for start in range(0, len(texts), CHUNK):
@@ -1116,7 +1042,7 @@ def _tokenize(
         yield from zip(encoded.input_ids, encoded.special_tokens_mask, strict=True)
 
 
-def _count_unknown(model: SentenceModel, tokens: AnyArray) -> int:
+def _count_unknown(model: LocalModel, tokens: AnyArray) -> int:
     """Return the number of unknown tokens; a token that also ends texts stands for nothing."""
     tokenizer = model.tokenizer
     unknown = tokenizer.unk_token_id
@@ -1124,7 +1050,7 @@ def _count_unknown(model: SentenceModel, tokens: AnyArray) -> int:
     return 0 if unknown is None or unknown in special else int((tokens == unknown).sum())
 
 
-def _find_prefix(model: SentenceModel, settings: ScoringSettings) -> list[int]:
+def _find_prefix(model: LocalModel, settings: ScoringSettings) -> list[int]:
     """Return the tokens before each sentence, which are not scored.
 
     Raises:
@@ -1141,7 +1067,7 @@ def _find_prefix(model: SentenceModel, settings: ScoringSettings) -> list[int]:
     return [start, sentinel] if has_sentinel and sentinel is not None else [start]
 
 
-def find_decoder_start(model: SentenceModel) -> int:
+def find_decoder_start(model: LocalModel) -> int:
     """Return the token that the decoder starts with; Contradiction if there is none."""
     configs = (model.network.config, model.network.generation_config)
     tokens = [config.decoder_start_token_id for config in configs] + [model.start_token]
@@ -1152,7 +1078,7 @@ def find_decoder_start(model: SentenceModel) -> int:
     return int(start)
 
 
-def make_encoder_input(model: SentenceModel, settings: ScoringSettings) -> list[int]:
+def make_encoder_input(model: LocalModel, settings: ScoringSettings) -> list[int]:
     """Return the tokens that the encoder of an encoder-decoder reads; at least one.
 
     Raises:
@@ -1169,12 +1095,12 @@ def make_encoder_input(model: SentenceModel, settings: ScoringSettings) -> list[
     return tokens or [find_decoder_start(model)]
 
 
-def _find_sentinel(model: SentenceModel) -> int | None:
+def _find_sentinel(model: LocalModel) -> int | None:
     token = model.tokenizer.get_vocab().get(SENTINEL)
     return None if token is None else int(token)
 
 
-def find_token_type(model: SentenceModel, name: str) -> int:
+def find_token_type(model: LocalModel, name: str) -> int:
     """Return the number of the token whose embedding is added to that of each token.
 
     Raises:
