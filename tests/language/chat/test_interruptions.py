@@ -26,7 +26,7 @@ CONCURRENCY = 8
 PROGRAM = f"""
 import sys
 from pathlib import Path
-from recbias.language.chat.client import complete
+from recbias.language.client import complete
 from support.chat.chat_requests import make_model, make_requests
 from support.chat.chat_server import ChatServer
 
