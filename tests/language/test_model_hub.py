@@ -77,8 +77,8 @@ SCRIPT = """
 import json
 
 from recbias.core.errors import RecbiasError
-from recbias.core.stage_context import collect_facts
-from recbias.language.model_folders import find_model
+from recbias.core.context import collect_facts
+from recbias.language.model_files import find_model
 
 try:
     with collect_facts() as facts:

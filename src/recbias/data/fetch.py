@@ -33,7 +33,7 @@ from recbias.core.machine import lock_file, write_to_disk
 from recbias.core.text import normalize_name, suggest
 from recbias.data.books_yelp import find_folder
 
-PIECE_BYTES = 2**18
+_PIECE_BYTES = 2**18
 MAX_BYTES = 20 * 2**30
 """The maximum size of a file, unless its source declares another."""
 
@@ -212,7 +212,7 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
 
 def _read_pieces(response: Any) -> Iterator[bytes]:
     try:
-        while piece := response.read1(PIECE_BYTES):
+        while piece := response.read1(_PIECE_BYTES):
             yield piece
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise _Interrupted(f"the connection broke: {error}") from error
@@ -307,7 +307,7 @@ def unpack(archive: Path, into: Path, *, max_bytes: int | None = None) -> None:
             if source is None:
                 continue
             with source, target.open("xb") as stream:
-                while piece := source.read(PIECE_BYTES):
+                while piece := source.read(_PIECE_BYTES):
                     n_bytes += len(piece)
                     if n_bytes > max_bytes:
                         message = f"unpacks to more than {max_bytes:,} bytes"

@@ -35,7 +35,7 @@ from recbias.language.corpora import split_sentences
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import LocalModel, MaskedModel, ScoringSettings, TokenSpans
 
-MASK_SLOT = "[MASK]"
+_MASK_SLOT = "[MASK]"
 """Where the word of a group stands in a neutral sentence."""
 
 _KEYS = ("about", "source", "plurals", "neutral", "kinds")
@@ -187,8 +187,8 @@ def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[Group]:
 def _parse_neutral(top: Mapping[str, MarkedValue]) -> Iterator[str]:
     for entry in top["neutral"].entries("neutral") if "neutral" in top else ():
         sentence = entry.text("a neutral sentence")
-        if sentence.count(MASK_SLOT) != 1:
-            raise entry.fault(f"a neutral sentence needs {MASK_SLOT} once: {sentence!r}")
+        if sentence.count(_MASK_SLOT) != 1:
+            raise entry.fault(f"a neutral sentence needs {_MASK_SLOT} once: {sentence!r}")
         yield sentence
 
 
@@ -347,7 +347,7 @@ class MaskedGroups:
             return np.zeros(len(self.words.groups))
         sentences = self.words.neutral
         spans = [
-            (row, text.index(MASK_SLOT), text.index(MASK_SLOT) + len(MASK_SLOT))
+            (row, text.index(_MASK_SLOT), text.index(_MASK_SLOT) + len(_MASK_SLOT))
             for row, text in enumerate(sentences)
         ]
         positions = np.array(spans, dtype=np.int64)

@@ -32,13 +32,13 @@ from recbias.language.local_models import (
 )
 
 FULL = "full_attention"
-SLIDING = "sliding_attention"
+_SLIDING = "sliding_attention"
 
 REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
 
 
 @dataclass(frozen=True)
-class AttentionLayers:
+class _AttentionLayers:
     """What the attention layers of a model see of the tokens before.
 
     Args:
@@ -51,16 +51,12 @@ class AttentionLayers:
     window: int
 
     @classmethod
-    def from_config(cls, config: Any) -> AttentionLayers:
-        """Return the layers of a model.
-
-        Raises:
-            Contradiction: A layer is of another kind: a recurrent state, or chunks.
-        """
+    def from_config(cls, config: Any) -> _AttentionLayers:
+        """Return the layers of a model."""
         text = config.get_text_config(decoder=True)
         window = getattr(text, "sliding_window", None)
-        kinds = frozenset(getattr(text, "layer_types", None) or [SLIDING if window else FULL])
-        others = sorted(kinds - {FULL, SLIDING} | _find_local_layers(text))
+        kinds = frozenset(getattr(text, "layer_types", None) or [_SLIDING if window else FULL])
+        others = sorted(kinds - {FULL, _SLIDING} | _find_local_layers(text))
         if others:
             message = f"a model with layers of the kind {others[0]} cannot score texts together"
             raise Contradiction(message, where="model", remedy=REMEDY)
@@ -69,19 +65,12 @@ class AttentionLayers:
     def make_masks(
         self, visible: BoolArray, positions: AnyArray, *, dtype: Any, device: Any
     ) -> Any:
-        """Return the mask of new tokens after a context: one, or one for each kind of layer.
-
-        Args:
-            visible: Which of the new tokens each of them attends to, ``bool[n, n]``.
-            positions: The position of each new token; the first one follows the context.
-            dtype: The type of the mask: that of the weights.
-            device: The device of the mask.
-        """
+        """Return the mask of new tokens after a context: one, or one for each kind of layer."""
         n_context = int(positions.min())
         is_visible = np.pad(visible, ((0, 0), (n_context, 0)), constant_values=True)
         all_positions = np.concatenate([np.arange(n_context), positions])
         is_near = positions[:, None] - all_positions < self.window
-        kinds = {FULL: is_visible, SLIDING: is_visible & is_near}
+        kinds = {FULL: is_visible, _SLIDING: is_visible & is_near}
         masks = {kind: _to_mask(kinds[kind], dtype, device) for kind in self.kinds}
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
@@ -100,7 +89,7 @@ def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
     return mask.masked_fill_(is_hidden, torch.finfo(dtype).min)[None, None]
 
 
-MAX_NODES = 512
+_MAX_NODES = 512
 """The largest number of tokens that are evaluated in one pass after the context."""
 
 Tokens = Sequence[int]
@@ -162,7 +151,7 @@ class PrefixTree:
         )
 
 
-def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> list[PrefixTree]:
+def _build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = _MAX_NODES) -> list[PrefixTree]:
     """Return texts in trees of at most ``max_nodes`` nodes, or one text where it is longer."""
     trees: list[PrefixTree] = []
     rows: list[int] = []
@@ -184,7 +173,7 @@ def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> l
     return trees
 
 
-TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
+_TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 """By how much the score of a text in a tree may differ from its score alone."""
 
 
@@ -218,7 +207,7 @@ class TextScorer:
     model: LocalModel
     texts: Sequence[Tokens]
     trees: Sequence[PrefixTree]
-    layers: AttentionLayers
+    layers: _AttentionLayers
 
     @classmethod
     def from_texts(cls, model: LocalModel, texts: Sequence[str]) -> TextScorer:
@@ -228,8 +217,8 @@ class TextScorer:
             Contradiction: The model scores a text otherwise when it shares a pass with others.
         """
         tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in texts]
-        layers = AttentionLayers.from_config(model.network.config)
-        scorer = cls(model, tokens, build_prefix_trees(tokens), layers)
+        layers = _AttentionLayers.from_config(model.network.config)
+        scorer = cls(model, tokens, _build_prefix_trees(tokens), layers)
         scorer._check_sharing()
         return scorer
 
@@ -315,9 +304,9 @@ class TextScorer:
             raise
         except _REFUSALS:
             return "it does not accept an attention mask of its own for each token"
-        score = score_tokens(self.model, context_ids, text)
+        score = _score_tokens(self.model, context_ids, text)
         difference = abs(total / len(text) - score)
-        tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        tolerance = _TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         is_equal = difference <= tolerance  # not where one is NaN
         return "" if is_equal else f"the score of one text changes by {difference:.2g}"
 
@@ -334,7 +323,7 @@ class TextScorer:
 
 
 def _read_tree(
-    model: LocalModel, layers: AttentionLayers, tree: PrefixTree, cache: Any = None
+    model: LocalModel, layers: _AttentionLayers, tree: PrefixTree, cache: Any = None
 ) -> Any:
     """Return the logits after each node, ``(n, vocabulary)``; a cache stays as it was."""
     import torch
@@ -363,10 +352,10 @@ def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> I
     context_ids = model.encode(context)
     for text in texts:
         tokens = model.tokenizer(text, add_special_tokens=False).input_ids
-        yield score_tokens(model, context_ids, tokens)
+        yield _score_tokens(model, context_ids, tokens)
 
 
-def score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> float:
+def _score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> float:
     """Return the mean log-probability of tokens after a context, by one pass over both."""
     import torch
 
@@ -380,7 +369,7 @@ def score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> floa
 LENGTHS = (3, 6)
 """The numbers of first tokens by which texts are excluded."""
 
-SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
+_SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
 """By how much an upper bound may be below the score for lack of precision."""
 
 
@@ -440,39 +429,39 @@ class TextSearch:
 
     @property
     def _tolerance(self) -> float:
-        return SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
+        return _SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
 
     def _sum_first_tokens(
         self, rows: AnyArray, length: int | None, context: Context
     ) -> FloatArray:
         """Return the log-probability of the first tokens of some texts; None for all tokens."""
         texts = [self.scorer.texts[row][:length] for row in rows]
-        scorer = replace(self.scorer, texts=texts, trees=build_prefix_trees(texts))
+        scorer = replace(self.scorer, texts=texts, trees=_build_prefix_trees(texts))
         return scorer.sum_trees(scorer.trees, context)
 
     def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
         """Yield rows in blocks of about one tree."""
         if rows.size:
             n_nodes = np.cumsum([len(self.scorer.texts[row]) - 1 for row in rows])
-            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // MAX_NODES)) + 1)
+            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // _MAX_NODES)) + 1)
 
 
 def _select_kth_largest(scores: FloatArray, k: int) -> float:
     return float(np.partition(scores, -k)[-k]) if scores.size >= k else -np.inf
 
 
-MAX_TREE_NODES = 256
+_MAX_TREE_NODES = 256
 """The largest number of tokens in a tree: attention within it is quadratic."""
 
-MIN_SAVING = 0.1
+_MIN_SAVING = 0.1
 """The least share of tokens that trees must save, for which their attention costs more."""
 
-PREFIX_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.2}
+_PREFIX_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.2}
 """By how much the log-probability of a token in a tree may differ from that by itself."""
 
 
 @dataclass(frozen=True, eq=False)
-class SharedPrefixes:
+class _SharedPrefixes:
     """Sentences of a causal model as trees of their prefixes.
 
     Args:
@@ -485,23 +474,23 @@ class SharedPrefixes:
     model: LocalModel
     tokens: SentenceTokens
     trees: Sequence[PrefixTree]
-    layers: AttentionLayers
+    layers: _AttentionLayers
 
     @classmethod
     def find(
         cls, model: LocalModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
-    ) -> SharedPrefixes | None:
+    ) -> _SharedPrefixes | None:
         """Return the trees of some sentences; None if they save little, or change the scores."""
         try:
-            layers = AttentionLayers.from_config(model.network.config)
+            layers = _AttentionLayers.from_config(model.network.config)
         except Contradiction:  # a recurrent model reads one text after another
             return None
         texts = [
             tokens.values[tokens.starts[row] : tokens.starts[row + 1]].tolist() for row in rows
         ]
-        trees = build_prefix_trees(texts, min(MAX_TREE_NODES, max_nodes))
+        trees = _build_prefix_trees(texts, min(_MAX_TREE_NODES, max_nodes))
         n_nodes = sum(tree.tokens.size for tree in trees)
-        if n_nodes > (1 - MIN_SAVING) * tokens.lengths[rows].sum():
+        if n_nodes > (1 - _MIN_SAVING) * tokens.lengths[rows].sum():
             return None
         shared = cls(
             model,
@@ -528,7 +517,7 @@ class SharedPrefixes:
             raise
         except _REFUSALS:
             return False
-        tolerance = PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        tolerance = _PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
 
     def evaluate(self, tree: PrefixTree) -> tuple[AnyArray, FloatArray]:
@@ -542,21 +531,14 @@ class SharedPrefixes:
         return positions, read_targets(logits, tree.next_tokens[has_context], nodes)
 
 
-MAX_LOGITS = 2**28
+_MAX_LOGITS = 2**28
 """The largest number of logits in memory: a gibibyte in single precision."""
 
 
-def compute_log_probabilities(
+def _compute_log_probabilities(
     model: LocalModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
 ) -> FloatArray:
-    """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored.
-
-    Args:
-        model: The model.
-        tokens: The sentences.
-        rows: The sentences to score, by position.
-        settings: The complete settings.
-    """
+    """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored."""
     import torch
 
     values = np.full(tokens.values.size, np.nan)
@@ -566,13 +548,13 @@ def compute_log_probabilities(
     if not scored.size:
         return values
     n_vocabulary = int(model.network.get_input_embeddings().weight.shape[0])
-    size = limit_batch(settings.batch_tokens, n_vocabulary)
+    size = _limit_batch(settings.batch_tokens, n_vocabulary)
     n_completed = 0
     with torch.inference_mode(), silence_transformers():
         shared = None
         parts: Iterator[tuple[AnyArray, FloatArray]]
         if model.kind == "causal" and settings.token_types is None:
-            shared = SharedPrefixes.find(model, tokens, np.unique(owners), size)
+            shared = _SharedPrefixes.find(model, tokens, np.unique(owners), size)
         if shared is not None:
             parts = map(shared.evaluate, shared.trees)
         else:
@@ -584,13 +566,13 @@ def compute_log_probabilities(
     return values
 
 
-def limit_batch(n_tokens: int, n_vocabulary: int) -> int:
+def _limit_batch(n_tokens: int, n_vocabulary: int) -> int:
     """Return the number of tokens of a batch whose logits fit into the memory for them.
 
-    >>> limit_batch(4096, 2**18)
+    >>> _limit_batch(4096, 2**18)
     1024
     """
-    return max(1, min(n_tokens, MAX_LOGITS // max(n_vocabulary, 1)))
+    return max(1, min(n_tokens, _MAX_LOGITS // max(n_vocabulary, 1)))
 
 
 def _evaluate_batches(
@@ -784,7 +766,7 @@ def linearise_means(
     return np.asarray(means + parts)
 
 
-UNKNOWN_SHARE = 0.5
+_UNKNOWN_SHARE = 0.5
 """A sentence of which at least this share of tokens is unknown is reported."""
 
 
@@ -831,7 +813,7 @@ class SentenceLikelihoods:
     def is_unknown(self) -> BoolArray:
         """Whether half of the tokens of a sentence or more are unknown, ``bool[n]``."""
         n_unknown, n_own = self.tokens.n_unknown, self.tokens.n_own
-        return np.asarray((n_unknown > 0) & (n_unknown >= UNKNOWN_SHARE * n_own))
+        return np.asarray((n_unknown > 0) & (n_unknown >= _UNKNOWN_SHARE * n_own))
 
     def describe_problems(self, ids: Ids) -> Iterator[str]:
         """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
@@ -893,7 +875,7 @@ def score_sentences(
     settings = settings.complete(model)
     tokens = tokenize_sentences(model, texts, settings)
     is_used = ~tokens.is_blank & (tokens.n_own > 0) & (tokens.lengths <= settings.max_length)
-    values = compute_log_probabilities(model, tokens, np.flatnonzero(is_used), settings)
+    values = _compute_log_probabilities(model, tokens, np.flatnonzero(is_used), settings)
     owners = np.repeat(np.arange(len(tokens)), tokens.lengths)
     perplexity = compute_perplexities(values, owners, len(tokens))
     failed = np.unique(owners[tokens.is_scored & np.isnan(values)])

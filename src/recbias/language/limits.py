@@ -203,10 +203,7 @@ class SharedLimits:
             state["paused_until"] = max(now + seconds, earlier if is_of_this_clock else 0.0)
 
     def _compute_wait(self, state: Mapping[str, Any]) -> float:
-        """Return the seconds until the pause and the spacing of the requests are over.
-
-        A time that is further ahead than it is ever set is of a clock that was set back.
-        """
+        """Return the seconds until the pause and the spacing of the requests are over."""
         ends: list[tuple[float, float]] = [(state["paused_until"], MAX_PAUSE)]
         if self.requests_per_minute:
             ends.append((state["next_request"], 60 / self.requests_per_minute))

@@ -49,7 +49,7 @@ _KERNELS = ("_attn_implementation", "_experts_implementation")
 def check_model(name: str, revision: str | None = None) -> None:
     """Refuse a language model that is not available, or whose tokenizer cannot be loaded."""
     source = find_model(name, revision)
-    load_config(source)
+    _load_config(source)
     load_tokenizer(source)
 
 
@@ -80,10 +80,10 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
     import transformers
 
     auto: Any = transformers.AutoModel
-    config = load_config(source)
+    config = _load_config(source)
     with silence_transformers(), describe_failure("weights", source):
         if weights:
-            model = load_weights(auto, source, config=config, dtype=config.dtype)
+            model = _load_weights(auto, source, config=config, dtype=config.dtype)
         else:
             model = auto.from_config(config, trust_remote_code=False)
     return (model.get_encoder() if config.is_encoder_decoder else model).float().eval()
@@ -94,22 +94,14 @@ def load_token_classifier(source: Source, device: Device = "auto") -> Any:
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
-    config = load_config(source)
+    config = _load_config(source)
     with silence_transformers(), describe_failure("weights", source):
-        model = load_weights(auto, source, config=config, dtype=config.dtype)
+        model = _load_weights(auto, source, config=config, dtype=config.dtype)
     return model.to(resolve_device(device)).eval()
 
 
-def load_config(source: Source) -> Any:
-    """Return a configuration with weights in ``float32``.
-
-    It names no file, which may be a pickle, and no kernel of attention, which may be downloaded or
-    need a GPU: the kernels of ``torch`` compute the same.
-
-    Raises:
-        MissingFile: It cannot be read, is of a type that only code in the folder defines, or is
-            that of quantised weights or of more layers than there are weights.
-    """
+def _load_config(source: Source) -> Any:
+    """Return a configuration with weights in ``float32``."""
     import torch
     import transformers
 
@@ -178,20 +170,17 @@ def _refuse_own_type(source: Source) -> None:
         raise MissingFile(message, where="encoder", remedy=remedy)
 
 
-def load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random.
-
-    Code in its folder is not run, which is a warning.
-    """
+def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
+    """Return a model with all its weights; missing ones would be initialised at random."""
     if "gguf_file" not in options and (code := list_code(source.folder)):
         warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
-    refuse_missing_weights(source, info)
+    _refuse_missing_weights(source, info)
     return model
 
 
-def refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
+def _refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
     """Raise MissingFile if a model was loaded without some of its weights."""
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
@@ -475,11 +464,11 @@ def load_model(
         options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
         tokenizer = load_tokenizer(source, **options)
         if not gguf:
-            options["config"] = load_config(source)
+            options["config"] = _load_config(source)
         auto = getattr(transformers, _CLASSES[kind])
         bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
         with silence_transformers(), bar, describe_failure("weights", source):
-            network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
+            network = _load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
@@ -509,7 +498,7 @@ def find_kind(source: Source) -> Kind:
     """
     from transformers.models.auto import modeling_auto as auto
 
-    config = load_config(source)
+    config = _load_config(source)
     if config.is_encoder_decoder:
         return "encoder_decoder"
     architecture = (config.architectures or [""])[0] or ""
@@ -528,7 +517,7 @@ def find_kind(source: Source) -> Kind:
 ROWS = 64
 """The number of rows of logits that a CPU normalises together, so that they stay in the cache."""
 
-DEVICE_LOGITS = 2**26
+_DEVICE_LOGITS = 2**26
 """The number of logits that a GPU normalises together, in single precision."""
 
 
@@ -579,7 +568,7 @@ def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:
     """
     import torch
 
-    size = ROWS if logits.device.type == "cpu" else max(1, DEVICE_LOGITS // logits.shape[1])
+    size = ROWS if logits.device.type == "cpu" else max(1, _DEVICE_LOGITS // logits.shape[1])
     blocks = [logits[start : start + size] for start in range(0, len(logits), size)]
     normalizers = torch.cat([block.float().logsumexp(-1) for block in blocks])
     places = torch.from_numpy(rows).to(logits.device)
@@ -663,7 +652,7 @@ def batch_by_tokens(
         start += size
 
 
-def pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
+def _pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
     """Return texts of tokens as one array with padding at their ends, ``int64[n, longest]``."""
     padded = np.full((len(texts), max(map(len, texts))), padding, dtype=np.int64)
     for row, tokens in enumerate(texts):
@@ -671,7 +660,7 @@ def pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
     return padded
 
 
-MAX_MASKS = 256
+_MAX_MASKS = 256
 """The number of masks in a batch: the logits of each are as many as the vocabulary has tokens."""
 
 
@@ -724,9 +713,9 @@ class MaskedModel:
 
         auto: Any = transformers.AutoModelForMaskedLM
         with locate_at_model():
-            config = load_config(self.source)
+            config = _load_config(self.source)
             with silence_transformers(), describe_failure("weights", self.source):
-                network = load_weights(auto, self.source, config=config)
+                network = _load_weights(auto, self.source, config=config)
         return network.to(resolve_device(self.device)).eval()
 
     def find_token(self, word: str) -> int | None:
@@ -738,7 +727,7 @@ class MaskedModel:
     @property
     def max_length(self) -> int:
         """The number of tokens that the model can read."""
-        config = load_config(self.source)
+        config = _load_config(self.source)
         n = int(getattr(config, "max_position_embeddings", 0) or 2**31)
         if "roberta" in config.model_type:  # its positions begin after that of the padding
             n -= config.pad_token_id + 1
@@ -775,7 +764,7 @@ class MaskedModel:
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
         distinct, places = masked.find_distinct()
-        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, MAX_MASKS)
+        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, _MAX_MASKS)
         for part in release_between(batches):
             rows = distinct[part]
             ids, positions, n_tokens = masked.fill(rows)
@@ -862,7 +851,7 @@ class _MaskedSpans:
         padding = self.model.tokenizer.pad_token_id or 0
         lengths = np.array([len(ids) for ids, _ in filled])
         positions = np.array([position for _, position in filled])
-        return pad_tokens([ids for ids, _ in filled], padding), positions, lengths
+        return _pad_tokens([ids for ids, _ in filled], padding), positions, lengths
 
     def find_distinct(self) -> tuple[AnyArray, AnyArray]:
         """Return the first row of each distinct window, and the window of each row."""
@@ -892,7 +881,7 @@ class _MaskedSpans:
 EncoderInput: TypeAlias = Literal["empty", "masked"]
 """What the encoder of an encoder-decoder reads: nothing, or one mask in place of the sentence."""
 
-SENTINEL = "<extra_id_0>"
+_SENTINEL = "<extra_id_0>"
 """The mask of a span of text of T5 and its relatives; they write it before the span, too."""
 
 CHUNK = 16384  # Number of texts per call of the tokenizer
@@ -1051,23 +1040,19 @@ def _count_unknown(model: LocalModel, tokens: AnyArray) -> int:
 
 
 def _find_prefix(model: LocalModel, settings: ScoringSettings) -> list[int]:
-    """Return the tokens before each sentence, which are not scored.
-
-    Raises:
-        Contradiction: The model has no such token.
-    """
+    """Return the tokens before each sentence, which are not scored."""
     if model.kind == "masked":
         return []
     if model.kind == "causal":
         first = model.start_token if settings.first_token else None
         return [] if first is None else [first]
-    start = find_decoder_start(model)
+    start = _find_decoder_start(model)
     sentinel = _find_sentinel(model)
     has_sentinel = settings.encoder_input == "masked" and sentinel is not None
     return [start, sentinel] if has_sentinel and sentinel is not None else [start]
 
 
-def find_decoder_start(model: LocalModel) -> int:
+def _find_decoder_start(model: LocalModel) -> int:
     """Return the token that the decoder starts with; Contradiction if there is none."""
     configs = (model.network.config, model.network.generation_config)
     tokens = [config.decoder_start_token_id for config in configs] + [model.start_token]
@@ -1086,17 +1071,17 @@ def make_encoder_input(model: LocalModel, settings: ScoringSettings) -> list[int
     """
     text = ""
     if settings.encoder_input == "masked":
-        text = SENTINEL if _find_sentinel(model) is not None else model.tokenizer.mask_token
+        text = _SENTINEL if _find_sentinel(model) is not None else model.tokenizer.mask_token
         if text is None:
             message = "the tokenizer has no token for a masked text"
             remedy = "use encoder_input: empty"
             raise Contradiction(message, where="encoder_input", remedy=remedy)
     tokens: list[int] = model.tokenizer(text).input_ids
-    return tokens or [find_decoder_start(model)]
+    return tokens or [_find_decoder_start(model)]
 
 
 def _find_sentinel(model: LocalModel) -> int | None:
-    token = model.tokenizer.get_vocab().get(SENTINEL)
+    token = model.tokenizer.get_vocab().get(_SENTINEL)
     return None if token is None else int(token)
 
 

@@ -31,13 +31,13 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 """The weight file; the index of several weight files is named after it."""
 
-ADAPTER = "adapter_config.json"
+_ADAPTER = "adapter_config.json"
 """A file that makes ``transformers`` read further weights, from files of any kind."""
 
-MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
+_MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
-VOCABULARIES = frozenset(
+_VOCABULARIES = frozenset(
     {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"}
     | {"sentencepiece.bpe.model", "spm.model"}
 )
@@ -104,7 +104,7 @@ def list_model_files(name: str) -> tuple[Path, ...]:
     if source is None:
         return ()
     with convert_read_errors(source.folder):
-        paths = [path for path in source.folder.iterdir() if path.suffix in MODEL_FILES]
+        paths = [path for path in source.folder.iterdir() if path.suffix in _MODEL_FILES]
     return tuple(sorted(path for path in paths if not path.is_dir()))
 
 
@@ -147,7 +147,7 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    patterns = [f"*{extension}" for extension in sorted(MODEL_FILES)]
+    patterns = [f"*{extension}" for extension in sorted(_MODEL_FILES)]
     try:
         try:
             folder = snapshot_download(
@@ -176,23 +176,19 @@ def _find_missing_file(folder: Path) -> str:
     with convert_read_errors(folder):
         paths = [path for path in folder.iterdir() if not path.is_dir()]
     names = {path.name for path in paths if has_file(path)}  # refuses a pipe of any name
-    if ADAPTER in names:
+    if _ADAPTER in names:
         message = "the folder holds an adapter, whose weights are added to those of another model"
         remedy = "merge it into its model and save that (merge_and_unload, save_pretrained)"
-        raise MalformedLine(message, where=str(folder / ADAPTER), remedy=remedy)
+        raise MalformedLine(message, where=str(folder / _ADAPTER), remedy=remedy)
     if CONFIG not in names:
         return CONFIG
-    if not names & VOCABULARIES:
-        return f"tokenizer ({', '.join(sorted(VOCABULARIES))})"
+    if not names & _VOCABULARIES:
+        return f"tokenizer ({', '.join(sorted(_VOCABULARIES))})"
     return "" if WEIGHTS in names else _find_missing_shard(folder / f"{WEIGHTS}.index.json")
 
 
 def _find_missing_shard(index: Path) -> str:
-    """Return the first missing weight file that an index names, or blank.
-
-    MalformedLine refuses a file of another kind or outside the folder: ``transformers`` would read
-    it as a pickle, or its content would not be part of the address of the results.
-    """
+    """Return the first missing weight file that an index names, or blank."""
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
@@ -227,7 +223,7 @@ def _describe_download_failure(
 GGUF = ".gguf"
 """The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
 
-SAMPLED_BYTES = 2**20
+_SAMPLED_BYTES = 2**20
 """The bytes at each end of a file that identify it."""
 
 
@@ -293,8 +289,8 @@ def identify_files(name: str) -> str:
         size = path.stat().st_size
         digest.update(f"{path.name} {size}\n".encode())
         with path.open("rb") as stream:
-            digest.update(stream.read(SAMPLED_BYTES))
-            stream.seek(max(0, size - SAMPLED_BYTES))
+            digest.update(stream.read(_SAMPLED_BYTES))
+            stream.seek(max(0, size - _SAMPLED_BYTES))
             digest.update(stream.read())
     return f"sha256:{digest.hexdigest()[:16]}" if paths else ""
 
