@@ -1,10 +1,4 @@
-"""The folder of a published dataset: where it is below the data folder, and its files.
-
-goodbooks-10k: ratings of the 10,000 most rated books on Goodreads.
-The fields of the Goodreads files and the columns built from them.
-Goodreads (UCSD Book Graph): shelves, ratings, books and reviews, by genre.
-The Yelp Open Dataset: businesses, price levels, categories and reviews.
-"""
+"""goodbooks-10k, Goodreads (UCSD Book Graph) and Yelp, and the folder of a published dataset."""
 
 from __future__ import annotations
 

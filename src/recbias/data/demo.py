@@ -1,8 +1,7 @@
-"""The texts of the demo dataset: titles, casts, overviews and reviews, one column at a time.
+"""A synthetic dataset of users and films in which the size of every bias is known.
 
-The users and items of the demo dataset, and what its settings require of their numbers.
-Sampling of picks without replacement from the Plackett-Luce model.
-A synthetic dataset of users and films in which the size of every bias is known.
+Users, films and their texts are sampled by the settings; picks are sampled without replacement
+from the Plackett-Luce model.
 """
 
 from __future__ import annotations
@@ -171,8 +170,7 @@ MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
 BYTES = {"n_users": 200, "n_items": 1600, "per_user": 40}
 """The bytes that a user, an item and an interaction need at least: text of every column."""
 
-_COHORTS = ("A", "B")
-"""The groups of users; the picks of B may be noisier."""
+_COHORTS = ("A", "B")  # the groups of users; the picks of B may be noisier
 
 
 def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> dict[str, Ids]:

@@ -27,8 +27,7 @@ from recbias.statistics.power_law import fit_power_law, zipf_exponent
 _QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 HEAD = 0.2
 """The share of the items that is the head of the popularity curve."""
-_MAX_DISTINCT = 20
-"""The largest number of distinct numbers that are counted one by one."""
+_MAX_DISTINCT = 20  # the largest number of distinct numbers that are counted one by one
 MAX_VALUES = 10
 """The number of most frequent values of a text column."""
 

@@ -1,7 +1,4 @@
-"""Filters of interactions: by rating, by user and item counts, by repetition, by sampling.
-
-The queries to evaluate on: users of the dataset, or the rows of a table.
-"""
+"""Filters of interactions, and the queries to evaluate on: users, or the rows of a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The output tables of the LMRec authors: one row for each sentence, label and rank.
+"""The LMRec authors' release: recommendations for sentences that differ in one word.
 
-The input sentences of the LMRec authors: their labels and templates.
-The LMRec authors' release: recommendations for sentences that differ in one word.
+Output tables have a row for each sentence, label and rank; labels and templates of the sentences
+are read from them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The files of every MovieLens release: names, layouts and codes.
-
-The optional side tables of MovieLens: overview, cast and director, links, tags.
-MovieLens: one plug-in for each published release.
-"""
+"""MovieLens: files, layouts and codes of every release, its side tables, and one plug-in each."""
 
 from __future__ import annotations
 
@@ -82,8 +78,7 @@ _USERS_100K: Mapping[str, Kind] = {
 }
 TAGS: Mapping[str, Kind] = {"user": "int32", "item": "int32", "tag": "text", "timestamp": "int64"}
 
-_NO_GENRE = ("(no genres listed)", "unknown")
-"""Values of the genre of a movie without genres."""
+_NO_GENRE = ("(no genres listed)", "unknown")  # values of the genre of a movie without genres
 
 OCCUPATIONS = (
     *("other", "academic/educator", "artist", "clerical/admin", "college/grad student"),

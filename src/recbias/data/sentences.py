@@ -1,11 +1,4 @@
-"""The dataset of a table of sentences, with counts of identical pairs and repeated sentences.
-
-CHBias: Chinese sentences about two groups, in four categories of bias.
-CrowS-Pairs: English sentences with and without a stereotype, in nine categories of bias.
-RedditBias: English phrases about two groups, in five categories of bias.
-The query source of the sentences of a dataset, and of dialogues.
-Your own sentences about groups, in a table for each part.
-"""
+"""Sentences about groups: CHBias, CrowS-Pairs, RedditBias, your own tables; and their queries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The side table of a MovieLens dataset from IMDb or TMDB: ``<name>-side/items.csv.gz``.
-
-Cast and directors of films from the public files of IMDb.
-Overviews, cast and directors of films from The Movie Database, with a key of one's own.
-"""
+"""The side table of a MovieLens dataset: cast, directors and overviews from IMDb or TMDB."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -41,21 +37,6 @@ _RELEASES = {
 }
 
 
-class _FactSource(Protocol):
-    """A source of facts about films."""
-
-    @property
-    def name(self) -> str:
-        """The name of the source."""
-
-    @property
-    def link(self) -> str:
-        """The column of the links with the numbers of the source."""
-
-    def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
-        """Return columns of facts, a row for each number; None is a film without one."""
-
-
 @dataclass(frozen=True)
 class _SideTable:
     """A side table that was written: its path, and how many of the films have each column."""
@@ -68,7 +49,7 @@ class _SideTable:
 def build_side_table(
     name: str,
     data: Path,
-    source: _FactSource,
+    source: Imdb | Tmdb,
     *,
     links: Path | None = None,
     replace: bool = False,
@@ -162,10 +143,9 @@ TERMS = (
 
 PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
 COLUMNS = ("cast", "director")
-_ACTORS = ("actor", "actress", "self")
-"""The categories of people in the cast."""
+_ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
 
-MAX_BYTES = 3 * 10**9
+_MAX_FILE_BYTES = 3 * 10**9
 """The maximum size of a file; the largest had about 700 MB in 2025."""
 
 _NOBODY = "\\N"
@@ -225,7 +205,7 @@ class Imdb:
         for name in (PRINCIPALS, CREW, NAMES):
             if not has_file(self.folder / name):
                 url = f"{self.url.rstrip('/')}/{name}"
-                transfer(url, self.folder / name, max_bytes=MAX_BYTES)
+                transfer(url, self.folder / name, max_bytes=_MAX_FILE_BYTES)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
@@ -280,13 +260,13 @@ def _format_title_id(number: str | None) -> str | None:
 
 
 URL_TMDB = "https://api.themoviedb.org/3/"
-_TERMS_TMDB = (
+_TMDB_TERMS = (
     "TMDB: the API is for non-commercial use, with your own key and with attribution. This "
     "product uses the TMDB API but is not endorsed or certified by TMDB."
 )
-_COLUMNS_TMDB = ("overview", "cast", "director")
+_TMDB_COLUMNS = ("overview", "cast", "director")
 
-_MAX_BYTES = 8 * 2**20
+_MAX_REPLY_BYTES = 8 * 2**20
 _NOT_FOUND, _REFUSED = 404, {401, 403}
 
 
@@ -303,7 +283,7 @@ class Tmdb:
     """
 
     name: ClassVar[str] = "TMDB"
-    terms: ClassVar[str] = _TERMS_TMDB
+    terms: ClassVar[str] = _TMDB_TERMS
     link: ClassVar[str] = "tmdbId"
 
     key: str = field(repr=False)
@@ -343,7 +323,7 @@ class Tmdb:
             message = "has none of the films"
             raise NothingLeft(message, where=self.url, remedy="check the TMDB ids of the links")
         facts = [films.get(str(number), {}) if number else {} for number in numbers]
-        return pd.DataFrame([self._select(film) for film in facts], columns=list(_COLUMNS_TMDB))
+        return pd.DataFrame([self._select(film) for film in facts], columns=list(_TMDB_COLUMNS))
 
     def _load_replies(self, path: Path) -> dict[str, dict[str, Any]]:
         """Return the stored films in this language; a line that was cut off is not one."""
@@ -368,7 +348,7 @@ class Tmdb:
         secret = {} if is_token else {"api_key": self.key}
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
-            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_BYTES)
+            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_REPLY_BYTES)
         except RefusedRequest as error:
             if error.status == _NOT_FOUND:
                 return {}

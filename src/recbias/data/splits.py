@@ -1,10 +1,4 @@
-"""A split read from files.
-
-What the splits share: the rank of a row within its user or item, and splitting by ranks.
-Temporal split: hold out the latest interactions, by a global cut or per user.
-Leave-one-out: hold out the last or random interactions of each user.
-Random hold-out: per user, per item or over all interactions.
-"""
+"""Splits: temporal, leave-one-out, at random, and read from files."""
 
 from __future__ import annotations
 

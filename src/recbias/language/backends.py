@@ -38,8 +38,7 @@ _MALFORMED = "invalid JSON"
 _CONTENT_FILTER = "content_filter"
 """The code of a request, and the finish reason of a reply, that a content filter blocked."""
 
-_NO_KEY = "none"
-"""The key that is sent where none is needed."""
+_NO_KEY = "none"  # the key that is sent where none is needed
 
 _MAX_MESSAGE_LENGTH = 300
 
@@ -459,8 +458,7 @@ def _list_scores(body: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
     return [_as_text(token) for token in tokens], scores
 
 
-_SEED_DIGITS = 15
-"""The hexadecimal digits of an address that seed the sampling of its reply."""
+_SEED_DIGITS = 15  # the hexadecimal digits of an address that seed the sampling of its reply
 
 
 @dataclass(eq=False)

@@ -48,8 +48,7 @@ _MAX_REJECTED = 3
 _MAX_UNANSWERED = 20
 """After so many unanswered requests without a reply between them, the server is down."""
 
-_INTERRUPT_SECONDS = 5.0
-"""How long an interrupted run waits for the replies to requests in flight."""
+_INTERRUPT_SECONDS = 5.0  # how long an interrupted run waits for the replies to requests in flight
 
 _POLL_SECONDS = 0.05
 """How often it is looked whether a request in flight has cost less than was reserved for it."""

@@ -1,9 +1,8 @@
-"""Texts divided into sentences by rules.
+"""Sentences about groups from corpora of posts.
 
-Cleaning of posts of social media, and their division into sentences.
-Collection of sentences that name a group and have an attribute term, from a corpus of posts.
-Division of sentences into training, validation and test, with copies about the other group.
-Tables of sentences as records of text.
+Posts are cleaned and divided into sentences by rules, those with a group and an attribute term are
+collected, and they are divided into training, validation and test with copies about the other
+group.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from recbias.language.templates import load_packaged
 Side: TypeAlias = Literal["gender", "race"]
 """The attribute that is exchanged."""
 
-_POSSESSIVE = " _"
-"""The suffix of words in ``Swaps`` that stand directly before a noun."""
+_POSSESSIVE = " _"  # the suffix of words in Swaps that stand directly before a noun
 
 _PAIRS = """
 she he|herself himself|woman man|women men|girl boy|girls boys|lady gentleman|ladies gentlemen

@@ -1,7 +1,4 @@
-"""Requests to chat models, and their replies.
-
-Language models behind a chat interface: the ``llm`` mapping of a spec, and its secrets.
-"""
+"""The ``llm`` mapping of a spec: chat models, their secrets, their requests and their replies."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from recbias.core.text import make_printable
 from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_causal_model_files
 
-_Role: TypeAlias = Literal["system", "user", "assistant"]
-"""Who a message is from."""
+_Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from
 
 Outcome: TypeAlias = Literal["complete", "length", "refusal", "empty", "failed"]
 """How a request ended; only a complete reply has text to read."""
@@ -44,8 +40,7 @@ REPEAT = -1
 _BYTES_PER_TOKEN = 3
 """Below the usual 3.5 to 4.5, so that an estimate of the tokens is rarely too low."""
 
-_TOKENS_PER_MESSAGE = 8
-"""The role and the separators of a message in a chat template."""
+_TOKENS_PER_MESSAGE = 8  # the role and the separators of a message in a chat template
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Files of FaiRLLM and files of records, read as one row per prompt.
-
-The prompts of FaiRLLM, from its attributes, its results, or records.
-"""
+"""The prompts of FaiRLLM, from its attributes, its results, or records of a prompt each."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
 """Words that name groups of people, and how probable each group is where one stands in a text.
 
-Word lists: kinds of groups of people, the groups of each kind, and the words that name them.
-The occurrences of group words in texts, sentence by sentence.
-How probable each group is at a masked word, by a masked language model.
-Progress of a function that computes a part of a larger task.
-How probable a sentence is with the word of each group, by a causal language model.
-Combine scores for and against a hypothesis by the Stanford certainty factor.
-How far the distribution over groups at a word leans towards the group that the word names.
+Word lists give the kinds of groups, the groups of each and their words; a masked or a causal
+language model gives the probability of each group, and the certainty factor combines them.
 """
 
 from __future__ import annotations
@@ -35,8 +30,7 @@ from recbias.language.corpora import split_sentences
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import LocalModel, MaskedModel, ScoringSettings, TokenSpans
 
-_MASK_SLOT = "[MASK]"
-"""Where the word of a group stands in a neutral sentence."""
+_MASK_SLOT = "[MASK]"  # where the word of a group stands in a neutral sentence
 
 _KEYS = ("about", "source", "plurals", "neutral", "kinds")
 

@@ -89,8 +89,7 @@ def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
     return mask.masked_fill_(is_hidden, torch.finfo(dtype).min)[None, None]
 
 
-_MAX_NODES = 512
-"""The largest number of tokens that are evaluated in one pass after the context."""
+_MAX_NODES = 512  # the largest number of tokens that are evaluated in one pass after the context
 
 Tokens = Sequence[int]
 
@@ -450,8 +449,7 @@ def _select_kth_largest(scores: FloatArray, k: int) -> float:
     return float(np.partition(scores, -k)[-k]) if scores.size >= k else -np.inf
 
 
-_MAX_TREE_NODES = 256
-"""The largest number of tokens in a tree: attention within it is quadratic."""
+_MAX_TREE_NODES = 256  # the largest number of tokens in a tree: attention within it is quadratic
 
 _MIN_SAVING = 0.1
 """The least share of tokens that trees must save, for which their attention costs more."""
@@ -531,8 +529,7 @@ class _SharedPrefixes:
         return positions, read_targets(logits, tree.next_tokens[has_context], nodes)
 
 
-_MAX_LOGITS = 2**28
-"""The largest number of logits in memory: a gibibyte in single precision."""
+_MAX_LOGITS = 2**28  # the largest number of logits in memory: a gibibyte in single precision
 
 
 def _compute_log_probabilities(
@@ -766,8 +763,7 @@ def linearise_means(
     return np.asarray(means + parts)
 
 
-_UNKNOWN_SHARE = 0.5
-"""A sentence of which at least this share of tokens is unknown is reported."""
+_UNKNOWN_SHARE = 0.5  # a sentence of which at least this share of tokens is unknown is reported
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,11 +30,8 @@ _SHRINKAGE, _COOLDOWN = 0.8, 15.0
 
 _PER_MILLION = 1e-6
 
-_MAX_SPACING = 86_400.0
-"""The longest pause after the tokens of requests, in seconds."""
-
-_KEPT_SECONDS = 7 * 86_400
-"""How long the spending of a run is kept after its last request."""
+_MAX_SPACING = 86_400.0  # the longest pause after the tokens of requests, in seconds
+_KEPT_SECONDS = 7 * 86_400  # how long the spending of a run is kept after its last request
 
 _REMEDY = "free disk space, or make the folder writable, then run again"
 

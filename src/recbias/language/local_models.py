@@ -517,8 +517,7 @@ def find_kind(source: Source) -> Kind:
 ROWS = 64
 """The number of rows of logits that a CPU normalises together, so that they stay in the cache."""
 
-_DEVICE_LOGITS = 2**26
-"""The number of logits that a GPU normalises together, in single precision."""
+_DEVICE_LOGITS = 2**26  # the number of logits that a GPU normalises together, in single precision
 
 
 def compute_logits(

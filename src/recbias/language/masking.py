@@ -1,9 +1,7 @@
-"""Texts divided into words and the separators between them, to find words and replace them.
+"""Names of items and persons in texts: found as phrases, by dictionary or model, and masked.
 
-The names of items as phrases that are searched for in texts.
-Names of persons in texts, found with a dictionary of first names or with a language model.
-Mask the names of items and persons in review texts.
-The people that texts mention, without those of another column (authors).
+Texts are divided into words and the separators between them. ``MaskNames`` replaces names in
+reviews by ``[MASK]``; ``find_people`` lists the people that texts mention.
 """
 
 from __future__ import annotations
@@ -332,8 +330,7 @@ def _iterate_phrases(
             yield from ((item, (word,), _ANY_CASE) for word in distinctive_words)
 
 
-_PERSON_LABELS = {"PER", "PERSON"}
-"""The labels of models for persons, without ``B-`` or ``I-``."""
+_PERSON_LABELS = {"PER", "PERSON"}  # the labels of models for persons, without B- or I-
 
 _BATCH_TOKENS, _CHUNK_SIZE, _OVERLAP = 4096, 512, 32
 """The tokens of a batch and of a chunk, some of which the next chunk repeats."""
@@ -455,8 +452,7 @@ def _is_title_case(block: TextWords) -> BoolArray:
     return block.match_words(lambda word: word[0].isupper() and word[1:].islower())
 
 
-_JOINING = re.compile(r"[ \t'’&/\-]*")
-"""The separators between masked words that become one mask."""
+_JOINING = re.compile(r"[ \t'’&/\-]*")  # the separators between masked words that become one mask
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -223,8 +223,7 @@ def _describe_download_failure(
 GGUF = ".gguf"
 """The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
 
-_SAMPLED_BYTES = 2**20
-"""The bytes at each end of a file that identify it."""
+_SAMPLED_BYTES = 2**20  # the bytes at each end of a file that identify it
 
 
 def check_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:

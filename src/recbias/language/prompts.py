@@ -114,8 +114,7 @@ def find_in(
     raise UnknownName(message, where=kind.split(maxsplit=1)[0], remedy=suggest(name, packaged))
 
 
-_MAX_TITLE_LENGTH = 200
-"""The longest title in a prompt; a longer one is shown without its middle."""
+_MAX_TITLE_LENGTH = 200  # the longest title in a prompt; a longer one is shown without its middle
 
 HistoryItem: TypeAlias = tuple[str, int | None]
 """The title of an item without year, and its year."""
@@ -288,8 +287,7 @@ _SLOTS = {
 }
 """The slots of a template, by their spellings."""
 
-_ITEM_SLOTS = {"title": "title", "year": "year"}
-"""The slots of the line of an item."""
+_ITEM_SLOTS = {"title": "title", "year": "year"}  # the slots of the line of an item
 
 _DEFAULT_ITEM = "- {title} ({year})"
 """The line of an item in a file that does not say how to write it."""
@@ -402,8 +400,7 @@ def _parse_maximum(settings: Mapping[str, MarkedValue]) -> int | None:
     return int(text)
 
 
-_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}
-"""The slots of a template."""
+_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}  # the slots of a template
 
 
 @dataclass(frozen=True)
@@ -460,11 +457,8 @@ def _parse_request(tree: MarkedValue, name: str) -> RequestPrompt:
     return RequestPrompt(name, about, source, lines)
 
 
-_MAX_SENTENCE_LENGTH = 2000
-"""The longest sentence of a mitigation in characters."""
-
-_OWN = "own"
-"""The name of a mitigation that is a sentence of the user."""
+_MAX_SENTENCE_LENGTH = 2000  # the longest sentence of a mitigation in characters
+_OWN = "own"  # the name of a mitigation that is a sentence of the user
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
-"""One item of a list in a reply: its titles and years.
+"""Replies of language models as lists of titles, and what became of each rank.
 
-Titles in a reply that is JSON: a list of texts, a list of objects, an object with a list.
-Reading a reply of a language model as a list of proposed titles.
-What became of each rank of the replies: an item of the catalogue, or a reason why not.
-The titles of replies as a catalogue, where the dataset has none.
+A reply is JSON or lines; each title is an item of the catalogue or has a reason why not. Without a
+catalogue, the titles of the replies are one.
 """
 
 from __future__ import annotations
@@ -186,11 +184,8 @@ def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
     return str(present[0]) if present else ""
 
 
-_MAX_REPLY_LENGTH = 100_000
-"""How many characters of a reply are read."""
-
-_MAX_PLAIN_LENGTH = 80
-"""The longest line that may be a title without a marker and without a year."""
+_MAX_REPLY_LENGTH = 100_000  # how many characters of a reply are read
+_MAX_PLAIN_LENGTH = 80  # the longest line that may be a title without a marker and without a year
 
 _NUMBER = re.compile(r"(?:\((\d{1,2})\) ?|#?(\d{1,3})(?: ?[.):\]] ?(?!\d)| [-–—] ))")
 _BULLET = re.compile(r"[-*+•‣▪●◦·–—] |[•‣▪●◦·]")

@@ -1,8 +1,4 @@
-"""Values and kinds of labels as replies state them.
-
-Labels in a reply that is JSON: an object with a value for each kind, or objects with labels.
-Probabilities of labels in a reply: of each kind the one that the reply states.
-"""
+"""The labels that replies state with their probabilities, in JSON or in lines."""
 
 from __future__ import annotations
 
@@ -243,8 +239,7 @@ _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 _CONTRAST = re.compile(
     r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
 )
-_MAX_WORDS = 4
-"""The longest label that begins a line; what is longer is a sentence."""
+_MAX_WORDS = 4  # the longest label that begins a line; what is longer is a sentence
 
 
 @dataclass(frozen=True)

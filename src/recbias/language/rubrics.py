@@ -21,8 +21,7 @@ from recbias.language.prompts import (
     read_head,
 )
 
-_SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}
-"""The slots of a template."""
+_SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}  # the slots of a template
 
 
 @dataclass(frozen=True)

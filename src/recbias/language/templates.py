@@ -1,8 +1,7 @@
 """Sentences with slots, the labelled words of the slots, and the prompts made from them.
 
-Groups of words and sentences, the content of template files of every format.
-The templates of the LMRec study, as the YAML of its paper and the JSON of its authors.
-Prompts from templates: sentences with slots, filled with labelled words.
+Template files are a YAML of one's own, or those of the LMRec study: the YAML of its paper and the
+JSON of its authors.
 """
 
 from __future__ import annotations

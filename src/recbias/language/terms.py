@@ -1,7 +1,4 @@
-"""Pairs of terms of two groups, and texts with these terms swapped.
-
-Files of terms: the packaged lists, and a user's own YAML.
-"""
+"""Pairs of terms of two groups, in packaged lists or YAML files, and texts with terms swapped."""
 
 from __future__ import annotations
 
@@ -165,8 +162,7 @@ def _match_case(term: str, replacement: str) -> str:
 KEYS = ("about", "source", "whole_words", "categories")
 """The keys of a file of terms."""
 
-_CATEGORY_KEYS = ("groups", "targets", "attributes")
-"""The keys of a category."""
+_CATEGORY_KEYS = ("groups", "targets", "attributes")  # the keys of a category
 
 _BLANKS = frozenset({"", "null", "~"})
 """How a file writes that an attribute term has no counterpart."""

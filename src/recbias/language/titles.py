@@ -1,8 +1,7 @@
-"""Titles of films as text: the year, moved articles, alternative titles, and normalised forms.
+"""Titles of films: their forms and years, and the catalogue in which titles are looked up.
 
-The forms of the titles of a catalogue, as rows of a table with an exact index.
-The nearest title of a catalogue for a title that no entry equals, by rapidfuzz.
-The titles of a catalogue, in which the titles of replies are looked up.
+A title of a reply matches an entry by an equal form in an exact index, else by the nearest one
+that rapidfuzz finds.
 """
 
 from __future__ import annotations
@@ -240,8 +239,7 @@ def _iterate_year_groups(years: Codes) -> Iterator[tuple[int, AnyArray]]:
         yield int(year), np.flatnonzero(years == year)
 
 
-_BLOCK = 256
-"""How many titles are compared with the candidates of their year and length at once."""
+_BLOCK = 256  # how many titles are compared with the candidates of their year and length at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,8 +363,7 @@ def _select_nearest(
     return _NearestItems(nearest, scores, ambiguous)
 
 
-_EXACT_SCORE = 100.0
-"""The score of a title that equals a form of a title of the catalogue."""
+_EXACT_SCORE = 100.0  # the score of a title that equals a form of a title of the catalogue
 
 
 @dataclass(frozen=True, eq=False)
