@@ -29,7 +29,6 @@ from recbias.core.dataset import (
     Vocabulary,
 )
 from recbias.core.errors import OutOfRange
-from recbias.core.machine import require_memory
 
 _CAST_SIZE = 5
 
@@ -164,11 +163,8 @@ PREFERRED = GENRES[0]
 MAJOR, _MINOR = "major", "minor"
 """The groups of studios."""
 
-MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
+_MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
 """The largest numbers of pairs of a user and an item, each of which is sampled, and of picks."""
-
-BYTES = {"n_users": 200, "n_items": 1600, "per_user": 40}
-"""The bytes that a user, an item and an interaction need at least: text of every column."""
 
 _COHORTS = ("A", "B")  # the groups of users; the picks of B may be noisier
 
@@ -303,20 +299,15 @@ def _require_groups(setting: str, effect: float, n_members: int, members: str) -
 
 
 def _require_size(n_users: int, n_items: int, per_user: float) -> None:
-    """Raise OutOfRange for a dataset that is too large to be sampled in memory."""
-    if n_users * n_items > MAX_PAIRS:
-        message = f"{n_users:,} users and {n_items:,} items are more than {MAX_PAIRS:.0e} pairs"
-        remedy = f"use {MAX_PAIRS // n_items:,} users or fewer, or fewer items"
+    """Raise OutOfRange for a dataset that is too large to be sampled."""
+    if n_users * n_items > _MAX_PAIRS:
+        message = f"{n_users:,} users and {n_items:,} items are more than {_MAX_PAIRS:.0e} pairs"
+        remedy = f"use {_MAX_PAIRS // n_items:,} users or fewer, or fewer items"
         raise OutOfRange(message, where="n_users", remedy=remedy)
     n_picks = n_users * min(per_user, n_items / 2)
     if n_picks > _MAX_PICKS:
         message = f"asks for {n_picks:,.0f} interactions, more than {_MAX_PICKS:,}"
         raise OutOfRange(message, where="per_user", remedy="lower n_users or per_user")
-    sizes = {"n_users": n_users, "n_items": n_items, "per_user": n_picks}
-    needs = {setting: size * BYTES[setting] for setting, size in sizes.items()}
-    content = f"{n_users:,} users, {n_items:,} items and {n_picks:,.0f} interactions"
-    large = max(needs, key=lambda setting: needs[setting])
-    require_memory(sum(needs.values()), content, where=large, remedy=f"lower {large}")
 
 
 def _require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:

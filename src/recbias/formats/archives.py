@@ -81,15 +81,10 @@ class BoundedReads:
     stream: IO[bytes]
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; ValueError for more than ``LARGEST_READ`` or ``left``."""
-        most = min(LARGEST_READ, self.left)
-        data = self.stream.read(size if 0 <= size <= most else most + 1)
-        if len(data) > most:
-            is_long = size > LARGEST_READ
-            raise ValueError(
-                f"a header of {size:,} bytes" if is_long else "its headers are too long"
-            )
-        self.left -= len(data)
+        """Return the next bytes; ValueError for more than ``LARGEST_READ``."""
+        data = self.stream.read(size if 0 <= size <= LARGEST_READ else LARGEST_READ + 1)
+        if len(data) > LARGEST_READ:
+            raise ValueError(f"a header of {size:,} bytes")
         return data
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
