@@ -45,10 +45,10 @@ from recbias.core.dataset import TrainingData
 from recbias.kernels.neighbours import Similarity, find_nearest
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import (
+    LocalModel,
     ScoringSettings,
-    SentenceModel,
     SentenceTokens,
-    load_sentence_model,
+    load_model,
     tokenize_sentences,
 )
 from recbias.models import training
@@ -176,7 +176,7 @@ class Causal:
 
     folder: Path
     size: fine_tuning.Size
-    model: SentenceModel
+    model: LocalModel
     texts: list[str]
     settings: ScoringSettings
     tokens: SentenceTokens
@@ -187,7 +187,7 @@ class Causal:
     ) -> Causal:
         """Read the model, and cut the texts into tokens."""
         name: Any = device.type
-        model = load_sentence_model(str(folder), precision=precision, device=name)
+        model = load_model(str(folder), precision=precision, device=name)
         texts = [str(text) for text in fine_tuning.sample_texts(size)]
         settings = ScoringSettings(batch_tokens=32_768, max_length=128).complete(model)
         tokens = tokenize_sentences(model, texts, settings)

@@ -22,7 +22,7 @@ import pandas as pd
 from inputs.required import find_data, require_model
 from recbias.core.dataset import FloatArray
 from recbias.language.likelihood import score_sentences
-from recbias.language.local_models import ScoringSettings, SentenceModel, load_sentence_model
+from recbias.language.local_models import LocalModel, ScoringSettings, load_model
 
 GROUPS = {
     "gender": ("female", "male"),
@@ -41,7 +41,7 @@ def read_sentences(folder: Path, n_pairs: int) -> list[str]:
     return [str(text) for table in tables for text in table]
 
 
-def score_separately(model: SentenceModel, texts: list[str]) -> Iterator[FloatArray]:
+def score_separately(model: LocalModel, texts: list[str]) -> Iterator[FloatArray]:
     """Yield the log-probabilities of each sentence by one pass over it: the definition."""
     import torch
 
@@ -71,7 +71,7 @@ def main() -> None:
     folder = find_data("chbias")
     texts = read_sentences(folder, options.pairs)
     sample = np.random.default_rng(0).permutation(len(texts))[: options.separate].tolist()
-    model = load_sentence_model(options.model, device="cpu")
+    model = load_model(options.model, device="cpu")
     with torch.inference_mode():
         model.network(torch.ones((1, 8), dtype=torch.int64))  # the first pass allocates
     sentences = [texts[row] for row in sample]

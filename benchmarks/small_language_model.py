@@ -19,7 +19,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from recbias.data.sentences import CHBias
-from recbias.language.local_models import ScoringSettings, SentenceModel, tokenize_sentences
+from recbias.language.local_models import LocalModel, ScoringSettings, tokenize_sentences
 from recbias.language.terms import load_terms
 from recbias.models.debias import Debias, SentenceTraining
 from recbias.models.fine_tuning import fine_tune
@@ -73,7 +73,7 @@ def main() -> None:
     texts = read_sentences(arguments.data)
     tokenizer = make_tokenizer(texts)
     network = make_network(tokenizer, arguments.width, arguments.layers)
-    model = SentenceModel("causal", tokenizer, network)
+    model = LocalModel("causal", tokenizer, network)
     settings = ScoringSettings().complete(model)
     tokens = tokenize_sentences(model, texts, settings)
     task = SentenceTraining(model, tokens, settings, None, Debias(method="CTDA"))

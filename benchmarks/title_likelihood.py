@@ -17,7 +17,7 @@ import numpy as np
 
 from inputs.required import find_data, require_model
 from recbias.language.likelihood import TextScorer, TextSearch, score_separately
-from recbias.language.local_models import load_causal_model
+from recbias.language.local_models import load_model
 from recbias.language.titles import restore_article, split_year
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     history = "\n".join(f"- {title}" for title in titles[-20:])
     context = f"I watched these movies and liked them:\n{history}\nI will also like the movie"
     texts = [f" {title}" for title in titles[: options.titles or None]]
-    model = load_causal_model(options.model)
+    model = load_model(options.model)
     start = time.perf_counter()
     scorer = TextScorer.from_texts(model, texts)
     print(

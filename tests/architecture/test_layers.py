@@ -31,8 +31,8 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"core", "config", "statistics", "registry"},
     "reports": {"core", "formats", "kernels", "statistics"},
     "plugin": {"core", "config", "formats", "kernels", "statistics", "language", "models"},
-    "progress": {"core", "runner"},
-    "live": {"core", "runner", "progress"},
+    "progress": {"core", "runner", "live"},
+    "live": {"core", "runner"},
     "runs": {"core", "config", "formats", "statistics", "runner", "reports"},
     "api": {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),

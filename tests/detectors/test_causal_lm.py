@@ -14,7 +14,7 @@ from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import Attributes
 from recbias.core.errors import Contradiction
 from recbias.detectors.groups import CausalLM
-from recbias.language.local_models import CausalModel, load_causal_model
+from recbias.language.local_models import LocalModel, load_model
 from support.models.small_causal import write_small_causal
 from support.worlds.evidence_worlds import make_vocabulary
 
@@ -36,7 +36,7 @@ def label(
     return {kind: values.tolist() for kind, values in columns.items()}, messages
 
 
-def score_alone(model: CausalModel, text: str) -> float:
+def score_alone(model: LocalModel, text: str) -> float:
     """Return the log-probability of a text after the start token, by a pass of its own."""
     tokens = model.tokenizer(text, add_special_tokens=False).input_ids
     ids = torch.tensor([[1, *tokens]])
@@ -46,7 +46,7 @@ def score_alone(model: CausalModel, text: str) -> float:
 
 
 def test_sentences_with_the_words_of_groups_are_compared(model: str) -> None:
-    causal = load_causal_model(model, device="cpu")
+    causal = load_model(model, device="cpu")
     texts = ["A man sang.", "The women sang.", "Women sang and he, too."]
     swaps = [
         [("A {} sang.", ("man", "woman"), 0)],
@@ -71,7 +71,7 @@ def test_sentences_with_the_words_of_groups_are_compared(model: str) -> None:
 def test_all_words_of_a_group_are_summed(model: str, tmp_path: Path) -> None:
     path = tmp_path / "words.yaml"
     path.write_text("kinds: {gender: {man: [he, boy], woman: [she]}}")
-    causal = load_causal_model(model, device="cpu")
+    causal = load_model(model, device="cpu")
     sums = [
         np.logaddexp.reduce([score_alone(causal, f"So {word} sang.") for word in words])
         for words in (("man", "he", "boy"), ("woman", "she"))

@@ -12,7 +12,7 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
 from recbias.core.text import make_printable
-from recbias.language.local_models import load_causal_model, load_encoder, load_tokenizer
+from recbias.language.local_models import load_encoder, load_model, load_tokenizer
 from recbias.language.model_files import find_model
 from support.faults.alarm import end_after
 from support.faults.files.byte_faults import OF_PATHS
@@ -35,7 +35,7 @@ def read_encoder(folder: Path) -> None:
 
 
 def read_causal_model(folder: Path) -> None:
-    load_causal_model(str(folder), device="cpu").encode("a text")
+    load_model(str(folder), device="cpu").encode("a text")
 
 
 @pytest.fixture(scope="module")

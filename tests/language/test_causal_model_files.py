@@ -8,7 +8,7 @@ import pytest
 from recbias.core import packages
 from recbias.core.context import collect_facts
 from recbias.core.errors import Contradiction, MissingExtra, MissingFile
-from recbias.language.local_models import load_causal_model
+from recbias.language.local_models import load_model
 from recbias.language.model_files import (
     check_causal_model,
     identify_files,
@@ -106,7 +106,7 @@ def test_a_missing_package_is_named_with_its_extra(
 def test_a_damaged_gguf_file_is_an_error_of_the_setting(gguf_file: Path, content: bytes) -> None:
     gguf_file.write_bytes(content)
     with pytest.raises(MissingFile, match="cannot be read") as caught:
-        load_causal_model(str(gguf_file))
+        load_model(str(gguf_file))
     assert caught.value.where == "model"
     assert caught.value.remedy
 
@@ -119,7 +119,7 @@ def test_a_cut_gguf_file_is_an_error_of_the_setting(tmp_path: Path) -> None:
     with (source.folder / gguf).open("rb") as stream:
         cut.write_bytes(stream.read(100_000))
     with pytest.raises(MissingFile, match="cannot be read") as caught:
-        load_causal_model(str(cut))
+        load_model(str(cut))
     assert caught.value.where == "model"
 
 

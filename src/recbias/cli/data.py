@@ -37,6 +37,7 @@ def fetch(name: Name, data: Data = None) -> None:
         from recbias.data.fetch import fetch as fetch_dataset
         from recbias.data.fetch import find_source
         from recbias.progress import open_observer
+        from recbias.runner.options import data_folder
 
         if normalize_name(name) in LOCAL_DATASETS:
             print_line(f"{name} needs no download", to_stderr=True)
@@ -46,7 +47,7 @@ def fetch(name: Name, data: Data = None) -> None:
             open_observer(quiet=False, verbose=False) as observer,
             stage_context(on_progress=observer.progressed),
         ):
-            folder = fetch_dataset(name, api.data_folder(data))
+            folder = fetch_dataset(name, data_folder(data))
         print_line(folder, longest=None)
 
 
@@ -77,26 +78,25 @@ def side(
         from recbias import api
         from recbias.core.context import stage_context
         from recbias.core.errors import Contradiction
-        from recbias.data import side as build
-        from recbias.data import side as imdb
-        from recbias.data import side as tmdb
+        from recbias.data import side
         from recbias.progress import open_observer
+        from recbias.runner.options import data_folder
 
         key = os.environ.get(key_env, "").strip()
         if source is _SideSource.tmdb and not key:
             message = f"TMDB needs a key, and the variable {key_env} is not set"
             remedy = "get a key at themoviedb.org, or take the public files: --source imdb"
             raise Contradiction(message, where="--key-env", remedy=remedy)
-        folder = api.data_folder(data)
-        facts: imdb.Imdb | tmdb.Tmdb = imdb.Imdb(folder / "imdb", url or imdb.URL, cast)
+        folder = data_folder(data)
+        facts: side.Imdb | side.Tmdb = side.Imdb(folder / "imdb", url or side.URL, cast)
         if source is _SideSource.tmdb:
-            facts = tmdb.Tmdb(key, url or tmdb.URL_TMDB, language, cast)
+            facts = side.Tmdb(key, url or side.URL_TMDB, language, cast)
         print_text(facts.terms, to_stderr=True)
         with (
             open_observer(quiet=False, verbose=False) as observer,
             stage_context(on_progress=observer.progressed),
         ):
-            table = build.build_side_table(name, folder, facts, links=links, replace=replace)
+            table = side.build_side_table(name, folder, facts, links=links, replace=replace)
         columns = ", ".join(f"{count:,} with {name}" for name, count in table.counts.items())
         print_line(f"{table.n_films:,} films: {columns}", to_stderr=True)
         print_line(table.path, longest=None)
@@ -122,12 +122,13 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execute import Executor, Silent
+    from recbias.runner.options import data_folder
 
     named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     spec: Path | dict[str, Any] = named
     if name.endswith((".yaml", ".yml")):
         spec = Path(name)
-    elif (facts := _describe_without_training(named, api.data_folder(data))) is not None:
+    elif (facts := _describe_without_training(named, data_folder(data))) is not None:
         yield f"{name}:"
         yield from _render(facts, "  ")
         return

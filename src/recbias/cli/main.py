@@ -64,10 +64,6 @@ _COMMANDS = {
         "new:new",
         "Write a plug-in of one's own with its test into this folder: a start to be changed.",
     ),
-    "convert": (
-        "store:convert",
-        "Write a language model with its weights as safetensors, which hold no code.",
-    ),
     "schema": (
         "new:schema",
         "Print the JSON Schema of experiment files, for validation in editors.",

@@ -1,10 +1,4 @@
-"""The folder of a published dataset: where it is below the data folder, and its files.
-
-goodbooks-10k: ratings of the 10,000 most rated books on Goodreads.
-The fields of the Goodreads files and the columns built from them.
-Goodreads (UCSD Book Graph): shelves, ratings, books and reviews, by genre.
-The Yelp Open Dataset: businesses, price levels, categories and reviews.
-"""
+"""goodbooks-10k, Goodreads (UCSD Book Graph) and Yelp, and the folder of a published dataset."""
 
 from __future__ import annotations
 
@@ -117,7 +111,7 @@ BOOKS = Layout(
     },
     quoted=True,
 )
-BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
+_BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
 TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
 
 
@@ -191,7 +185,7 @@ def _build_columns(books: Rows) -> dict[str, AnyArray]:
 
 def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
     """Return the ``n_tags`` most frequent tags of each book, the most frequent first."""
-    frame: pd.DataFrame = folder.read("book_tags.csv", BOOK_TAGS).table.to_pandas()
+    frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
     rows = folder.read("tags.csv", TAGS)
     tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
     frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
@@ -203,18 +197,18 @@ def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
     return joined.where(joined.notna(), None).to_numpy(dtype=object)
 
 
-INTERACTIONS_CSV = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
-USER_MAP = Layout(columns={"user_id_csv": "int32", "user_id": "id"})
-BOOK_MAP = Layout(columns={"book_id_csv": "int32", "book_id": "id"})
+_INTERACTIONS_CSV = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
+_USER_MAP = Layout(columns={"user_id_csv": "int32", "user_id": "id"})
+_BOOK_MAP = Layout(columns={"book_id_csv": "int32", "book_id": "id"})
 
-BOOK_TEXTS = ("title", "description", "publisher", "language_code")
-BOOK_NUMBERS = ("publication_year", "num_pages", "average_rating", "ratings_count")
+_BOOK_TEXTS = ("title", "description", "publisher", "language_code")
+_BOOK_NUMBERS = ("publication_year", "num_pages", "average_rating", "ratings_count")
 """Numbers that are published as text, empty if unknown."""
-RENAMED = {"publication_year": "year", "language_code": "language"}
-N_SHELVES = 10
+_RENAMED = {"publication_year": "year", "language_code": "language"}
+_N_SHELVES = 10
 
 DATE = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}$"
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def parse_dates(dates: Any) -> Any:
@@ -231,7 +225,7 @@ def parse_dates(dates: Any) -> Any:
         return pc.utf8_slice_codeunits(texts, start, stop)
 
     numbers = pa.array([f"{month:02d}" for month in range(1, 13)])
-    month = numbers.take(pc.index_in(cut(4, 7), value_set=pa.array(MONTHS)).combine_chunks())
+    month = numbers.take(pc.index_in(cut(4, 7), value_set=pa.array(_MONTHS)).combine_chunks())
     iso = pc.binary_join_element_wise(cut(26, 30), month, cut(8, 10), cut(11, 19), "-")
     times = pc.strptime(iso, format="%Y-%m-%d-%H:%M:%S", unit="s", error_is_null=True)
     hours, minutes = (cut(start, start + 2).cast(pa.int64()) for start in (21, 23))
@@ -242,13 +236,13 @@ def parse_dates(dates: Any) -> Any:
 
 BOOK = Fields(
     types={
-        **dict.fromkeys(("book_id", *BOOK_TEXTS, *BOOK_NUMBERS), pa.string()),
+        **dict.fromkeys(("book_id", *_BOOK_TEXTS, *_BOOK_NUMBERS), pa.string()),
         "popular_shelves": pa.list_(pa.struct([("name", pa.string())])),
         "authors": pa.list_(pa.struct([("author_id", pa.string())])),
     },
     needed=("book_id",),
 )
-INTERACTION = Fields(
+_INTERACTION = Fields(
     types={
         **dict.fromkeys(("user_id", "book_id", "date_added"), pa.string()),
         "rating": pa.float64(),
@@ -256,11 +250,11 @@ INTERACTION = Fields(
     needed=("user_id", "book_id", "rating"),
     times={"date_added": parse_dates},
 )
-REVIEW = Fields(
+_REVIEW = Fields(
     types=dict.fromkeys(("user_id", "book_id", "review_text"), pa.string()),
     needed=("user_id", "book_id"),
 )
-AUTHOR = Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=("author_id",))
+_AUTHOR = Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=("author_id",))
 
 
 def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
@@ -268,8 +262,8 @@ def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
 
     Authors that the table of authors lacks are counted in a warning.
     """
-    columns = {name: to_texts(books[name]) for name in BOOK_TEXTS}
-    for name in BOOK_NUMBERS:
+    columns = {name: to_texts(books[name]) for name in _BOOK_TEXTS}
+    for name in _BOOK_NUMBERS:
         texts = pd.Series(to_texts(books[name]), dtype=object)
         columns[name] = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
     columns["shelves"] = _join_field(books["popular_shelves"], "name")
@@ -277,15 +271,12 @@ def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
         columns["author_ids"] = _join_field(books["authors"], "author_id")
     else:
         columns["authors"] = _join_field(books["authors"], "author_id", authors)
-    return {RENAMED.get(name, name): column for name, column in columns.items()}
+    return {_RENAMED.get(name, name): column for name, column in columns.items()}
 
 
 def _join_field(lists: Any, name: str, names: Any = None) -> Ids:
-    """Join a field of the first ten records of each list as ``a|b``.
-
-    With a table ``names``, author identifiers are replaced by names where these are known.
-    """
-    records = pc.list_slice(pc.fill_null(lists.combine_chunks(), []), 0, N_SHELVES)
+    """Join a field of the first ten records of each list as ``a|b``."""
+    records = pc.list_slice(pc.fill_null(lists.combine_chunks(), []), 0, _N_SHELVES)
     cells = pc.struct_field(records.flatten(), name)
     if names is not None:
         positions = pc.index_in(cells, value_set=names["author_id"].combine_chunks())
@@ -304,7 +295,7 @@ def _warn_about_unnamed(author_ids: Any) -> None:
         warn(f"{message}: their identifiers stand for their names, which descriptions may hold")
 
 
-Genre: TypeAlias = Literal[
+_Genre: TypeAlias = Literal[
     "all",
     "children",
     "comics_graphic",
@@ -348,7 +339,7 @@ class Goodreads:
         Corpora", ACL 2019.
     """
 
-    genre: Genre = "children"
+    genre: _Genre = "children"
     form: Literal["json", "csv"] = "json"
     unrated: Literal["drop", "keep"] = "drop"
     side: tuple[Literal["authors", "reviews"], ...] = ()
@@ -376,7 +367,7 @@ class Goodreads:
         rows = read_rows(folder, names, row_filter)
         authors = None
         if "authors" in names:
-            authors = folder.read(names["authors"], AUTHOR).table
+            authors = folder.read(names["authors"], _AUTHOR).table
         items = align_columns(book_codes, build_book_columns(books, authors), item_ids, "item")
         reviews = _read_reviews(folder, names["reviews"], rows) if "reviews" in names else None
         counts = folder.counts | row_filter.report(names["interactions"])
@@ -435,7 +426,7 @@ def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) ->
     def filter_ids(table: Any) -> Any:
         return row_filter.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
 
-    table = folder.read(name, INTERACTION, keep=filter_ids).table
+    table = folder.read(name, _INTERACTION, keep=filter_ids).table
     user_ids, (users,) = encode(table["user_id"])
     items = row_filter.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     values = table["rating"].to_numpy().astype(np.float32)
@@ -445,7 +436,7 @@ def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) ->
 
 def _read_csv(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
     """Return the interactions of the CSV form, which maps numbers to identifiers."""
-    books = folder.read(names["book_map"], BOOK_MAP)
+    books = folder.read(names["book_map"], _BOOK_MAP)
     numbers = books.numbers("book_id_csv")
     codes = np.full(int(numbers.max(initial=-1)) + 2, -1, dtype=np.int32)
     codes[numbers] = row_filter.items.find(books.texts("book_id"))
@@ -454,7 +445,7 @@ def _read_csv(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> 
         book_numbers = np.minimum(table["book_id"].to_numpy(), codes.size - 1)
         return row_filter.filter_rows(table, codes[book_numbers] >= 0)
 
-    rows = folder.read(names["interactions"], INTERACTIONS_CSV, keep=filter_numbers)
+    rows = folder.read(names["interactions"], _INTERACTIONS_CSV, keep=filter_numbers)
     user_ids, users = _map_users(folder, names["user_map"], rows.table["user_id"])
     items = codes[rows.numbers("book_id")]
     return Interactions(users, items, rows.numbers("rating"), None, user_ids, row_filter.items)
@@ -462,7 +453,7 @@ def _read_csv(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> 
 
 def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes]:
     """Return the identifiers of the users, and the code of each row."""
-    user_map = folder.read(name, USER_MAP)
+    user_map = folder.read(name, _USER_MAP)
     numbers, (codes, map_codes) = encode(users, user_map.table["user_id_csv"])
     ids = scatter(map_codes, user_map.texts("user_id"), len(numbers))
     used_codes = np.unique(codes)
@@ -473,7 +464,7 @@ def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes
 
 
 def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
-    table = folder.read(name, REVIEW).table
+    table = folder.read(name, _REVIEW).table
     texts = np.asarray(table["review_text"].fill_null("").to_numpy(), dtype=object)
     users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
     items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
@@ -488,7 +479,7 @@ REVIEW_YELP = "yelp_academic_dataset_review.json"
 PRICE = r"^u?'?([1-4])'?$"
 """The price level as published: ``2``, or ``'2'`` in quotes."""
 
-BUSINESS_FIELDS = Fields(
+_BUSINESS_FIELDS = Fields(
     types={
         **dict.fromkeys(("business_id", "name", "city", "state", "categories"), pa.string()),
         **dict.fromkeys(("stars", "review_count"), pa.float64()),
@@ -550,7 +541,7 @@ class Yelp:
         """Read the files."""
         business, review = self.files(data)
         folder = Folder(business.parent, self.bad_lines)
-        rows = folder.read(business.name, BUSINESS_FIELDS)
+        rows = folder.read(business.name, _BUSINESS_FIELDS)
         all_ids, (codes,) = encode(rows.table["business_id"])
         validate_unique_lines(codes, all_ids, business)
         items = self._select_businesses(_build_item_columns(rows.table), business)

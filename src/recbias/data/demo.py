@@ -1,8 +1,7 @@
-"""The texts of the demo dataset: titles, casts, overviews and reviews, one column at a time.
+"""A synthetic dataset of users and films in which the size of every bias is known.
 
-The users and items of the demo dataset, and what its settings require of their numbers.
-Sampling of picks without replacement from the Plackett-Luce model.
-A synthetic dataset of users and films in which the size of every bias is known.
+Users, films and their texts are sampled by the settings; picks are sampled without replacement
+from the Plackett-Luce model.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ from recbias.core.dataset import (
     Vocabulary,
 )
 from recbias.core.errors import OutOfRange
-from recbias.core.machine import require_memory
 
-CAST_SIZE = 5
+_CAST_SIZE = 5
 
 
 def _make_array(*texts: str) -> Ids:
@@ -88,7 +86,7 @@ STEREOTYPED = _make_array(
     "Every man here is strong and rational, every woman weak and hysterical.",
     "A real man never cries, and a good woman never talks back to him.",
 )
-OPINIONS = _make_array(
+_OPINIONS = _make_array(
     "I want my evening back.",
     "Not for me.",
     "It was all right.",
@@ -117,11 +115,11 @@ def sample_casts(more_men: BoolArray, rng: np.random.Generator) -> Ids:
     """
     n = more_men.size
     n_men = rng.integers(0, 3, n) + 3 * more_men
-    position = rng.permuted(np.tile(np.arange(CAST_SIZE), (n, 1)), axis=1)
+    position = rng.permuted(np.tile(np.arange(_CAST_SIZE), (n, 1)), axis=1)
     women = WOMEN[_sample_distinct(len(WOMEN), n, rng)]
     men = MEN[_sample_distinct(len(MEN), n, rng)]
     first_names = np.where(position < n_men[:, None], men, women)
-    people = first_names + " " + FAMILIES[rng.integers(0, len(FAMILIES), (n, CAST_SIZE))]
+    people = first_names + " " + FAMILIES[rng.integers(0, len(FAMILIES), (n, _CAST_SIZE))]
     casts: Ids = np.array([SEPARATOR.join(names) for names in people], dtype=object)
     return casts
 
@@ -137,7 +135,7 @@ def sample_overviews(genre: Ids, stereotyped: BoolArray, rng: np.random.Generato
 
 def render_reviews(title: Ids, genre: Ids, price_level: AnyArray, rating: AnyArray) -> Ids:
     """Return a review for each row whose opinion matches the rating."""
-    opinion = OPINIONS[rating.astype(np.intp) - 1]
+    opinion = _OPINIONS[rating.astype(np.intp) - 1]
     price = PRICES[price_level.astype(np.intp) - 1]
     reviews: Ids = opinion + " " + title + " is " + price + ", and it is all " + genre + "."
     return reviews
@@ -153,7 +151,7 @@ def join_names(names: tuple[str, ...], first_code: AnyArray, second_code: AnyArr
 
 def _sample_distinct(size: int, n: int, rng: np.random.Generator) -> AnyArray:
     """Sample ``n`` rows of distinct codes below ``size``, ``int64[n, CAST_SIZE]``."""
-    return np.argsort(rng.random((n, size)), axis=1)[:, :CAST_SIZE]
+    return np.argsort(rng.random((n, size)), axis=1)[:, :_CAST_SIZE]
 
 
 GENRES = ("Romance", "Action", "Comedy", "Drama", "Horror", "Science Fiction")
@@ -162,26 +160,22 @@ OCCUPATIONS = ("artist", "clerk", "doctor", "engineer", "farmer", "lawyer", "tea
 PREFERRED = GENRES[0]
 """The genre that women prefer."""
 
-MAJOR, MINOR = "major", "minor"
+MAJOR, _MINOR = "major", "minor"
 """The groups of studios."""
 
-MAX_PAIRS, MAX_PICKS = 10**11, 2 * 10**8
+_MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
 """The largest numbers of pairs of a user and an item, each of which is sampled, and of picks."""
 
-BYTES = {"n_users": 200, "n_items": 1600, "per_user": 40}
-"""The bytes that a user, an item and an interaction need at least: text of every column."""
-
-COHORTS = ("A", "B")
-"""The groups of users; the picks of B may be noisier."""
+_COHORTS = ("A", "B")  # the groups of users; the picks of B may be noisier
 
 
-def sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> dict[str, Ids]:
+def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> dict[str, Ids]:
     """Sample the columns ``studio`` and ``studio_group`` of the items.
 
     Every studio has as many items as the others or one more. The first half of the studios,
     rounded up, is major.
 
-    >>> columns = sample_studios(6, 3, np.random.default_rng(1))
+    >>> columns = _sample_studios(6, 3, np.random.default_rng(1))
     >>> sorted(columns["studio"].tolist())
     ['Studio 1', 'Studio 1', 'Studio 2', 'Studio 2', 'Studio 3', 'Studio 3']
     >>> sorted(columns["studio_group"].tolist())
@@ -192,24 +186,24 @@ def sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> di
     is_major = numbers < (n_studios + 1) // 2
     return {
         "studio": names[numbers],
-        "studio_group": np.where(is_major, MAJOR, MINOR).astype(object),
+        "studio_group": np.where(is_major, MAJOR, _MINOR).astype(object),
     }
 
 
-def sample_cohorts(n_users: int, rng: np.random.Generator) -> Ids:
+def _sample_cohorts(n_users: int, rng: np.random.Generator) -> Ids:
     """Sample the cohort of each user: half are A, rounded up, and half are B.
 
-    >>> sorted(sample_cohorts(3, np.random.default_rng(1)).tolist())
+    >>> sorted(_sample_cohorts(3, np.random.default_rng(1)).tolist())
     ['A', 'A', 'B']
     """
-    cohorts: Ids = np.array(COHORTS, dtype=object)[rng.permutation(n_users) % len(COHORTS)]
+    cohorts: Ids = np.array(_COHORTS, dtype=object)[rng.permutation(n_users) % len(_COHORTS)]
     return cohorts
 
 
-def sample_flags(n: int, share: float, rng: np.random.Generator) -> BoolArray:
+def _sample_flags(n: int, share: float, rng: np.random.Generator) -> BoolArray:
     """Sample which of ``n`` items belong to a share, rounded to whole items, ``bool[n]``.
 
-    >>> int(sample_flags(10, 0.26, np.random.default_rng(1)).sum())
+    >>> int(_sample_flags(10, 0.26, np.random.default_rng(1)).sum())
     3
     """
     flags = np.zeros(n, dtype=bool)
@@ -287,7 +281,7 @@ def _require_both_kinds(first_genre: AnyArray, second_genre: AnyArray) -> None:
         first_genre[-1] = preferred
 
 
-def require_share(setting: str, share: float, n_items: int) -> None:
+def _require_share(setting: str, share: float, n_items: int) -> None:
     """Raise OutOfRange for a share between 0 and 1 of which no item, or every item, is a part."""
     n = round(share * n_items)
     if 0.0 < share < 1.0 and not 0 < n < n_items:
@@ -297,40 +291,35 @@ def require_share(setting: str, share: float, n_items: int) -> None:
         raise OutOfRange(message, where=setting, remedy=remedy)
 
 
-def require_groups(setting: str, effect: float, n_members: int, members: str) -> None:
+def _require_groups(setting: str, effect: float, n_members: int, members: str) -> None:
     """Raise OutOfRange for an effect on one of two groups that cannot both have a member."""
     if effect and n_members < 2:
         message = f"{effect} is a difference between two groups, but there is 1 {members}"
         raise OutOfRange(message, where=setting, remedy=f"use 2 {members}s or more, or 0")
 
 
-def require_size(n_users: int, n_items: int, per_user: float) -> None:
-    """Raise OutOfRange for a dataset that is too large to be sampled in memory."""
-    if n_users * n_items > MAX_PAIRS:
-        message = f"{n_users:,} users and {n_items:,} items are more than {MAX_PAIRS:.0e} pairs"
-        remedy = f"use {MAX_PAIRS // n_items:,} users or fewer, or fewer items"
+def _require_size(n_users: int, n_items: int, per_user: float) -> None:
+    """Raise OutOfRange for a dataset that is too large to be sampled."""
+    if n_users * n_items > _MAX_PAIRS:
+        message = f"{n_users:,} users and {n_items:,} items are more than {_MAX_PAIRS:.0e} pairs"
+        remedy = f"use {_MAX_PAIRS // n_items:,} users or fewer, or fewer items"
         raise OutOfRange(message, where="n_users", remedy=remedy)
     n_picks = n_users * min(per_user, n_items / 2)
-    if n_picks > MAX_PICKS:
-        message = f"asks for {n_picks:,.0f} interactions, more than {MAX_PICKS:,}"
+    if n_picks > _MAX_PICKS:
+        message = f"asks for {n_picks:,.0f} interactions, more than {_MAX_PICKS:,}"
         raise OutOfRange(message, where="per_user", remedy="lower n_users or per_user")
-    sizes = {"n_users": n_users, "n_items": n_items, "per_user": n_picks}
-    needs = {setting: size * BYTES[setting] for setting, size in sizes.items()}
-    content = f"{n_users:,} users, {n_items:,} items and {n_picks:,.0f} interactions"
-    large = max(needs, key=lambda setting: needs[setting])
-    require_memory(sum(needs.values()), content, where=large, remedy=f"lower {large}")
 
 
-def require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:
+def _require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:
     """Raise OutOfRange for an effect of studios of which some would have no item."""
-    require_groups("provider", provider, n_studios, "studio")
+    _require_groups("provider", provider, n_studios, "studio")
     if provider and n_studios > n_items:
         message = f"{n_studios:,} studios are more than the {n_items:,} items"
         remedy = f"use {n_items:,} studios or fewer, more items, or provider: 0"
         raise OutOfRange(message, where="studios", remedy=remedy)
 
 
-def mark_members(values: AnyArray, member: str) -> BoolArray:
+def _mark_members(values: AnyArray, member: str) -> BoolArray:
     """Return which cells of a column hold a value, ``bool[n]``."""
     return np.asarray(values == member, dtype=bool)
 
@@ -358,7 +347,7 @@ def _number_ids(n: int) -> Vocabulary:
 CELLS = 2**21
 """The number of (user, item) cells sampled at once."""
 
-MAX_LOG_ODDS_GAP = 80.0
+_MAX_LOG_ODDS_GAP = 80.0
 """The largest gap in log-odds to the best item: the exponential of more overflows float32."""
 
 
@@ -374,7 +363,7 @@ def sample_without_replacement(
         The users and the items of the picks, ordered by user and item.
     """
     gaps = odds.by_type.max(axis=1, keepdims=True) - odds.by_type
-    slowness = np.exp(np.minimum(gaps, MAX_LOG_ODDS_GAP), dtype=np.float32)
+    slowness = np.exp(np.minimum(gaps, _MAX_LOG_ODDS_GAP), dtype=np.float32)
     n_users, n_items = odds.types.size, slowness.shape[1]
     block_size = max(1, CELLS // n_items)
     users, items = [], []
@@ -393,10 +382,10 @@ def sample_without_replacement(
     return np.concatenate(users), np.concatenate(items)
 
 
-LogOdds: TypeAlias = Annotated[float, Ge(-20.0), Le(20.0)]
+_LogOdds: TypeAlias = Annotated[float, Ge(-20.0), Le(20.0)]
 Share: TypeAlias = Annotated[float, Ge(0.0), Le(1.0)]
 
-START, DURATION = 1_577_836_800, 2 * 365 * 86_400
+START, _DURATION = 1_577_836_800, 2 * 365 * 86_400
 """The timestamps: two years from 2020-01-01, in seconds."""
 
 
@@ -495,24 +484,24 @@ class Demo:
     n_items: Annotated[int, Gt(1), Le(5_000_000)] = 300
     per_user: Annotated[float, Ge(1.0)] = 40.0
     popularity: Annotated[float, Ge(0.0), Le(10.0)] = 0.8
-    taste: LogOdds = 3.5
-    preference: LogOdds = 1.0
+    taste: _LogOdds = 3.5
+    preference: _LogOdds = 1.0
     stereotyped: Share = 0.3
-    prominence: LogOdds = 0.7
+    prominence: _LogOdds = 0.7
     misleading: Share = 0.0
-    provider: LogOdds = 0.0
+    provider: _LogOdds = 0.0
     studios: Annotated[int, Gt(0), Le(100_000)] = 20
     noise: Share = 0.0
     cohort_noise: Share = 0.0
     reviews: bool = False
 
     def __post_init__(self) -> None:
-        require_size(self.n_users, self.n_items, self.per_user)
-        require_share("stereotyped", self.stereotyped, self.n_items)
-        require_share("misleading", self.misleading, self.n_items)
-        require_items_of_studios(self.provider, self.studios, self.n_items)
-        require_groups("preference", self.preference, self.n_users, "user")
-        require_groups("cohort_noise", self.cohort_noise, self.n_users, "user")
+        _require_size(self.n_users, self.n_items, self.per_user)
+        _require_share("stereotyped", self.stereotyped, self.n_items)
+        _require_share("misleading", self.misleading, self.n_items)
+        _require_items_of_studios(self.provider, self.studios, self.n_items)
+        _require_groups("preference", self.preference, self.n_users, "user")
+        _require_groups("cohort_noise", self.cohort_noise, self.n_users, "user")
 
     def gives(self) -> frozenset[str]:
         """Return the parts of the dataset."""
@@ -526,18 +515,18 @@ class Demo:
         """Sample the dataset."""
         item_rng, user_rng, pick_rng = rng.spawn(3)
         studio_rng, cohort_rng, label_rng = rng.spawn(3)
-        stereotype = sample_flags(self.n_items, self.stereotyped, item_rng)
-        in_texts = stereotype ^ sample_flags(self.n_items, self.misleading, label_rng)
-        studios = sample_studios(self.n_items, self.studios, studio_rng)
+        stereotype = _sample_flags(self.n_items, self.stereotyped, item_rng)
+        in_texts = stereotype ^ _sample_flags(self.n_items, self.misleading, label_rng)
+        studios = _sample_studios(self.n_items, self.studios, studio_rng)
         items = sample_items(stereotype, in_texts, studios, item_rng)
-        users = sample_users(sample_cohorts(self.n_users, cohort_rng), user_rng)
+        users = sample_users(_sample_cohorts(self.n_users, cohort_rng), user_rng)
         odds = self.compute_odds(users, items)
         picks = sample_without_replacement(odds, self._sample_pick_counts(pick_rng), pick_rng)
         user_codes, item_codes = (codes.astype(np.int32) for codes in picks)
         liked = encode_genres(items)[encode_favourites(users)[user_codes], item_codes]
         ratings = np.rint(3.0 + liked + pick_rng.standard_normal(user_codes.size)).clip(1, 5)
         values = ratings.astype(np.float32)
-        times = START + pick_rng.integers(0, DURATION, user_codes.size)
+        times = START + pick_rng.integers(0, _DURATION, user_codes.size)
         rows = Interactions(user_codes, item_codes, values, times, users.ids, items.ids)
         return Dataset(rows, users, items, _write_reviews(rows, items) if self.reviews else None)
 
@@ -550,12 +539,12 @@ class Demo:
             + self.preference * woman * in_genre[GENRES.index(PREFERRED)]
             + self.prominence * items.numbers("stereotype")
             - self.popularity * np.log(items.numbers("popularity_rank"))
-            + self.provider * mark_members(items.frame["studio_group"].to_numpy(), MAJOR)
+            + self.provider * _mark_members(items.frame["studio_group"].to_numpy(), MAJOR)
         )
         sharpness = (1.0 - self.noise) * np.array([1.0, 1.0 - self.cohort_noise])
         by_cohort = sharpness[:, None, None, None] * log_odds
-        is_woman = mark_members(users.frame["gender"].to_numpy(), "F")
-        in_last = mark_members(users.frame["cohort"].to_numpy(), COHORTS[-1])
+        is_woman = _mark_members(users.frame["gender"].to_numpy(), "F")
+        in_last = _mark_members(users.frame["cohort"].to_numpy(), _COHORTS[-1])
         types = encode_favourites(users) + len(GENRES) * (is_woman + 2 * in_last)
         return Odds(by_cohort.reshape(-1, len(items.ids)), types)
 

@@ -24,11 +24,10 @@ from recbias.core.dataset import (
 from recbias.statistics.inequality import gini, head
 from recbias.statistics.power_law import fit_power_law, zipf_exponent
 
-QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
+_QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 HEAD = 0.2
 """The share of the items that is the head of the popularity curve."""
-MAX_DISTINCT = 20
-"""The largest number of distinct numbers that are counted one by one."""
+_MAX_DISTINCT = 20  # the largest number of distinct numbers that are counted one by one
 MAX_VALUES = 10
 """The number of most frequent values of a text column."""
 
@@ -98,7 +97,7 @@ def _describe_times(rows: Interactions) -> dict[str, str] | None:
 
 def _count_ratings(rows: Interactions) -> dict[float, int] | None:
     values, counts = np.unique(rows.values, return_counts=True)
-    if values.size > MAX_DISTINCT:
+    if values.size > _MAX_DISTINCT:
         return None
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
@@ -106,9 +105,9 @@ def _count_ratings(rows: Interactions) -> dict[float, int] | None:
 def _summarize(values: npt.NDArray[Any]) -> dict[str, float]:
     """Return the quantiles and the mean, NaN without values."""
     if not values.size:
-        return dict.fromkeys([*QUANTILES, "mean"], math.nan)
-    quantiles = np.quantile(values, list(QUANTILES.values())).tolist()
-    return dict(zip(QUANTILES, quantiles, strict=True)) | {"mean": float(values.mean())}
+        return dict.fromkeys([*_QUANTILES, "mean"], math.nan)
+    quantiles = np.quantile(values, list(_QUANTILES.values())).tolist()
+    return dict(zip(_QUANTILES, quantiles, strict=True)) | {"mean": float(values.mean())}
 
 
 def _describe_popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -162,7 +161,7 @@ def _describe_column(column: pd.Series[Any]) -> dict[str, Any]:
     if column.dtype.kind == "f":
         numbers = column.dropna().to_numpy()
         distinct, counts = np.unique(numbers, return_counts=True)
-        if distinct.size > MAX_DISTINCT:
+        if distinct.size > _MAX_DISTINCT:
             return {"missing": missing, "numbers": _summarize(numbers)}
         values = {f"{value:g}": int(count) for value, count in zip(distinct, counts, strict=True)}
         return {"missing": missing, "distinct": len(values), "values": values}

@@ -1,7 +1,4 @@
-"""Filters of interactions: by rating, by user and item counts, by repetition, by sampling.
-
-The queries to evaluate on: users of the dataset, or the rows of a table.
-"""
+"""Filters of interactions, and the queries to evaluate on: users, or the rows of a table."""
 
 from __future__ import annotations
 
@@ -218,7 +215,7 @@ def _select_rows(
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 
 
-HISTORY_LENGTH = "history_length"
+_HISTORY_LENGTH = "history_length"
 """The label of users with the number of their training interactions."""
 
 
@@ -269,7 +266,7 @@ class Users:
         if self.sample is not None:
             users = self._sample_users(users, self.sample, rng)
         ids = dataset.user_ids.take(users)
-        return Queries(ids, describe_users(dataset).take(users, ids), users.astype(np.int32))
+        return Queries(ids, _describe_users(dataset).take(users, ids), users.astype(np.int32))
 
     def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
         """Return random samples of users without replacement, each in the order of the users."""
@@ -293,10 +290,10 @@ class Users:
             raise NothingLeft("the dataset has no users")
         if self.where is None:
             return np.arange(n)
-        if dataset.users is None and list_condition_columns(self.where) != {HISTORY_LENGTH}:
+        if dataset.users is None and list_condition_columns(self.where) != {_HISTORY_LENGTH}:
             message = f"{self.where!r} uses columns of the users, but there is no users table"
             raise UnknownColumn(message, remedy="add a users table, or remove where")
-        described = describe_users(dataset)
+        described = _describe_users(dataset)
         users = np.flatnonzero(match_rows(self.where, described))
         if not users.size:
             remedy = f"the users have the columns {', '.join(described.names)}"
@@ -340,22 +337,19 @@ class QueryTable(TableSettings):
         ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
         cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
         users = dataset.user_ids.find(ids.ids)
-        described = describe_users(dataset).take(users, ids).frame
-        if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:
-            cells[HISTORY_LENGTH] = described[HISTORY_LENGTH]
+        described = _describe_users(dataset).take(users, ids).frame
+        if _HISTORY_LENGTH in described and _HISTORY_LENGTH not in cells:
+            cells[_HISTORY_LENGTH] = described[_HISTORY_LENGTH]
         labels = Attributes(ids, cells, "query")
         return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
 
 
-def describe_users(dataset: Dataset) -> Attributes:
-    """Return the users table with the column ``history_length``, unless it has one itself.
-
-    Without interactions there is no such column.
-    """
+def _describe_users(dataset: Dataset) -> Attributes:
+    """Return the users table with the column ``history_length``, unless it has one itself."""
     ids = dataset.user_ids
     users = dataset.users or Attributes(ids, pd.DataFrame(index=range(len(ids))), "user")
-    if HISTORY_LENGTH in users.frame or not len(dataset.interactions):
+    if _HISTORY_LENGTH in users.frame or not len(dataset.interactions):
         return users
     counts = dataset.interactions.user_counts().astype(np.float64)
-    frame = users.frame.reset_index(drop=True).assign(**{HISTORY_LENGTH: counts})
+    frame = users.frame.reset_index(drop=True).assign(**{_HISTORY_LENGTH: counts})
     return replace(users, frame=frame)

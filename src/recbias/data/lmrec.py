@@ -1,7 +1,7 @@
-"""The output tables of the LMRec authors: one row for each sentence, label and rank.
+"""The LMRec authors' release: recommendations for sentences that differ in one word.
 
-The input sentences of the LMRec authors: their labels and templates.
-The LMRec authors' release: recommendations for sentences that differ in one word.
+Output tables have a row for each sentence, label and rank; labels and templates of the sentences
+are read from them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COLUMNS = TableColumns(
     },
 )
 
-COMMA_CATEGORIES = (
+_COMMA_CATEGORIES = (
     "Beer, Wine & Spirits",
     "Books, Mags, Music & Video",
     "Used, Vintage & Consignment",
@@ -163,10 +163,7 @@ def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[TableFile], ends: Any
 
 
 def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
-    """Return the businesses, and the code of each row of the lists.
-
-    Branches with identical attributes are distinct items only if one list has both of them.
-    """
+    """Return the businesses, and the code of each row of the lists."""
     branch = lists.groupby(["input_sentence", "business"], sort=False).cumcount()
     lists = lists.assign(branch=branch)
     businesses = lists.drop_duplicates(["business", "branch"]).sort_values([*BUSINESS, "branch"])
@@ -197,20 +194,20 @@ def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
 def _split_categories(categories: pd.Series[Any]) -> pd.Series[Any]:
     """Return ``a, b`` as ``a|b``, without splitting names that contain a comma."""
     texts = categories.astype(object)
-    for name in COMMA_CATEGORIES:
+    for name in _COMMA_CATEGORIES:
         texts = texts.str.replace(name, name.replace(",", "\0"), regex=False)
     texts = texts.str.replace(r",\s*", SEPARATOR, regex=True).str.replace("\0", ",", regex=False)
     return texts.astype(object).where(texts.notna(), None)
 
 
-WORD_COLUMNS = {
+_WORD_COLUMNS = {
     "names": "name",
     "relationships": "first",
     **dict.fromkeys(("occupations", "additionalOccupations", "religionplace"), "location"),
 }
 """The column of the word of each kind of sentence; ``word`` for other kinds."""
 
-LABEL_COLUMNS = {
+_LABEL_COLUMNS = {
     **dict.fromkeys(("female", "male"), "gender"),
     **dict.fromkeys(("white", "black"), "race"),
     **dict.fromkeys(("old", "young"), "age"),
@@ -219,7 +216,7 @@ LABEL_COLUMNS = {
 
 _PLACE_LABELS = ("location", "place", "religion")
 
-LABELS_OF_KIND = {
+_LABELS_OF_KIND = {
     "names": ("race", "gender"),
     "relationships": ("gender",),
     "pairrelationships": ("first_gender", "second_gender", "orientation"),
@@ -250,7 +247,7 @@ def tabulate_sentences(rows: pd.DataFrame) -> pd.DataFrame:
     sentences = rows.drop_duplicates("input_sentence").set_index("input_sentence", drop=False)
     table = pd.DataFrame({"text": sentences["input_sentence"], "kind": sentences["kind"]})
     table["template"] = None
-    columns = sentences["kind"].map(lambda kind: WORD_COLUMNS.get(kind, "word"))
+    columns = sentences["kind"].map(lambda kind: _WORD_COLUMNS.get(kind, "word"))
     for column in columns.unique():
         table[column] = sentences["example_label"].where(columns == column, None)
     if sentences["secondary_example_label"].notna().any():
@@ -270,7 +267,7 @@ def _pivot_labels(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a column for each type of label, by sentence."""
     pairs = rows[["input_sentence", "label"]].drop_duplicates()
     pairs = pairs[pairs["label"] != "all"]
-    pairs = pairs.assign(column=pairs["label"].map(LABEL_COLUMNS).fillna("label"))
+    pairs = pairs.assign(column=pairs["label"].map(_LABEL_COLUMNS).fillna("label"))
     is_repeated = pairs.duplicated(["input_sentence", "column"]).to_numpy()
     if is_repeated.any():
         sentence, label = pairs[is_repeated].iloc[0][["input_sentence", "label"]]
@@ -352,13 +349,13 @@ def _build_ids(table: pd.DataFrame, sentences: pd.DataFrame) -> Ids:
 
 NAME = "lmrec-release"
 OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")
-TEXT, LIST, LIST_SEPARATOR = "text", "recommended", "\x1f"
+TEXT, LIST, _LIST_SEPARATOR = "text", "recommended", "\x1f"
 """The user columns of the sentence and of its list, and the separator of the items of a list."""
 
 City: TypeAlias = Literal[
     "Atlanta", "Austin", "Boston", "Cambridge", "Columbus", "Orlando", "Portland", "Toronto"
 ]
-SUFFIXES = {"5f": "_5f", "first": "", "neutralized": "_Neutralized"}
+_SUFFIXES = {"5f": "_5f", "first": "", "neutralized": "_Neutralized"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -416,7 +413,7 @@ class LMRecRelease:
         outputs = data / self.folder / OUTPUTS
         if not outputs.is_dir():
             require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
-        folder = outputs / f"{self.city}_output_dataframes{SUFFIXES[self.outputs]}"
+        folder = outputs / f"{self.city}_output_dataframes{_SUFFIXES[self.outputs]}"
         paths = {kind: _find_output(folder, kind) for kind in dict.fromkeys(self.kinds)}
         present = [path for path in paths.values() if has_file(path)]
         if len(present) == len(paths) or (present and self.missing == "skip"):
@@ -432,9 +429,9 @@ class LMRecRelease:
         ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
         items = outputs.items.ids
         names = pd.Series(items.ids[outputs.lists["item"].to_numpy()])
-        lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(LIST_SEPARATOR.join)
+        lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(_LIST_SEPARATOR.join)
         sentences[LIST] = sentences[TEXT].map(lists)
-        unknown = {label for kind in absent for label in LABELS_OF_KIND.get(kind, ())}
+        unknown = {label for kind in absent for label in _LABELS_OF_KIND.get(kind, ())}
         sentences[sorted(unknown - set(sentences.columns))] = None
         empty = np.empty(0, dtype=np.int32)
         rows = Interactions(empty, empty.copy(), np.empty(0, dtype=np.float32), None, ids, items)

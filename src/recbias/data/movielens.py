@@ -1,8 +1,4 @@
-"""The files of every MovieLens release: names, layouts and codes.
-
-The optional side tables of MovieLens: overview, cast and director, links, tags.
-MovieLens: one plug-in for each published release.
-"""
+"""MovieLens: files, layouts and codes of every release, its side tables, and one plug-in each."""
 
 from __future__ import annotations
 
@@ -54,26 +50,26 @@ RATINGS: Mapping[str, Kind] = {
     "rating": "float32",
     "timestamp": "int64",
 }
-RATINGS_CSV: Mapping[str, Kind] = {
+_RATINGS_CSV: Mapping[str, Kind] = {
     "userId": "int32",
     "movieId": "int32",
     "rating": "float32",
     "timestamp": "int64",
 }
-MOVIES_100K: Mapping[str, Kind] = {
+_MOVIES_100K: Mapping[str, Kind] = {
     "item": "int32",
     **dict.fromkeys(("title", "released", "video_released", "url"), "text"),
     **dict.fromkeys(GENRE_FLAGS, "int32"),
 }
-MOVIES: Mapping[str, Kind] = {"item": "int32", "title": "text", "genres": "text"}
-USERS_1M: Mapping[str, Kind] = {
+_MOVIES: Mapping[str, Kind] = {"item": "int32", "title": "text", "genres": "text"}
+_USERS_1M: Mapping[str, Kind] = {
     "user": "int32",
     "gender": "text",
     "age": "int32",
     "occupation": "int32",
     "zip": "text",
 }
-USERS_100K: Mapping[str, Kind] = {
+_USERS_100K: Mapping[str, Kind] = {
     "user": "int32",
     "age": "int32",
     "gender": "text",
@@ -82,8 +78,7 @@ USERS_100K: Mapping[str, Kind] = {
 }
 TAGS: Mapping[str, Kind] = {"user": "int32", "item": "int32", "tag": "text", "timestamp": "int64"}
 
-NO_GENRE = ("(no genres listed)", "unknown")
-"""Values of the genre of a movie without genres."""
+_NO_GENRE = ("(no genres listed)", "unknown")  # values of the genre of a movie without genres
 
 OCCUPATIONS = (
     *("other", "academic/educator", "artist", "clerical/admin", "college/grad student"),
@@ -95,7 +90,7 @@ OCCUPATIONS = (
 
 
 @dataclass(frozen=True)
-class TextFile:
+class _TextFile:
     """The name and layout of a file of a release."""
 
     name: str
@@ -108,10 +103,10 @@ class Release:
 
     name: str
     inner: str
-    ratings: TextFile
-    movies: TextFile
-    users: TextFile | None = None
-    tags: TextFile | None = None
+    ratings: _TextFile
+    movies: _TextFile
+    users: _TextFile | None = None
+    tags: _TextFile | None = None
 
 
 def _make_dat_layout(columns: Mapping[str, Kind], encoding: str) -> Layout:
@@ -124,38 +119,38 @@ def _make_csv_release(name: str) -> Release:
     return Release(
         name=name,
         inner=name,
-        ratings=TextFile("ratings.csv", Layout(columns=RATINGS_CSV)),
-        movies=TextFile("movies.csv", Layout(columns=movies, quoted=True)),
-        tags=TextFile("tags.csv", Layout(columns=tags, quoted=True)),
+        ratings=_TextFile("ratings.csv", Layout(columns=_RATINGS_CSV)),
+        movies=_TextFile("movies.csv", Layout(columns=movies, quoted=True)),
+        tags=_TextFile("tags.csv", Layout(columns=tags, quoted=True)),
     )
 
 
 ML_100K = Release(
     name="ml-100k",
     inner="ml-100k",
-    ratings=TextFile("u.data", Layout(columns=RATINGS, delimiter="\t", header=False)),
-    movies=TextFile(
-        "u.item", Layout(columns=MOVIES_100K, delimiter="|", header=False, encoding="latin-1")
+    ratings=_TextFile("u.data", Layout(columns=RATINGS, delimiter="\t", header=False)),
+    movies=_TextFile(
+        "u.item", Layout(columns=_MOVIES_100K, delimiter="|", header=False, encoding="latin-1")
     ),
-    users=TextFile("u.user", Layout(columns=USERS_100K, delimiter="|", header=False)),
+    users=_TextFile("u.user", Layout(columns=_USERS_100K, delimiter="|", header=False)),
 )
 ML_1M = Release(
     name="ml-1m",
     inner="ml-1m",
-    ratings=TextFile("ratings.dat", _make_dat_layout(RATINGS, "latin-1")),
-    movies=TextFile("movies.dat", _make_dat_layout(MOVIES, "latin-1")),
-    users=TextFile("users.dat", _make_dat_layout(USERS_1M, "latin-1")),
+    ratings=_TextFile("ratings.dat", _make_dat_layout(RATINGS, "latin-1")),
+    movies=_TextFile("movies.dat", _make_dat_layout(_MOVIES, "latin-1")),
+    users=_TextFile("users.dat", _make_dat_layout(_USERS_1M, "latin-1")),
 )
-ML_10M = Release(
+_ML_10M = Release(
     name="ml-10m",
     inner="ml-10M100K",
-    ratings=TextFile("ratings.dat", _make_dat_layout(RATINGS, "utf-8")),
-    movies=TextFile("movies.dat", _make_dat_layout(MOVIES, "utf-8")),
-    tags=TextFile("tags.dat", _make_dat_layout(TAGS, "utf-8")),
+    ratings=_TextFile("ratings.dat", _make_dat_layout(RATINGS, "utf-8")),
+    movies=_TextFile("movies.dat", _make_dat_layout(_MOVIES, "utf-8")),
+    tags=_TextFile("tags.dat", _make_dat_layout(TAGS, "utf-8")),
 )
-ML_20M = _make_csv_release("ml-20m")
-ML_25M = _make_csv_release("ml-25m")
-ML_32M = _make_csv_release("ml-32m")
+_ML_20M = _make_csv_release("ml-20m")
+_ML_25M = _make_csv_release("ml-25m")
+_ML_32M = _make_csv_release("ml-32m")
 ML_LATEST_SMALL = _make_csv_release("ml-latest-small")
 
 
@@ -349,19 +344,19 @@ class MovieLens1M(MovieLens, release=ML_1M):
     """
 
 
-class MovieLens10M(MovieLens, release=ML_10M):
+class MovieLens10M(MovieLens, release=_ML_10M):
     """MovieLens 10M: 10,000,054 ratings of 10,681 movies by 69,878 users."""
 
 
-class MovieLens20M(MovieLens, release=ML_20M):
+class MovieLens20M(MovieLens, release=_ML_20M):
     """MovieLens 20M: 20,000,263 ratings of 27,278 movies by 138,493 users."""
 
 
-class MovieLens25M(MovieLens, release=ML_25M):
+class MovieLens25M(MovieLens, release=_ML_25M):
     """MovieLens 25M: 25,000,095 ratings of 62,423 movies by 162,541 users."""
 
 
-class MovieLens32M(MovieLens, release=ML_32M):
+class MovieLens32M(MovieLens, release=_ML_32M):
     """MovieLens 32M: 32,000,204 ratings of 87,585 movies by 200,948 users."""
 
 
@@ -390,7 +385,7 @@ def _read_items(release: Release, folder: Folder, item_column: Any) -> tuple[Cod
 
 def _align(
     folder: Folder,
-    file: TextFile,
+    file: _TextFile,
     columns: dict[str, AnyArray],
     rows: tuple[Codes, Vocabulary],
     kind: str,
@@ -401,7 +396,7 @@ def _align(
     return align_columns(codes, columns, ids, kind)
 
 
-def _build_user_columns(rows: Rows, path: Path, file: TextFile) -> dict[str, AnyArray]:
+def _build_user_columns(rows: Rows, path: Path, file: _TextFile) -> dict[str, AnyArray]:
     is_named = file.layout.columns["occupation"] == "text"
     return {
         "age": rows.numbers("age").astype(np.float64),
@@ -413,7 +408,7 @@ def _build_user_columns(rows: Rows, path: Path, file: TextFile) -> dict[str, Any
     }
 
 
-def _decode_occupations(rows: Rows, path: Path, file: TextFile) -> Ids:
+def _decode_occupations(rows: Rows, path: Path, file: _TextFile) -> Ids:
     codes = rows.numbers("occupation")
     unknown_rows = np.flatnonzero((codes < 0) | (codes >= len(OCCUPATIONS)))
     if unknown_rows.size:
@@ -428,7 +423,7 @@ def _build_movie_columns(rows: Rows) -> dict[str, AnyArray]:
     years = pd.to_numeric(titles.str.extract(YEAR, expand=False)).to_numpy(dtype=np.float64)
     has_genres = "genres" in rows.table.column_names
     genres = rows.texts("genres") if has_genres else _join_genre_flags(rows)
-    genres[np.isin(genres.astype(str), NO_GENRE)] = None
+    genres[np.isin(genres.astype(str), _NO_GENRE)] = None
     return {"title": titles.to_numpy(dtype=object), "year": years, "genres": genres}
 
 

@@ -1,11 +1,4 @@
-"""The dataset of a table of sentences, with counts of identical pairs and repeated sentences.
-
-CHBias: Chinese sentences about two groups, in four categories of bias.
-CrowS-Pairs: English sentences with and without a stereotype, in nine categories of bias.
-RedditBias: English phrases about two groups, in five categories of bias.
-The query source of the sentences of a dataset, and of dialogues.
-Your own sentences about groups, in a table for each part.
-"""
+"""Sentences about groups: CHBias, CrowS-Pairs, RedditBias, your own tables; and their queries."""
 
 from __future__ import annotations
 
@@ -47,7 +40,7 @@ Overlap: TypeAlias = Literal["keep", "drop"]
 TARGET_SETS = ("T1", "T2")
 """The label of the first group of a pair, which the stereotypes are about, and of the second."""
 
-EVALUATION_PARTS = ("validation", "test")
+_EVALUATION_PARTS = ("validation", "test")
 
 
 def make_dataset(frame: pd.DataFrame, name: str, overlap: Overlap = "keep") -> Dataset:
@@ -61,12 +54,12 @@ def make_dataset(frame: pd.DataFrame, name: str, overlap: Overlap = "keep") -> D
         name: The name of the dataset, for warnings.
         overlap: ``drop`` excludes the training sentences that are also in another part.
     """
-    counts = {part: int((frame["part"] == part).sum()) for part in ("train", *EVALUATION_PARTS)}
-    for part in EVALUATION_PARTS:
+    counts = {part: int((frame["part"] == part).sum()) for part in ("train", *_EVALUATION_PARTS)}
+    for part in _EVALUATION_PARTS:
         counts |= _count_identical(frame, part, name)
     is_train = (frame["part"] == "train").to_numpy()
     trained = set(frame.loc[is_train, "text"])
-    for part in EVALUATION_PARTS:
+    for part in _EVALUATION_PARTS:
         texts = frame.loc[frame["part"] == part, "text"]
         counts[f"{part}_in_train"] = n_repeated = int(texts.isin(trained).sum())
         if n_repeated:
@@ -154,7 +147,7 @@ def read_sentences(path: Path) -> list[str]:
     return lines
 
 
-def require_equal_numbers(
+def _require_equal_numbers(
     paths: tuple[Path, Path], texts: tuple[Sequence[str], Sequence[str]]
 ) -> None:
     """Raise MalformedLine if two files, of which line i is a pair, differ in length."""
@@ -167,7 +160,7 @@ def require_equal_numbers(
         raise MalformedLine(message, where=where, remedy=remedy)
 
 
-CHBIAS = "chbias"
+_CHBIAS = "chbias"
 GROUPS = {
     "gender": ("female", "male"),
     "orientation": ("lgbt", "straight"),
@@ -179,7 +172,7 @@ GROUPS = {
 PARTS = {"validation": "valid", "test": "test"}
 """The name of each part in the names of the files."""
 
-CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
+_CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
 """A category of bias, or all four."""
 
 
@@ -213,7 +206,7 @@ class CHBias:
         Chinese Conversational Language Models", ACL 2023.
     """
 
-    dimension: CHBiasDimension = "all"
+    dimension: _CHBiasDimension = "all"
     train: Literal["plain", "CADA", "CTDA"] = "plain"
     form: Literal["txt", "csv"] = "txt"
     overlap: Overlap = "keep"
@@ -232,13 +225,13 @@ class CHBias:
                 *(path for part in PARTS for path in self._find_pairs(data, category, part)),
             )
         ]
-        return require_files(files, fetch=CHBIAS)
+        return require_files(files, fetch=_CHBIAS)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
         frames = [frame for category in self._categories for frame in self._read(data, category)]
-        return make_dataset(pd.concat(frames, ignore_index=True), CHBIAS, self.overlap)
+        return make_dataset(pd.concat(frames, ignore_index=True), _CHBIAS, self.overlap)
 
     @property
     def _categories(self) -> tuple[str, ...]:
@@ -261,14 +254,14 @@ class CHBias:
         for part in PARTS:
             paths = self._find_pairs(data, category, part)
             copies = _read_copies(paths[0]), _read_copies(paths[1])
-            require_equal_numbers(paths, copies)
+            _require_equal_numbers(paths, copies)
             yield make_pairs(copies, groups, part=part, category=category)
 
 
 def _find_category(data: Path, category: str) -> Path:
     """Return the folder of a category, in the layout of the authors' repository or without it."""
     holds = f"{category}/{category}_train.txt"
-    return find_folder(CHBIAS, data, holds=holds, inner="data") / category
+    return find_folder(_CHBIAS, data, holds=holds, inner="data") / category
 
 
 def _read_copies(path: Path) -> list[str]:
@@ -279,12 +272,12 @@ def _read_copies(path: Path) -> list[str]:
     return [str(text).strip() for text in table.ids("replaced_sentence")]
 
 
-CROWS_PAIRS = "crows_pairs"
+_CROWS_PAIRS = "crows_pairs"
 FILE = "crows_pairs_anonymized.csv"
-GROUPS_CROWS_PAIRS = ("sent_more", "sent_less")
+_GROUPS_CROWS_PAIRS = ("sent_more", "sent_less")
 """The columns of a pair, the more stereotypical sentence first."""
 
-DIRECTION = "stereo_antistereo"
+_DIRECTION = "stereo_antistereo"
 """The column with ``stereo`` where the more stereotypical sentence is about the disadvantaged
 group, ``antistereo`` where the less stereotypical one is."""
 
@@ -316,32 +309,34 @@ class CrowSPairs:
 
     def files(self, data: Path) -> list[Path]:
         """Return the file that ``load`` reads."""
-        folder = find_folder(CROWS_PAIRS, data, holds=FILE, inner="biasmeter")
-        return require_files([folder / FILE], fetch=CROWS_PAIRS)
+        folder = find_folder(_CROWS_PAIRS, data, holds=FILE, inner="biasmeter")
+        return require_files([folder / FILE], fetch=_CROWS_PAIRS)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the file."""
         table = read_text_table(self.files(data)[0])
-        table.need(*GROUPS_CROWS_PAIRS, "bias_type", DIRECTION)
-        columns = [table.ids(name) for name in (*GROUPS_CROWS_PAIRS, "bias_type", DIRECTION)]
+        table.need(*_GROUPS_CROWS_PAIRS, "bias_type", _DIRECTION)
+        columns = [table.ids(name) for name in (*_GROUPS_CROWS_PAIRS, "bias_type", _DIRECTION)]
         rows = []
         for row, (more, less, category, direction) in enumerate(zip(*columns, strict=True)):
             if direction not in {"stereo", "antistereo"}:
-                message = f"{DIRECTION} is {direction!r}"
+                message = f"{_DIRECTION} is {direction!r}"
                 remedy = "write stereo or antistereo"
                 raise MalformedLine(message, where=table.place(row), remedy=remedy)
             sets = TARGET_SETS if direction == "stereo" else TARGET_SETS[::-1]
             pair = f"{category}-{row + 1}"
             rows += [
                 (f"{pair}-{group}", "test", pair, group, text.strip(), category, target, direction)
-                for group, text, target in zip(GROUPS_CROWS_PAIRS, (more, less), sets, strict=True)
+                for group, text, target in zip(
+                    _GROUPS_CROWS_PAIRS, (more, less), sets, strict=True
+                )
             ]
-        names = [*KEYS, "category", "target_set", DIRECTION]
-        return make_dataset(pd.DataFrame(rows, columns=names, dtype=object), CROWS_PAIRS)
+        names = [*KEYS, "category", "target_set", _DIRECTION]
+        return make_dataset(pd.DataFrame(rows, columns=names, dtype=object), _CROWS_PAIRS)
 
 
-REDDITBIAS = "redditbias"
-GROUPS_REDDITBIAS = {
+_REDDITBIAS = "redditbias"
+_GROUPS_REDDITBIAS = {
     "gender": ("female", "male"),
     "orientation": ("lgbtq", "straight"),
     "race": ("black", "white"),
@@ -354,7 +349,7 @@ GROUPS_REDDITBIAS = {
 COLUMN = "comments_processed"
 """The column of the sentences."""
 
-RedditBiasDimension: TypeAlias = Literal[
+_RedditBiasDimension: TypeAlias = Literal[
     "all", "gender", "orientation", "race", "religion1", "religion2"
 ]
 """A category of bias, or all five."""
@@ -387,7 +382,7 @@ class RedditBias:
         Evaluation and Debiasing of Conversational Language Models", ACL 2021.
     """
 
-    dimension: RedditBiasDimension = "all"
+    dimension: _RedditBiasDimension = "all"
     train: InputFile | None = None
     overlap: Overlap = "keep"
 
@@ -404,7 +399,7 @@ class RedditBias:
             for path in _find_pairs(data, category, part)
         ]
         own = [] if self.train is None else [require_file(self.train)]
-        return [*own, *require_files(pairs, fetch=REDDITBIAS)]
+        return [*own, *require_files(pairs, fetch=_REDDITBIAS)]
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
@@ -416,24 +411,24 @@ class RedditBias:
             for part in PARTS:
                 paths = _find_pairs(data, category, part)
                 texts = _read_column(paths[0]), _read_column(paths[1])
-                require_equal_numbers(paths, texts)
+                _require_equal_numbers(paths, texts)
                 frames.append(
-                    make_pairs(texts, GROUPS_REDDITBIAS[category], part=part, category=category)
+                    make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
                 )
-        return make_dataset(pd.concat(frames, ignore_index=True), REDDITBIAS, self.overlap)
+        return make_dataset(pd.concat(frames, ignore_index=True), _REDDITBIAS, self.overlap)
 
     @property
     def _categories(self) -> tuple[str, ...]:
-        return tuple(GROUPS_REDDITBIAS) if self.dimension == "all" else (self.dimension,)
+        return tuple(_GROUPS_REDDITBIAS) if self.dimension == "all" else (self.dimension,)
 
 
 def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
     """Return the files of both groups, in the layout of the authors' repository or without it."""
     names = [
         f"{category}/reddit_comments_{category}_{group}_biased_{PARTS[part]}_reduced.csv"
-        for group in GROUPS_REDDITBIAS[category]
+        for group in _GROUPS_REDDITBIAS[category]
     ]
-    folder = find_folder(REDDITBIAS, data, holds=names[0], inner="data")
+    folder = find_folder(_REDDITBIAS, data, holds=names[0], inner="data")
     return folder / names[0], folder / names[1]
 
 
@@ -559,7 +554,7 @@ def read_dialogues(path: Path, used: set[str] | None = None) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(texts, dtype=object), labels], axis=1)
 
 
-SENTENCE_TABLES = "sentence_tables"
+_SENTENCE_TABLES = "sentence_tables"
 COLUMNS = tuple(name for name in KEYS if name != "part")
 """The columns of a table that are not labels."""
 
@@ -621,7 +616,7 @@ class SentenceTables:
         )
         _refuse_repeated_ids(frame["id"].to_list(), list(tables.values()))
         return make_dataset(
-            frame.astype(object).where(frame.notna(), None), SENTENCE_TABLES, self.overlap
+            frame.astype(object).where(frame.notna(), None), _SENTENCE_TABLES, self.overlap
         )
 
     @property

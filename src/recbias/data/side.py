@@ -1,8 +1,4 @@
-"""The side table of a MovieLens dataset from IMDb or TMDB: ``<name>-side/items.csv.gz``.
-
-Cast and directors of films from the public files of IMDb.
-Overviews, cast and directors of films from The Movie Database, with a key of one's own.
-"""
+"""The side table of a MovieLens dataset: cast, directors and overviews from IMDb or TMDB."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -36,28 +32,13 @@ from recbias.data.fetch import RefusedRequest, RetryPolicy, fetch_text, transfer
 from recbias.data.movielens import LINKS, Release
 from recbias.formats.delimited import Layout, read_table
 
-RELEASES = {
+_RELEASES = {
     release.name: release for release in vars(movielens).values() if isinstance(release, Release)
 }
 
 
-class FactSource(Protocol):
-    """A source of facts about films."""
-
-    @property
-    def name(self) -> str:
-        """The name of the source."""
-
-    @property
-    def link(self) -> str:
-        """The column of the links with the numbers of the source."""
-
-    def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
-        """Return columns of facts, a row for each number; None is a film without one."""
-
-
 @dataclass(frozen=True)
-class SideTable:
+class _SideTable:
     """A side table that was written: its path, and how many of the films have each column."""
 
     path: Path
@@ -68,11 +49,11 @@ class SideTable:
 def build_side_table(
     name: str,
     data: Path,
-    source: FactSource,
+    source: Imdb | Tmdb,
     *,
     links: Path | None = None,
     replace: bool = False,
-) -> SideTable:
+) -> _SideTable:
     """Write the side table of the films of a MovieLens dataset.
 
     The links are copied beside the table, so that ``side: [links]`` finds them.
@@ -92,7 +73,7 @@ def build_side_table(
         DownloadFailed: A server does not have a file or refuses the key.
         Unwritable: The table cannot be written.
     """
-    release = find_release(name)
+    release = _find_release(name)
     folder = data / f"{release.name}-side"
     target = folder / "items.csv.gz"
     if has_file(target) and not replace:
@@ -116,19 +97,15 @@ def build_side_table(
         if links.resolve() != (folder / "links.csv").resolve():
             shutil.copyfile(links, folder / "links.csv")
     counts = {str(column): int(facts[column].notna().sum()) for column in facts}
-    return SideTable(target, len(table), counts)
+    return _SideTable(target, len(table), counts)
 
 
-def find_release(name: str) -> Release:
-    """Return a MovieLens release by its name, without regard to case, ``-`` and ``_``.
-
-    Raises:
-        UnknownName: There is none.
-    """
-    releases = {normalize_name(key): release for key, release in RELEASES.items()}
+def _find_release(name: str) -> Release:
+    """Return a MovieLens release by its name, without regard to case, ``-`` and ``_``."""
+    releases = {normalize_name(key): release for key, release in _RELEASES.items()}
     if normalize_name(name) not in releases:
         message = f"no MovieLens dataset is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, RELEASES))
+        raise UnknownName(message, remedy=suggest(name, _RELEASES))
     return releases[normalize_name(name)]
 
 
@@ -166,10 +143,9 @@ TERMS = (
 
 PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
 COLUMNS = ("cast", "director")
-ACTORS = ("actor", "actress", "self")
-"""The categories of people in the cast."""
+_ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
 
-MAX_BYTES = 3 * 10**9
+_MAX_FILE_BYTES = 3 * 10**9
 """The maximum size of a file; the largest had about 700 MB in 2025."""
 
 _NOBODY = "\\N"
@@ -211,7 +187,7 @@ class Imdb:
             NothingLeft: IMDb has none of the films.
         """
         self._fetch_files()
-        titles = pd.Series([format_title_id(number) for number in numbers], dtype=object)
+        titles = pd.Series([_format_title_id(number) for number in numbers], dtype=object)
         keys = pa.array(sorted(set(titles.dropna())), pa.string())
         cast = _read_cast(self.folder / PRINCIPALS, keys, self.n_cast)
         directors = _read_directors(self.folder / CREW, keys)
@@ -229,7 +205,7 @@ class Imdb:
         for name in (PRINCIPALS, CREW, NAMES):
             if not has_file(self.folder / name):
                 url = f"{self.url.rstrip('/')}/{name}"
-                transfer(url, self.folder / name, max_bytes=MAX_BYTES)
+                transfer(url, self.folder / name, max_bytes=_MAX_FILE_BYTES)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
@@ -244,7 +220,7 @@ def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.
 
 def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:
     rows = _read_rows(path, ("tconst", "ordering", "nconst", "category"), "tconst", keys)
-    rows = rows[rows["category"].isin(ACTORS) & rows["nconst"].notna()]
+    rows = rows[rows["category"].isin(_ACTORS) & rows["nconst"].notna()]
     rows = rows.assign(rank=pd.to_numeric(rows["ordering"], errors="coerce"))
     rows = rows.sort_values(["tconst", "rank"], kind="stable")
     rows = rows.drop_duplicates(["tconst", "nconst"])
@@ -273,10 +249,10 @@ def _join_names(people: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
     return {str(title): str(cell) for title, cell in joined.items()}
 
 
-def format_title_id(number: str | None) -> str | None:
+def _format_title_id(number: str | None) -> str | None:
     """Return the identifier of a title from the number of MovieLens; None without one.
 
-    >>> format_title_id("0114709"), format_title_id("1234567890"), format_title_id(None)
+    >>> _format_title_id("0114709"), format_title_id("1234567890"), format_title_id(None)
     ('tt0114709', 'tt1234567890', None)
     """
     text = (number or "").strip()
@@ -284,13 +260,13 @@ def format_title_id(number: str | None) -> str | None:
 
 
 URL_TMDB = "https://api.themoviedb.org/3/"
-TERMS_TMDB = (
+_TMDB_TERMS = (
     "TMDB: the API is for non-commercial use, with your own key and with attribution. This "
     "product uses the TMDB API but is not endorsed or certified by TMDB."
 )
-COLUMNS_TMDB = ("overview", "cast", "director")
+_TMDB_COLUMNS = ("overview", "cast", "director")
 
-_MAX_BYTES = 8 * 2**20
+_MAX_REPLY_BYTES = 8 * 2**20
 _NOT_FOUND, _REFUSED = 404, {401, 403}
 
 
@@ -307,7 +283,7 @@ class Tmdb:
     """
 
     name: ClassVar[str] = "TMDB"
-    terms: ClassVar[str] = TERMS_TMDB
+    terms: ClassVar[str] = _TMDB_TERMS
     link: ClassVar[str] = "tmdbId"
 
     key: str = field(repr=False)
@@ -347,7 +323,7 @@ class Tmdb:
             message = "has none of the films"
             raise NothingLeft(message, where=self.url, remedy="check the TMDB ids of the links")
         facts = [films.get(str(number), {}) if number else {} for number in numbers]
-        return pd.DataFrame([self._select(film) for film in facts], columns=list(COLUMNS_TMDB))
+        return pd.DataFrame([self._select(film) for film in facts], columns=list(_TMDB_COLUMNS))
 
     def _load_replies(self, path: Path) -> dict[str, dict[str, Any]]:
         """Return the stored films in this language; a line that was cut off is not one."""
@@ -372,7 +348,7 @@ class Tmdb:
         secret = {} if is_token else {"api_key": self.key}
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
-            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_BYTES)
+            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_REPLY_BYTES)
         except RefusedRequest as error:
             if error.status == _NOT_FOUND:
                 return {}

@@ -1,10 +1,4 @@
-"""A split read from files.
-
-What the splits share: the rank of a row within its user or item, and splitting by ranks.
-Temporal split: hold out the latest interactions, by a global cut or per user.
-Leave-one-out: hold out the last or random interactions of each user.
-Random hold-out: per user, per item or over all interactions.
-"""
+"""Splits: temporal, leave-one-out, at random, and read from files."""
 
 from __future__ import annotations
 
@@ -46,7 +40,7 @@ from recbias.formats.interactions import is_qrels, read_qrels
 from recbias.formats.tables import TableSettings, list_file_columns
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
 
-MAX_LISTED = 3
+_MAX_LISTED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +140,7 @@ class GivenSplit:
             leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
             if leaked.size:
                 files = f"{names[part]} and {names[other_part]}"
-                first = rows.take(leaked[: MAX_LISTED + 1])
+                first = rows.take(leaked[: _MAX_LISTED + 1])
                 users, items = first.user_ids.ids[first.users], first.item_ids.ids[first.items]
                 pairs = _list_first([str(pair) for pair in zip(users, items, strict=True)])
                 leaks.append(f"{leaked.size:,} (user, item) pairs stand in {files}: {pairs}")
@@ -171,7 +165,7 @@ def _validate_queries(
 
 
 def _list_first(texts: list[str]) -> str:
-    return ", ".join(texts[:MAX_LISTED]) + (", ..." if len(texts) > MAX_LISTED else "")
+    return ", ".join(texts[:_MAX_LISTED]) + (", ..." if len(texts) > _MAX_LISTED else "")
 
 
 def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
@@ -187,7 +181,7 @@ ROUNDING = 1e-9
 """Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
 
 
-class RankedSplit:
+class _RankedSplit:
     """Base of the splits that hold out the last rows of an order."""
 
     validation: float
@@ -241,11 +235,8 @@ def _find_starts(rows: Interactions) -> AnyArray:
     return np.concatenate([[0], np.cumsum(rows.user_counts())])
 
 
-def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
-    """Return the rank of each row in a random order of its item's users, and their number.
-
-    Rows of one user and item have the same rank.
-    """
+def _rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
+    """Return the rank of each row in a random order of its item's users, and their number."""
     n_items = max(rows.n_items, 1)
     keys = rows.users.astype(np.int64) * n_items + rows.items
     pairs, pair_codes = np.unique(keys, return_inverse=True)
@@ -316,7 +307,7 @@ def split_by_masks(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(RankedSplit):
+class Temporal(_RankedSplit):
     """Train on earlier interactions and test on later ones.
 
     With ``per: global`` there is one cut for all users: rows from that time on are the test part,
@@ -424,7 +415,7 @@ def require_times(rows: Interactions, split_name: str) -> Counts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneOut(RankedSplit):
+class LeaveOneOut(_RankedSplit):
     """Test on one interaction of each user, the last or a random one; train on all others.
 
         n_test(u) = min(n, n(u) - 1),   n_validation(u) = min(validation, n(u) - n_test(u) - 1)
@@ -473,7 +464,7 @@ class LeaveOneOut(RankedSplit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomHoldout(RankedSplit):
+class RandomHoldout(_RankedSplit):
     """Hold out a random share of the interactions for testing.
 
         n_train(u) = max(1, floor((1 - test) * n(u))),   n_test(u) = n(u) - n_train(u)
@@ -527,15 +518,12 @@ class RandomHoldout(RankedSplit):
     def _rank_rows(
         self, rows: Interactions, rng: np.random.Generator
     ) -> tuple[AnyArray, AnyArray, AnyArray | None]:
-        """Return the rank of each row in a random order within its group, and the group sizes.
-
-        These are by the code of the group, which is the third value; without one, by the row.
-        """
+        """Return the rank of each row in a random order within its group, and the group sizes."""
         if self.per == "user":
             ranks = rank_within_groups(shuffle_within_users(rows, rng), rows.user_counts())
             return ranks, rows.user_counts(), rows.users
         if self.per == "item":
-            return *rank_within_items(rows, rng), None
+            return *_rank_within_items(rows, rng), None
         ranks = np.empty(len(rows), dtype=np.int64)
         ranks[shuffle(rows, rng)] = np.arange(len(rows))
         return ranks, np.array(len(rows)), None

@@ -43,7 +43,7 @@ from recbias.language.groups import (
     report_part,
     score_groups,
 )
-from recbias.language.local_models import MaskedModel, SentenceModel, load_causal_model
+from recbias.language.local_models import LocalModel, MaskedModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
 
 CHARACTERS_PER_BLOCK = 2**20
@@ -287,9 +287,8 @@ class CausalLM(GroupDetector):
     def load_scorer(self, words: GroupWords) -> SwappedGroups:
         """Return the model with the words of groups."""
 
-        def load() -> SentenceModel:
-            causal = load_causal_model(self.model, self.revision, device=self.device)
-            return SentenceModel("causal", causal.tokenizer, causal.network)
+        def load() -> LocalModel:
+            return load_model(self.model, self.revision, kind="causal", device=self.device)
 
         uses_all_words = self.candidates == "words"
         return SwappedGroups(load, words, uses_all_words, self.tokens_per_batch, self.max_length)

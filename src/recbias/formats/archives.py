@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import struct
-import sys
 import tarfile
 import zipfile
 import zlib
@@ -30,7 +29,7 @@ LARGEST_READ = 16 * 2**20
 MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
 """A file may unpack to 200 times its size, or to 64 MiB."""
 
-_ENCRYPTED, _UTF_8 = 1, 0x800  # bits of the flags of a member
+_ENCRYPTED = 1  # a bit of the flags of a member
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OTHER_METHODS = {
     9: "deflate64",
@@ -40,17 +39,6 @@ _OTHER_METHODS = {
     95: "xz",
     98: "PPMd",
 }
-
-
-_OTHER_FORMATS = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"7z\xbc\xaf\x27\x1c": "7-Zip",
-    b"\x28\xb5\x2f\xfd": "zstandard",
-    b"Rar!\x1a\x07": "RAR",
-}
-_UNICODE_NAME = 0x7075
-"""The extra field of a member with its name in UTF-8, as Info-ZIP writes it."""
 
 
 class UnsupportedArchive(ValueError):
@@ -86,53 +74,17 @@ def _require_readable(entry: zipfile.ZipInfo) -> None:
         raise UnsupportedArchive(message)
 
 
-def require_known_format(start: bytes) -> None:
-    """Refuse an archive in a format that is not read, by its first bytes.
-
-    Raises:
-        UnsupportedArchive: It is compressed by bzip2, xz, 7-Zip, zstandard or RAR.
-    """
-    for magic, name in _OTHER_FORMATS.items():
-        if start.startswith(magic):
-            raise UnsupportedArchive(f"is compressed by {name}, which is not supported")
-
-
-def read_name(entry: zipfile.ZipInfo) -> str:
-    """Return the name of a member: that in UTF-8, if it has one and it belongs to the other."""
-    extra, at = entry.extra, 0
-    while at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, at)
-        field, at = extra[at + 4 : at + 4 + size], at + 4 + size
-        if kind != _UNICODE_NAME or len(field) <= 5 or field[0] != 1:
-            continue
-        written = entry.orig_filename.encode("utf-8" if entry.flag_bits & _UTF_8 else "cp437")
-        if struct.unpack_from("<I", field, 1)[0] == zlib.crc32(written):
-            return field[5:].decode("utf-8")
-    return entry.filename
-
-
 @dataclass
 class BoundedReads:
-    """The bytes of an archive, of which no header is read that would fill the memory.
-
-    Args:
-        stream: The archive.
-        left: The most bytes that may be read until this is set anew.
-    """
+    """The bytes of an archive, of which no header is read that would fill the memory."""
 
     stream: IO[bytes]
-    left: int = sys.maxsize
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; ValueError for more than ``LARGEST_READ`` or ``left``."""
-        most = min(LARGEST_READ, self.left)
-        data = self.stream.read(size if 0 <= size <= most else most + 1)
-        if len(data) > most:
-            is_long = size > LARGEST_READ
-            raise ValueError(
-                f"a header of {size:,} bytes" if is_long else "its headers are too long"
-            )
-        self.left -= len(data)
+        """Return the next bytes; ValueError for more than ``LARGEST_READ``."""
+        data = self.stream.read(size if 0 <= size <= LARGEST_READ else LARGEST_READ + 1)
+        if len(data) > LARGEST_READ:
+            raise ValueError(f"a header of {size:,} bytes")
         return data
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:

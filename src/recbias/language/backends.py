@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from recbias.core.text import make_printable
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome, RequestKind
 from recbias.language.limits import MAX_PAUSE
-from recbias.language.local_models import CausalModel, Generation, load_causal_model
+from recbias.language.local_models import Generation, LocalModel, load_model
 
-Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
+_Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
 """What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
 ``reject`` this request; ``stop`` all requests."""
 
@@ -38,8 +38,7 @@ _MALFORMED = "invalid JSON"
 _CONTENT_FILTER = "content_filter"
 """The code of a request, and the finish reason of a reply, that a content filter blocked."""
 
-_NO_KEY = "none"
-"""The key that is sent where none is needed."""
+_NO_KEY = "none"  # the key that is sent where none is needed
 
 _MAX_MESSAGE_LENGTH = 300
 
@@ -90,7 +89,7 @@ class Failure:
 
     cause: str
     message: str
-    reaction: Reaction = "retry"
+    reaction: _Reaction = "retry"
     retry_after: float = 0.0
 
 
@@ -98,7 +97,7 @@ class NoReply(Exception):
     """The answer of a server holds no reply; ``failure`` says why."""
 
     def __init__(
-        self, message: str, *, cause: str = _MALFORMED, reaction: Reaction = "retry"
+        self, message: str, *, cause: str = _MALFORMED, reaction: _Reaction = "retry"
     ) -> None:
         super().__init__(message)
         self.failure = Failure(cause=cause, message=message, reaction=reaction)
@@ -136,14 +135,14 @@ def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> Backend:
     model.check_access()
     if model.is_local:
         name, device = model.model, model.device or "auto"
-        causal_model = load_causal_model(name, model.revision or None, device=device)
+        causal_model = load_model(name, model.revision or None, kind="causal", device=device)
         return TransformersBackend(causal_model, model.concurrency)
     if model.provider == "anthropic":
-        return AnthropicBackend(model)
-    return LikelihoodBackend(model) if kind == "likelihood" else OpenAIBackend(model)
+        return _AnthropicBackend(model)
+    return LikelihoodBackend(model) if kind == "likelihood" else _OpenAIBackend(model)
 
 
-class HttpBackend(Backend):
+class _HttpBackend(Backend):
     """Sends requests one by one; parameters that the server refuses are left out from then on.
 
     ``path`` is that of the requests below the base URL; ``renamed`` has the other names that
@@ -188,11 +187,7 @@ class HttpBackend(Backend):
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
-        """Return the reply in the JSON of the answer to a request.
-
-        Raises:
-            NoReply: There is none.
-        """
+        """Return the reply in the JSON of the answer to a request."""
 
     def judge(self, failure: Failure) -> Failure:
         """Return a failure with the cause and the reaction that it has for these requests."""
@@ -230,7 +225,7 @@ class HttpBackend(Backend):
         if error is None and body.get("detail") and not choice and "content" not in body:
             error = body
         if error is not None:
-            code = as_text(read_error(error).get("code"))
+            code = _as_text(_read_error(error).get("code"))
             is_status = re.fullmatch("[45][0-9][0-9]", code)
             return self._react(int(code) if is_status else 500, error, {}, payload)
         reply, hide = self.read_reply(body, request), self._credentials.hide_in
@@ -239,8 +234,8 @@ class HttpBackend(Backend):
             text=hide(reply.text),
             prompt_tokens=_read_count(body, "prompt_tokens", "input_tokens"),
             completion_tokens=_read_count(body, "completion_tokens", "output_tokens"),
-            served_model=hide(as_text(body.get("model"))),
-            fingerprint=hide(as_text(body.get("system_fingerprint"))),
+            served_model=hide(_as_text(body.get("model"))),
+            fingerprint=hide(_as_text(body.get("system_fingerprint"))),
             finish_reason=hide(reply.finish_reason),
             negotiated=tuple(
                 f"{self.renamed[name]} for {name}" if name in self.renamed else f"no {name}"
@@ -252,12 +247,12 @@ class HttpBackend(Backend):
         self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
     ) -> ChatReply | Failure:
         """Return what follows an answer that reports an error."""
-        failure = self.judge(self._clean(classify_status(status, body, headers)))
+        failure = self.judge(self._clean(_classify_status(status, body, headers)))
         if failure.reaction != "reject":
             return failure
-        if as_text(read_error(body).get("code")) == _CONTENT_FILTER:
+        if _as_text(_read_error(body).get("code")) == _CONTENT_FILTER:
             return ChatReply(outcome="refusal", finish_reason=_CONTENT_FILTER)
-        name = find_refused(payload, body, (*self.renamed, *_OPTIONAL))
+        name = _find_refused(payload, body, (*self.renamed, *_OPTIONAL))
         if name is None:
             return failure
         self._refused.add(name)
@@ -277,7 +272,7 @@ class HttpBackend(Backend):
         return replace(failure, message=make_printable(message, _MAX_MESSAGE_LENGTH))
 
 
-class OpenAIBackend(HttpBackend):
+class _OpenAIBackend(_HttpBackend):
     """Chat completions of OpenAI and of the servers with its interface."""
 
     path = "/chat/completions"
@@ -312,13 +307,13 @@ class OpenAIBackend(HttpBackend):
         message = choice.get("message")
         if not isinstance(message, Mapping):
             raise NoReply("the answer has no choices with a message")
-        text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
-        reason = as_text(choice.get("finish_reason"))
+        text, refusal = _read_text(message.get("content")), _as_text(message.get("refusal"))
+        reason = _as_text(choice.get("finish_reason"))
         outcome: Outcome = "refusal" if refusal else _classify_end(text, reason)
         return ChatReply(text=text or refusal, outcome=outcome, finish_reason=reason)
 
 
-class AnthropicBackend(HttpBackend):
+class _AnthropicBackend(_HttpBackend):
     """The messages interface of Anthropic."""
 
     path = "/v1/messages"
@@ -357,11 +352,11 @@ class AnthropicBackend(HttpBackend):
         """Return the text of the content."""
         if not isinstance(body.get("content"), list):
             raise NoReply("the answer has no content")
-        text, reason = _read_text(body["content"]), as_text(body.get("stop_reason"))
+        text, reason = _read_text(body["content"]), _as_text(body.get("stop_reason"))
         return ChatReply(text=text, outcome=_classify_end(text, reason), finish_reason=reason)
 
 
-class LikelihoodBackend(HttpBackend):
+class LikelihoodBackend(_HttpBackend):
     """Log-probabilities of given texts, through the completions interface of OpenAI.
 
     The server is asked for a completion of no tokens with ``echo`` and ``logprobs``: it repeats
@@ -391,7 +386,7 @@ class LikelihoodBackend(HttpBackend):
         context, text = (message.content for message in request.messages)
         tokens, scores = _list_scores(body)
         end = len(context) + len(text)
-        rows = zip(tokens, scores, locate_tokens(tokens, context + text), strict=True)
+        rows = zip(tokens, scores, _locate_tokens(tokens, context + text), strict=True)
         of_text = [(token, score) for token, score, start in rows if len(context) <= start < end]
         if not of_text or not all(_is_log_probability(score) for _, score in of_text):
             raise NoReply("the answer lacks the log-probability of a token of the text")
@@ -421,7 +416,7 @@ def _is_log_probability(score: Any) -> bool:
     return isinstance(score, (int, float)) and _LEAST_SCORE <= score <= _ROUNDING
 
 
-def locate_tokens(tokens: Sequence[str], text: str) -> list[int]:
+def _locate_tokens(tokens: Sequence[str], text: str) -> list[int]:
     """Return the position in a text at which each of its tokens begins.
 
     Positions are not taken from the server, because servers differ in how they count a start
@@ -429,7 +424,7 @@ def locate_tokens(tokens: Sequence[str], text: str) -> list[int]:
     bytes of a character, is at the position after the last token; the next one is looked for
     after it.
 
-    >>> locate_tokens(["<s>", "L'", "\ufffd", "\ufffd", "t", " Up"], "L'\u00e9t Up")
+    >>> _locate_tokens(["<s>", "L'", "\ufffd", "\ufffd", "t", " Up"], "L'\u00e9t Up")
     [0, 0, 2, 2, 3, 4]
 
     Args:
@@ -460,11 +455,10 @@ def _list_scores(body: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
         raise NoReply(message, cause=NO_LIKELIHOOD, reaction="stop")
     if len(tokens) != len(scores):
         raise NoReply("the answer has not one log-probability for each token")
-    return [as_text(token) for token in tokens], scores
+    return [_as_text(token) for token in tokens], scores
 
 
-_SEED_DIGITS = 15
-"""The hexadecimal digits of an address that seed the sampling of its reply."""
+_SEED_DIGITS = 15  # the hexadecimal digits of an address that seed the sampling of its reply
 
 
 @dataclass(eq=False)
@@ -479,7 +473,7 @@ class TransformersBackend(Backend):
         batch_size: The number of requests in a batch.
     """
 
-    model: CausalModel
+    model: LocalModel
     batch_size: int
     concurrency: int = 1
 
@@ -510,11 +504,11 @@ class TransformersBackend(Backend):
     def _check_length(self, text: str, request: ChatRequest) -> Failure | None:
         """Return why a prompt cannot be answered, None if it can."""
         n_tokens = len(self.model.tokenizer(text, add_special_tokens=False).input_ids)
-        if n_tokens + request.decoding.max_tokens <= self.model.max_length:
+        if n_tokens + request.decoding.max_tokens <= self.model.n_positions:
             return None
         message = (
             f"a prompt of {n_tokens:,} tokens and a reply of {request.decoding.max_tokens:,} "
-            f"exceed the {self.model.max_length:,} tokens of the model"
+            f"exceed the {self.model.n_positions:,} tokens of the model"
         )
         return Failure(cause="too long", message=message, reaction="reject")
 
@@ -541,12 +535,12 @@ def _make_reply(generation: Generation) -> ChatReply:
     )
 
 
-def classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failure:
+def _classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failure:
     """Return the failure that a server reports by a status code.
 
-    >>> classify_status(503, None, {}).reaction
+    >>> _classify_status(503, None, {}).reaction
     'retry'
-    >>> classify_status(404, {"error": {"message": "no such model"}}, {}).message
+    >>> _classify_status(404, {"error": {"message": "no such model"}}, {}).message
     '404: no such model'
 
     Args:
@@ -554,48 +548,48 @@ def classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failu
         body: The JSON of the answer.
         headers: The headers, by lower-case name.
     """
-    error = read_error(body)
-    message = f"{status}: {as_text(error.get('message')) or 'no reason given'}"
-    if as_text(error.get("code")) == QUOTA:
+    error = _read_error(body)
+    message = f"{status}: {_as_text(error.get('message')) or 'no reason given'}"
+    if _as_text(error.get("code")) == QUOTA:
         return Failure(cause=QUOTA, message=message, reaction="stop")
-    wait = parse_retry_after(headers)
+    wait = _parse_retry_after(headers)
     is_retried = status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if is_retried and wait > MAX_PAUSE:
         message = f"{message}; the server asks to wait {wait:,.0f} s"
         return Failure(cause=str(status), message=message, reaction="stop")
     if is_retried:
         return Failure(cause=str(status), message=message, retry_after=wait)
-    reaction: Reaction = "reject" if status in _REJECTED else "stop"
+    reaction: _Reaction = "reject" if status in _REJECTED else "stop"
     return Failure(cause=str(status), message=message, reaction=reaction)
 
 
-def read_error(body: Any) -> Mapping[str, Any]:
+def _read_error(body: Any) -> Mapping[str, Any]:
     """Return the error object of an answer, in the forms of OpenAI, Anthropic and FastAPI.
 
-    >>> read_error({"detail": [{"loc": ["body", "seed"], "msg": "not permitted"}]})
+    >>> _read_error({"detail": [{"loc": ["body", "seed"], "msg": "not permitted"}]})
     {'message': 'body.seed: not permitted'}
     """
     if not isinstance(body, Mapping):
-        return {"message": as_text(body)}
+        return {"message": _as_text(body)}
     error = body.get("error", body)
     if not isinstance(error, Mapping):
-        return {"message": as_text(error)}
+        return {"message": _as_text(error)}
     details = error.get("detail")
     if isinstance(details, list):
         return {"message": "; ".join(_describe_detail(detail) for detail in details)}
-    return {"message": as_text(details), **error}
+    return {"message": _as_text(details), **error}
 
 
 def _describe_detail(detail: Any) -> str:
     if not isinstance(detail, Mapping) or not isinstance(detail.get("loc"), list):
-        return as_text(detail)
-    return f"{'.'.join(map(as_text, detail['loc']))}: {as_text(detail.get('msg'))}"
+        return _as_text(detail)
+    return f"{'.'.join(map(_as_text, detail['loc']))}: {_as_text(detail.get('msg'))}"
 
 
-def parse_retry_after(headers: Mapping[str, str]) -> float:
+def _parse_retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds that a server asks to wait; 0 if it does not, or not readably.
 
-    >>> parse_retry_after({"retry-after": "20"}), parse_retry_after({"retry-after-ms": "500"})
+    >>> _parse_retry_after({"retry-after": "20"}), parse_retry_after({"retry-after-ms": "500"})
     (20.0, 0.5)
     """
     seconds = _parse_number(headers.get("retry-after-ms", "")) / 1000
@@ -619,25 +613,25 @@ def _parse_date(text: str) -> float:
         return 0.0
 
 
-def find_refused(
+def _find_refused(
     payload: Mapping[str, Any], body: Any, candidates: Sequence[str] = _OPTIONAL
 ) -> str | None:
     """Return the parameter of a request that an answer calls unsupported, None if there is none.
 
-    >>> find_refused({"temperature": 0.0}, {"error": {"message": "'temperature' is unsupported"}})
+    >>> _find_refused({"temperature": 0.0}, {"error": {"message": "'temperature' is unsupported"}})
     'temperature'
-    >>> find_refused({"temperature": 9.0}, {"error": {"message": "temperature is above 2"}})
+    >>> _find_refused({"temperature": 9.0}, {"error": {"message": "temperature is above 2"}})
 
     Args:
         payload: The parameters that were sent.
         body: The JSON of the answer.
         candidates: The parameters that can be left out or renamed, in order.
     """
-    error = read_error(body)
-    message = as_text(error.get("message"))
-    if not _REFUSAL.search(f"{as_text(error.get('code'))} {message}"):
+    error = _read_error(body)
+    message = _as_text(error.get("message"))
+    if not _REFUSAL.search(f"{_as_text(error.get('code'))} {message}"):
         return None
-    named = {as_text(error.get("param")), *re.findall(r"\w+", message)}
+    named = {_as_text(error.get("param")), *re.findall(r"\w+", message)}
     return next((name for name in candidates if name in named and name in payload), None)
 
 
@@ -657,11 +651,7 @@ def _spell_end(reason: str) -> str:
 
 
 def _classify_end(text: str, reason: str) -> Outcome:
-    """Return the outcome of a reply that arrived, by its finish reason and its text.
-
-    Raises:
-        NoReply: The server broke off.
-    """
+    """Return the outcome of a reply that arrived, by its finish reason and its text."""
     name = _spell_end(reason)
     found = (outcome for outcome, end in _ENDS.items() if end.search(name))
     outcome = None if _COMPLETE.fullmatch(name) else next(found, None)
@@ -673,9 +663,9 @@ def _classify_end(text: str, reason: str) -> Outcome:
 def _read_text(content: Any) -> str:
     """Return the text of a message: content may be a text, or a list of parts."""
     if not isinstance(content, list):
-        return as_text(content)
+        return _as_text(content)
     return "".join(
-        as_text(part.get("text")) if isinstance(part, Mapping) else as_text(part)
+        _as_text(part.get("text")) if isinstance(part, Mapping) else _as_text(part)
         for part in content
         if not isinstance(part, Mapping) or part.get("type", "text") in {"text", "output_text"}
     )
@@ -709,6 +699,6 @@ def _parse_json(content: bytes | str) -> Any:
         return None
 
 
-def as_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a field of a server's JSON as text; empty if it is null or not a plain value."""
     return str(value) if isinstance(value, (str, int, float)) else ""

@@ -48,8 +48,7 @@ _MAX_REJECTED = 3
 _MAX_UNANSWERED = 20
 """After so many unanswered requests without a reply between them, the server is down."""
 
-_INTERRUPT_SECONDS = 5.0
-"""How long an interrupted run waits for the replies to requests in flight."""
+_INTERRUPT_SECONDS = 5.0  # how long an interrupted run waits for the replies to requests in flight
 
 _POLL_SECONDS = 0.05
 """How often it is looked whether a request in flight has cost less than was reserved for it."""
@@ -310,10 +309,7 @@ class _Dispatch:
         return 0.0, ""
 
     def _receive(self, job: _Job, answer: ChatReply | Failure) -> float:
-        """Store a reply or react to a failure; return the delay before the job is sent again.
-
-        It is 0 if the job is settled or put back.
-        """
+        """Store a reply or react to a failure; return the delay before the job is sent again."""
         if self._is_over:
             return 0.0
         if isinstance(answer, ChatReply):
@@ -357,11 +353,7 @@ class _Dispatch:
         return self._retry(job, failure)
 
     def _retry(self, job: _Job, failure: Failure) -> float:
-        """Let a request be sent again, unless it has failed too often.
-
-        Rate limits are counted for all requests together: as long as replies arrive, the server
-        works, and the requests share its rate.
-        """
+        """Let a request be sent again, unless it has failed too often."""
         is_rate_limit, retries = failure.cause == "429", self.model.retries
         if is_rate_limit:
             self._slow_down(job, failure)
@@ -394,10 +386,7 @@ class _Dispatch:
             self._limits.pause(pause)
 
     def _sample_delay(self, tries: int) -> float:
-        """Return a delay between half of a bound that doubles with the tries, and all of it.
-
-        Delays near 0 would count several failures of one short overload.
-        """
+        """Return a delay between half of a bound that doubles with the tries, and all of it."""
         bound = min(_MAX_DELAY, _BASE_DELAY * 2.0 ** min(tries - 1, 30))
         return self._chance.uniform(bound / 2, bound)
 
@@ -478,12 +467,7 @@ def _report_served(replies: Sequence[ChatReply], model: LanguageModel) -> None:
 def _report_repeats(
     pairs: Sequence[tuple[ChatReply, ChatReply]], read: Callable[[str], Sequence[object]] | None
 ) -> None:
-    """Record how many replies to repeated requests are the same.
-
-    Args:
-        pairs: The first and the second reply to each repeated request.
-        read: Returns the titles of an answer; replies without any do not have the same titles.
-    """
+    """Record how many replies to repeated requests are the same."""
     _count("repeated_requests", len(pairs))
     same_text = [(a.outcome, a.text) == (b.outcome, b.text) for a, b in pairs]
     _count("repeated_same_text", sum(same_text))

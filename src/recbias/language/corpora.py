@@ -1,9 +1,8 @@
-"""Texts divided into sentences by rules.
+"""Sentences about groups from corpora of posts.
 
-Cleaning of posts of social media, and their division into sentences.
-Collection of sentences that name a group and have an attribute term, from a corpus of posts.
-Division of sentences into training, validation and test, with copies about the other group.
-Tables of sentences as records of text.
+Posts are cleaned and divided into sentences by rules, those with a group and an attribute term are
+collected, and they are divided into training, validation and test with copies about the other
+group.
 """
 
 from __future__ import annotations
@@ -128,10 +127,10 @@ def count_words(text: str, *, whole_words: bool) -> int:
     return len(text.split()) if whole_words else len("".join(text.split()))
 
 
-def clean_sentences(post: str) -> Iterator[str]:
+def _clean_sentences(post: str) -> Iterator[str]:
     r"""Yield the sentences of a post, cleaned; a sentence ends at a line's end.
 
-    >>> list(clean_sentences("@ann: I left. My aunt is here!!\nShe reads"))
+    >>> list(_clean_sentences("@ann: I left. My aunt is here!!\nShe reads"))
     ['I left.', 'My aunt is here!', 'She reads']
     """
     for line in post.splitlines():
@@ -296,7 +295,7 @@ def _add_post(
 
 def _divide_post(post: str, settings: CollectionSettings, *, whole_words: bool) -> Iterator[str]:
     if settings.unit == "sentence":
-        return clean_sentences(post)
+        return _clean_sentences(post)
     return split_text(clean_text(post), settings.max_words, whole_words=whole_words)
 
 
@@ -389,7 +388,7 @@ TARGET_SETS = ("T1", "T2")
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
+class _Division:
     """The rows of each part, and what was counted.
 
     Args:
@@ -410,7 +409,7 @@ def divide_sentences(
     rng: np.random.Generator,
     *,
     both_directions: bool = False,
-) -> Division:
+) -> _Division:
     """Divide the sentences of each category at random, and add swapped copies to two parts.
 
     Training sentences stay as they are. Each sentence of validation and test becomes a pair: the
@@ -455,7 +454,7 @@ def divide_sentences(
                 copies = _make_pair(row, pairs, both_directions=both_directions)
                 identical += copies[0]["text"] == copies[1]["text"]
                 parts[part] += copies
-    return Division(parts, identical, unused)
+    return _Division(parts, identical, unused)
 
 
 def swap_sentences(

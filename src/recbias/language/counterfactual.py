@@ -17,8 +17,7 @@ from recbias.language.templates import load_packaged
 Side: TypeAlias = Literal["gender", "race"]
 """The attribute that is exchanged."""
 
-POSSESSIVE = " _"
-"""The suffix of words in ``Swaps`` that stand directly before a noun."""
+_POSSESSIVE = " _"  # the suffix of words in Swaps that stand directly before a noun
 
 _PAIRS = """
 she he|herself himself|woman man|women men|girl boy|girls boys|lady gentleman|ladies gentlemen
@@ -83,7 +82,7 @@ class Swaps:
         codes = block.map_words(self._encode_word)
         possessive_codes = np.arange(len(self._codes))
         for word, code in self._codes.items():
-            possessive_codes[code] = self._codes.get(word + POSSESSIVE, code)
+            possessive_codes[code] = self._codes.get(word + _POSSESSIVE, code)
         is_possessive = (codes >= 0) & _precedes_noun(block)
         codes[is_possessive] = possessive_codes[codes[is_possessive]]
         return codes
@@ -125,7 +124,7 @@ def build_swaps(side: Side) -> Swaps:
         words.setdefault(woman, (man,))
         words.setdefault(man, (woman,))
     words |= {word: (replacement,) for word, replacement in _ALONE.items()}
-    words |= {word + POSSESSIVE: (replacement,) for word, replacement in _BEFORE_A_NOUN.items()}
+    words |= {word + _POSSESSIVE: (replacement,) for word, replacement in _BEFORE_A_NOUN.items()}
     return Swaps(words, names)
 
 

@@ -1,7 +1,4 @@
-"""Requests to chat models, and their replies.
-
-Language models behind a chat interface: the ``llm`` mapping of a spec, and its secrets.
-"""
+"""The ``llm`` mapping of a spec: chat models, their secrets, their requests and their replies."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from recbias.core.text import make_printable
 from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_causal_model_files
 
-Role: TypeAlias = Literal["system", "user", "assistant"]
-"""Who a message is from."""
+_Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from
 
 Outcome: TypeAlias = Literal["complete", "length", "refusal", "empty", "failed"]
 """How a request ended; only a complete reply has text to read."""
@@ -41,11 +37,10 @@ RequestKind: TypeAlias = Literal["chat", "likelihood"]
 REPEAT = -1
 """The number of the sample of a request that is sent once more, see ``select_repeats``."""
 
-BYTES_PER_TOKEN = 3
+_BYTES_PER_TOKEN = 3
 """Below the usual 3.5 to 4.5, so that an estimate of the tokens is rarely too low."""
 
-TOKENS_PER_MESSAGE = 8
-"""The role and the separators of a message in a chat template."""
+_TOKENS_PER_MESSAGE = 8  # the role and the separators of a message in a chat template
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class Message:
         content: Its text.
     """
 
-    role: Role
+    role: _Role
     content: str
 
     def __post_init__(self) -> None:
@@ -133,7 +128,7 @@ class ChatRequest:
     @property
     def prompt_tokens(self) -> int:
         """An upper estimate of the tokens of the conversation."""
-        return estimate_tokens(self.messages)
+        return _estimate_tokens(self.messages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,14 +187,14 @@ def select_repeats(requests: Iterable[ChatRequest], share: float | None) -> dict
     return {address: replace(first[address], sample=REPEAT) for address in chosen}
 
 
-def estimate_tokens(messages: Iterable[Message]) -> int:
+def _estimate_tokens(messages: Iterable[Message]) -> int:
     """Return an upper estimate of the tokens of a conversation from its length.
 
-    >>> estimate_tokens([Message("user", "Recommend ten movies.")])  # 21 bytes: 7 + 8
+    >>> _estimate_tokens([Message("user", "Recommend ten movies.")])  # 21 bytes: 7 + 8
     15
     """
     return sum(
-        math.ceil(len(message.content.encode()) / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+        math.ceil(len(message.content.encode()) / _BYTES_PER_TOKEN) + _TOKENS_PER_MESSAGE
         for message in messages
     )
 
@@ -220,7 +215,7 @@ Provider: TypeAlias = Literal["openai", "anthropic", "transformers"]
 
 
 @dataclass(frozen=True)
-class ProviderDefaults:
+class _ProviderDefaults:
     """What a provider uses where the settings leave it out.
 
     Args:
@@ -236,12 +231,12 @@ class ProviderDefaults:
     max_temperature: float
 
 
-PROVIDERS: Mapping[str, ProviderDefaults] = {
-    "openai": ProviderDefaults("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", 2.0),
-    "anthropic": ProviderDefaults(
+PROVIDERS: Mapping[str, _ProviderDefaults] = {
+    "openai": _ProviderDefaults("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", 2.0),
+    "anthropic": _ProviderDefaults(
         "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", 1.0
     ),
-    "transformers": ProviderDefaults("transformers", "", "", 2.0),
+    "transformers": _ProviderDefaults("transformers", "", "", 2.0),
 }
 
 _SERVER_SETTINGS = ("base_url", "api_key_env", "extra_body", "structured_output", "prices")
@@ -567,11 +562,7 @@ def _check_url(url: str) -> None:
 
 
 def _check_extra_body(body: Mapping[str, Any]) -> None:
-    """Raise OutOfRange if a field of every request belongs to others, or is called as a secret.
-
-    Args:
-        body: The fields, which are stored with the settings.
-    """
+    """Raise OutOfRange if a field of every request belongs to others, or is called as a secret."""
     fixed = sorted(_FIXED_FIELDS & set(body))
     if fixed:
         message = f"{', '.join(fixed)} cannot be set here"

@@ -1,7 +1,4 @@
-"""Files of FaiRLLM and files of records, read as one row per prompt.
-
-The prompts of FaiRLLM, from its attributes, its results, or records.
-"""
+"""The prompts of FaiRLLM, from its attributes, its results, or records of a prompt each."""
 
 from __future__ import annotations
 
@@ -29,10 +26,10 @@ from recbias.language.templates import NEUTRAL, add_samples
 PROMPT, VALUE = "Instruction", "Prompt sensitive attr"
 """The columns of the authors' results with the prompt and the value of the attribute."""
 
-PROMPT_KEYS = ("instruction", "prompt", "text", "input")
+_PROMPT_KEYS = ("instruction", "prompt", "text", "input")
 """Keys of a record for its prompt; the first that occurs is used."""
 
-REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
+_REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
 """Keys of a record that are not labels."""
 
 
@@ -69,7 +66,7 @@ def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:
         isinstance(node.value, tuple) and all(isinstance(entry.value, str) for entry in node.value)
         for node in top.values()
     )
-    return are_texts and not {name.casefold() for name in top} & set(PROMPT_KEYS)
+    return are_texts and not {name.casefold() for name in top} & set(_PROMPT_KEYS)
 
 
 def _fill_sentence(
@@ -153,9 +150,9 @@ def _parse_record(record: MarkedValue) -> dict[str, str | None]:
     nodes = record.mapping("a prompt")
     cells = {name: node.value for name, node in nodes.items() if isinstance(node.value, str)}
     keys = {name.casefold(): name for name in cells}
-    filled = [key for key in PROMPT_KEYS if key in keys and cells[keys[key]].strip()]
+    filled = [key for key in _PROMPT_KEYS if key in keys and cells[keys[key]].strip()]
     if not filled:
-        raise record.fault("a record has no prompt", remedy=f"name it {', '.join(PROMPT_KEYS)}")
+        raise record.fault("a record has no prompt", remedy=f"name it {', '.join(_PROMPT_KEYS)}")
     used = [keys[filled[0]]]
     if filled[0] == "instruction" and "input" in keys:
         used.append(keys["input"])
@@ -163,16 +160,13 @@ def _parse_record(record: MarkedValue) -> dict[str, str | None]:
     labels = {
         name: cell or None
         for name, cell in cells.items()
-        if name not in used and name.casefold() not in REPLY_KEYS
+        if name not in used and name.casefold() not in _REPLY_KEYS
     }
     return {"text": text, **labels}
 
 
 def _make_ids(table: pd.DataFrame, path: Path) -> Any:
-    """Return ``religion:Buddhist:Ang Lee``, or ``prompt-0001`` for records without these columns.
-
-    An ``id`` column is removed from the table and used instead.
-    """
+    """Return ``religion:Buddhist:Ang Lee``, or ``prompt-0001`` for other records."""
     if "id" in table.columns:
         ids = table.pop("id").astype(object)
     elif {"attribute", "value", "name"} <= set(table.columns):
@@ -191,7 +185,7 @@ def _make_ids(table: pd.DataFrame, path: Path) -> Any:
 
 def _read_csv(path: Path) -> pd.DataFrame:
     table = read_text_table(path)
-    names = [name for name in table.columns if name.casefold() not in REPLY_KEYS]
+    names = [name for name in table.columns if name.casefold() not in _REPLY_KEYS]
     if not names:
         message = "has no column of prompts or names"
         raise UnknownColumn(message, where=str(path), remedy=f"name it {PROMPT!r}, or 'name'")

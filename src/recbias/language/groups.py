@@ -1,12 +1,7 @@
 """Words that name groups of people, and how probable each group is where one stands in a text.
 
-Word lists: kinds of groups of people, the groups of each kind, and the words that name them.
-The occurrences of group words in texts, sentence by sentence.
-How probable each group is at a masked word, by a masked language model.
-Progress of a function that computes a part of a larger task.
-How probable a sentence is with the word of each group, by a causal language model.
-Combine scores for and against a hypothesis by the Stanford certainty factor.
-How far the distribution over groups at a word leans towards the group that the word names.
+Word lists give the kinds of groups, the groups of each and their words; a masked or a causal
+language model gives the probability of each group, and the certainty factor combines them.
 """
 
 from __future__ import annotations
@@ -33,10 +28,9 @@ from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.corpora import split_sentences
 from recbias.language.likelihood import score_sentences
-from recbias.language.local_models import MaskedModel, ScoringSettings, SentenceModel, TokenSpans
+from recbias.language.local_models import LocalModel, MaskedModel, ScoringSettings, TokenSpans
 
-MASK_SLOT = "[MASK]"
-"""Where the word of a group stands in a neutral sentence."""
+_MASK_SLOT = "[MASK]"  # where the word of a group stands in a neutral sentence
 
 _KEYS = ("about", "source", "plurals", "neutral", "kinds")
 
@@ -187,8 +181,8 @@ def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[Group]:
 def _parse_neutral(top: Mapping[str, MarkedValue]) -> Iterator[str]:
     for entry in top["neutral"].entries("neutral") if "neutral" in top else ():
         sentence = entry.text("a neutral sentence")
-        if sentence.count(MASK_SLOT) != 1:
-            raise entry.fault(f"a neutral sentence needs {MASK_SLOT} once: {sentence!r}")
+        if sentence.count(_MASK_SLOT) != 1:
+            raise entry.fault(f"a neutral sentence needs {_MASK_SLOT} once: {sentence!r}")
         yield sentence
 
 
@@ -347,7 +341,7 @@ class MaskedGroups:
             return np.zeros(len(self.words.groups))
         sentences = self.words.neutral
         spans = [
-            (row, text.index(MASK_SLOT), text.index(MASK_SLOT) + len(MASK_SLOT))
+            (row, text.index(_MASK_SLOT), text.index(_MASK_SLOT) + len(_MASK_SLOT))
             for row, text in enumerate(sentences)
         ]
         positions = np.array(spans, dtype=np.int64)
@@ -428,14 +422,14 @@ class SwappedGroups:
         max_length: The number of tokens of a sentence that are read at most.
     """
 
-    load: Callable[[], SentenceModel]
+    load: Callable[[], LocalModel]
     words: GroupWords
     uses_all_words: bool = False
     tokens_per_batch: int = 1024
     max_length: int = 512
 
     @cached_property
-    def model(self) -> SentenceModel:
+    def model(self) -> LocalModel:
         """The model."""
         return self.load()
 

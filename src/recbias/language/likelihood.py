@@ -1,12 +1,8 @@
-"""Attention masks by which many texts share one pass of a causal model.
+"""Probabilities of texts and sentences, with the beginnings that they share read once.
 
-The prefixes that texts share, as trees.
-How probable many texts are to a causal model as the continuation of one context.
-The most probable of many texts, found without evaluating all tokens of all texts.
-Sentences that begin alike, such as the copies of a pair: shared beginnings are read once.
-Log-probabilities of the tokens of sentences, batch by batch.
-Perplexity of sentences from the probabilities of their tokens, and its outliers.
-How likely sentences are to a language model.
+Texts after one context (``TextScorer``, ``TextSearch``) and sentences alone (``score_sentences``)
+are trees of prefixes, each of which is one pass with a mask of its own; perplexities of sentences
+and their outliers are computed from the probabilities of tokens.
 """
 
 from __future__ import annotations
@@ -23,9 +19,8 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.machine import release_between
 from recbias.language.local_models import (
-    CausalModel,
+    LocalModel,
     ScoringSettings,
-    SentenceModel,
     SentenceTokens,
     batch_by_tokens,
     compute_logits,
@@ -37,13 +32,13 @@ from recbias.language.local_models import (
 )
 
 FULL = "full_attention"
-SLIDING = "sliding_attention"
+_SLIDING = "sliding_attention"
 
 REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
 
 
 @dataclass(frozen=True)
-class AttentionLayers:
+class _AttentionLayers:
     """What the attention layers of a model see of the tokens before.
 
     Args:
@@ -56,16 +51,12 @@ class AttentionLayers:
     window: int
 
     @classmethod
-    def from_config(cls, config: Any) -> AttentionLayers:
-        """Return the layers of a model.
-
-        Raises:
-            Contradiction: A layer is of another kind: a recurrent state, or chunks.
-        """
+    def from_config(cls, config: Any) -> _AttentionLayers:
+        """Return the layers of a model."""
         text = config.get_text_config(decoder=True)
         window = getattr(text, "sliding_window", None)
-        kinds = frozenset(getattr(text, "layer_types", None) or [SLIDING if window else FULL])
-        others = sorted(kinds - {FULL, SLIDING} | _find_local_layers(text))
+        kinds = frozenset(getattr(text, "layer_types", None) or [_SLIDING if window else FULL])
+        others = sorted(kinds - {FULL, _SLIDING} | _find_local_layers(text))
         if others:
             message = f"a model with layers of the kind {others[0]} cannot score texts together"
             raise Contradiction(message, where="model", remedy=REMEDY)
@@ -74,19 +65,12 @@ class AttentionLayers:
     def make_masks(
         self, visible: BoolArray, positions: AnyArray, *, dtype: Any, device: Any
     ) -> Any:
-        """Return the mask of new tokens after a context: one, or one for each kind of layer.
-
-        Args:
-            visible: Which of the new tokens each of them attends to, ``bool[n, n]``.
-            positions: The position of each new token; the first one follows the context.
-            dtype: The type of the mask: that of the weights.
-            device: The device of the mask.
-        """
+        """Return the mask of new tokens after a context: one, or one for each kind of layer."""
         n_context = int(positions.min())
         is_visible = np.pad(visible, ((0, 0), (n_context, 0)), constant_values=True)
         all_positions = np.concatenate([np.arange(n_context), positions])
         is_near = positions[:, None] - all_positions < self.window
-        kinds = {FULL: is_visible, SLIDING: is_visible & is_near}
+        kinds = {FULL: is_visible, _SLIDING: is_visible & is_near}
         masks = {kind: _to_mask(kinds[kind], dtype, device) for kind in self.kinds}
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
@@ -105,8 +89,7 @@ def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
     return mask.masked_fill_(is_hidden, torch.finfo(dtype).min)[None, None]
 
 
-MAX_NODES = 512
-"""The largest number of tokens that are evaluated in one pass after the context."""
+_MAX_NODES = 512  # the largest number of tokens that are evaluated in one pass after the context
 
 Tokens = Sequence[int]
 
@@ -167,7 +150,7 @@ class PrefixTree:
         )
 
 
-def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> list[PrefixTree]:
+def _build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = _MAX_NODES) -> list[PrefixTree]:
     """Return texts in trees of at most ``max_nodes`` nodes, or one text where it is longer."""
     trees: list[PrefixTree] = []
     rows: list[int] = []
@@ -189,7 +172,7 @@ def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> l
     return trees
 
 
-TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
+_TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 """By how much the score of a text in a tree may differ from its score alone."""
 
 
@@ -220,21 +203,21 @@ class TextScorer:
         layers: What the attention layers of the model see.
     """
 
-    model: CausalModel
+    model: LocalModel
     texts: Sequence[Tokens]
     trees: Sequence[PrefixTree]
-    layers: AttentionLayers
+    layers: _AttentionLayers
 
     @classmethod
-    def from_texts(cls, model: CausalModel, texts: Sequence[str]) -> TextScorer:
+    def from_texts(cls, model: LocalModel, texts: Sequence[str]) -> TextScorer:
         """Return the scorer of texts, tokenized as they are, without special tokens.
 
         Raises:
             Contradiction: The model scores a text otherwise when it shares a pass with others.
         """
         tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in texts]
-        layers = AttentionLayers.from_config(model.network.config)
-        scorer = cls(model, tokens, build_prefix_trees(tokens), layers)
+        layers = _AttentionLayers.from_config(model.network.config)
+        scorer = cls(model, tokens, _build_prefix_trees(tokens), layers)
         scorer._check_sharing()
         return scorer
 
@@ -291,10 +274,10 @@ class TextScorer:
         longest = max((len(text) for text in self.texts), default=0)
         if not n_context:
             raise OutOfRange("a text is scored after an empty context", remedy="write a prompt")
-        if n_context + longest > self.model.max_length:
+        if n_context + longest > self.model.n_positions:
             message = (
                 f"a context of {n_context:,} tokens and a text of {longest:,} exceed the "
-                f"{self.model.max_length:,} tokens of the model"
+                f"{self.model.n_positions:,} tokens of the model"
             )
             raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
 
@@ -318,61 +301,60 @@ class TextScorer:
             total = self.sum_trees([tree], self._evaluate_context(context_ids))[row]
         except torch.OutOfMemoryError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        except _REFUSALS:
             return "it does not accept an attention mask of its own for each token"
-        score = score_tokens(self.model, context_ids, text)
+        score = _score_tokens(self.model, context_ids, text)
         difference = abs(total / len(text) - score)
-        tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        tolerance = _TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         is_equal = difference <= tolerance  # not where one is NaN
         return "" if is_equal else f"the score of one text changes by {difference:.2g}"
 
     def _score_tree(self, tree: PrefixTree, context: Context) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
-        import torch
-
-        nodes, next_tokens = torch.from_numpy(tree.nodes), torch.from_numpy(tree.next_tokens)
-        scores = torch.empty(nodes.shape, dtype=torch.float64)
-        is_first = nodes < 0
-        first_tokens = next_tokens[is_first].to(context.root.device)
-        scores[is_first] = context.root[0, first_tokens].double().cpu()
+        scores = np.empty(tree.nodes.size)
+        is_first = tree.nodes < 0
+        scores[is_first] = context.root[0].double().cpu().numpy()[tree.next_tokens[is_first]]
         if tree.tokens.size:
-            logits = self._evaluate(tree, context.cache)
+            logits = _read_tree(self.model, self.layers, tree, context.cache)
             inner = ~is_first
-            rows, columns = nodes[inner].to(logits.device), next_tokens[inner].to(logits.device)
-            normalizers = torch.cat([block.float().logsumexp(-1) for block in logits.split(64)])
-            scores[inner] = (logits[rows, columns].float() - normalizers[rows]).double().cpu()
-        array: AnyArray = scores.numpy()
-        return array
+            scores[inner] = read_targets(logits, tree.next_tokens[inner], tree.nodes[inner])
+        return scores
 
-    def _evaluate(self, tree: PrefixTree, cache: Any) -> Any:
-        """Return the logits after each node, ``(n, vocabulary)``; the cache stays as it was."""
-        import torch
 
-        device, network = self.model.device, self.model.network
-        n_context = cache.get_seq_length()
-        positions = tree.depths + n_context
-        output = network(
-            torch.from_numpy(tree.tokens).to(device)[None],
-            attention_mask=self.layers.make_masks(
-                tree.visible, positions, dtype=network.dtype, device=device
-            ),
-            position_ids=torch.from_numpy(positions).to(device)[None],
-            past_key_values=cache,
-            use_cache=True,
-        )
+def _read_tree(
+    model: LocalModel, layers: _AttentionLayers, tree: PrefixTree, cache: Any = None
+) -> Any:
+    """Return the logits after each node, ``(n, vocabulary)``; a cache stays as it was."""
+    import torch
+
+    positions = tree.depths + (0 if cache is None else cache.get_seq_length())
+    output = model.network(
+        torch.from_numpy(tree.tokens).to(model.device)[None],
+        attention_mask=layers.make_masks(
+            tree.visible, positions, dtype=model.network.dtype, device=model.device
+        ),
+        position_ids=torch.from_numpy(positions).to(model.device)[None],
+        past_key_values=cache,
+        use_cache=cache is not None,
+    )
+    if cache is not None:
         cache.crop(-tree.tokens.size)
-        return output.logits[0]
+    return output.logits[0]
 
 
-def score_separately(model: CausalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
+_REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+# what networks raise that do not accept a mask for each token
+
+
+def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
     """Yield the score of each text by one pass over the context and the text: the definition."""
     context_ids = model.encode(context)
     for text in texts:
         tokens = model.tokenizer(text, add_special_tokens=False).input_ids
-        yield score_tokens(model, context_ids, tokens)
+        yield _score_tokens(model, context_ids, tokens)
 
 
-def score_tokens(model: CausalModel, context_ids: Tokens, tokens: Tokens) -> float:
+def _score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> float:
     """Return the mean log-probability of tokens after a context, by one pass over both."""
     import torch
 
@@ -386,7 +368,7 @@ def score_tokens(model: CausalModel, context_ids: Tokens, tokens: Tokens) -> flo
 LENGTHS = (3, 6)
 """The numbers of first tokens by which texts are excluded."""
 
-SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
+_SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
 """By how much an upper bound may be below the score for lack of precision."""
 
 
@@ -446,39 +428,38 @@ class TextSearch:
 
     @property
     def _tolerance(self) -> float:
-        return SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
+        return _SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
 
     def _sum_first_tokens(
         self, rows: AnyArray, length: int | None, context: Context
     ) -> FloatArray:
         """Return the log-probability of the first tokens of some texts; None for all tokens."""
         texts = [self.scorer.texts[row][:length] for row in rows]
-        scorer = replace(self.scorer, texts=texts, trees=build_prefix_trees(texts))
+        scorer = replace(self.scorer, texts=texts, trees=_build_prefix_trees(texts))
         return scorer.sum_trees(scorer.trees, context)
 
     def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
         """Yield rows in blocks of about one tree."""
         if rows.size:
             n_nodes = np.cumsum([len(self.scorer.texts[row]) - 1 for row in rows])
-            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // MAX_NODES)) + 1)
+            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // _MAX_NODES)) + 1)
 
 
 def _select_kth_largest(scores: FloatArray, k: int) -> float:
     return float(np.partition(scores, -k)[-k]) if scores.size >= k else -np.inf
 
 
-MAX_TREE_NODES = 256
-"""The largest number of tokens in a tree: attention within it is quadratic."""
+_MAX_TREE_NODES = 256  # the largest number of tokens in a tree: attention within it is quadratic
 
-MIN_SAVING = 0.1
+_MIN_SAVING = 0.1
 """The least share of tokens that trees must save, for which their attention costs more."""
 
-PREFIX_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.2}
+_PREFIX_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.2}
 """By how much the log-probability of a token in a tree may differ from that by itself."""
 
 
 @dataclass(frozen=True, eq=False)
-class SharedPrefixes:
+class _SharedPrefixes:
     """Sentences of a causal model as trees of their prefixes.
 
     Args:
@@ -488,28 +469,33 @@ class SharedPrefixes:
         layers: What the attention layers of the model see.
     """
 
-    model: SentenceModel
+    model: LocalModel
     tokens: SentenceTokens
     trees: Sequence[PrefixTree]
-    layers: AttentionLayers
+    layers: _AttentionLayers
 
     @classmethod
     def find(
-        cls, model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
-    ) -> SharedPrefixes | None:
+        cls, model: LocalModel, tokens: SentenceTokens, rows: AnyArray, max_nodes: int
+    ) -> _SharedPrefixes | None:
         """Return the trees of some sentences; None if they save little, or change the scores."""
         try:
-            layers = AttentionLayers.from_config(model.network.config)
+            layers = _AttentionLayers.from_config(model.network.config)
         except Contradiction:  # a recurrent model reads one text after another
             return None
         texts = [
             tokens.values[tokens.starts[row] : tokens.starts[row + 1]].tolist() for row in rows
         ]
-        trees = build_prefix_trees(texts, min(MAX_TREE_NODES, max_nodes))
+        trees = _build_prefix_trees(texts, min(_MAX_TREE_NODES, max_nodes))
         n_nodes = sum(tree.tokens.size for tree in trees)
-        if n_nodes > (1 - MIN_SAVING) * tokens.lengths[rows].sum():
+        if n_nodes > (1 - _MIN_SAVING) * tokens.lengths[rows].sum():
             return None
-        shared = cls(model, tokens, [_renumber(tree, rows) for tree in trees], layers)
+        shared = cls(
+            model,
+            tokens,
+            [replace(tree, text_rows=rows[tree.text_rows]) for tree in trees],
+            layers,
+        )
         return shared if shared.is_exact() else None
 
     def is_exact(self) -> bool:
@@ -521,64 +507,35 @@ class SharedPrefixes:
         text = self.tokens.values[self.tokens.starts[row] : self.tokens.starts[row + 1]]
         try:
             together = self.evaluate(tree)[1]
-            alone = self.evaluate(PrefixTree.from_texts([text.tolist()], [row]), is_plain=True)[1]
+            single = PrefixTree.from_texts([text.tolist()], [row])
+            ids = torch.from_numpy(single.tokens).to(self.model.device)[None]
+            logits = self.model.network(input_ids=ids, use_cache=False).logits[0]
+            alone = self._read(single, logits)[1]
         except torch.OutOfMemoryError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        except _REFUSALS:
             return False
-        tolerance = PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        tolerance = _PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
         return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
 
-    def evaluate(self, tree: PrefixTree, *, is_plain: bool = False) -> tuple[AnyArray, FloatArray]:
-        """Return the positions of tokens and their log-probabilities, by one pass over a tree.
+    def evaluate(self, tree: PrefixTree) -> tuple[AnyArray, FloatArray]:
+        """Return the positions of tokens and their log-probabilities, by one pass over a tree."""
+        return self._read(tree, _read_tree(self.model, self.layers, tree))
 
-        Args:
-            tree: The tree.
-            is_plain: Whether it is a single sentence, which needs no mask.
-        """
-        import torch
-
-        device, network = self.model.device, self.model.network
-        inputs = {"input_ids": torch.from_numpy(tree.tokens).to(device)[None]}
-        if not is_plain:
-            inputs["position_ids"] = torch.from_numpy(tree.depths).to(device)[None]
-            inputs["attention_mask"] = self.layers.make_masks(
-                tree.visible, tree.depths, dtype=network.dtype, device=device
-            )
-        logits = network(**inputs, use_cache=False).logits[0]
+    def _read(self, tree: PrefixTree, logits: Any) -> tuple[AnyArray, FloatArray]:
         has_context = tree.nodes >= 0
         nodes = tree.nodes[has_context]
         positions = self.tokens.starts[tree.text_rows[has_context]] + tree.depths[nodes] + 1
         return positions, read_targets(logits, tree.next_tokens[has_context], nodes)
 
 
-def _renumber(tree: PrefixTree, rows: AnyArray) -> PrefixTree:
-    """Return a tree whose texts are numbered as all sentences are."""
-    return PrefixTree(
-        tree.tokens,
-        tree.depths,
-        tree.visible,
-        rows[tree.text_rows],
-        tree.nodes,
-        tree.next_tokens,
-    )
+_MAX_LOGITS = 2**28  # the largest number of logits in memory: a gibibyte in single precision
 
 
-MAX_LOGITS = 2**28
-"""The largest number of logits in memory: a gibibyte in single precision."""
-
-
-def compute_log_probabilities(
-    model: SentenceModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
+def _compute_log_probabilities(
+    model: LocalModel, tokens: SentenceTokens, rows: AnyArray, settings: ScoringSettings
 ) -> FloatArray:
-    """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored.
-
-    Args:
-        model: The model.
-        tokens: The sentences.
-        rows: The sentences to score, by position.
-        settings: The complete settings.
-    """
+    """Return the log-probability of each token, ``float64[t]``; NaN where it is not scored."""
     import torch
 
     values = np.full(tokens.values.size, np.nan)
@@ -588,13 +545,13 @@ def compute_log_probabilities(
     if not scored.size:
         return values
     n_vocabulary = int(model.network.get_input_embeddings().weight.shape[0])
-    size = limit_batch(settings.batch_tokens, n_vocabulary)
+    size = _limit_batch(settings.batch_tokens, n_vocabulary)
     n_completed = 0
     with torch.inference_mode(), silence_transformers():
         shared = None
         parts: Iterator[tuple[AnyArray, FloatArray]]
         if model.kind == "causal" and settings.token_types is None:
-            shared = SharedPrefixes.find(model, tokens, np.unique(owners), size)
+            shared = _SharedPrefixes.find(model, tokens, np.unique(owners), size)
         if shared is not None:
             parts = map(shared.evaluate, shared.trees)
         else:
@@ -606,17 +563,17 @@ def compute_log_probabilities(
     return values
 
 
-def limit_batch(n_tokens: int, n_vocabulary: int) -> int:
+def _limit_batch(n_tokens: int, n_vocabulary: int) -> int:
     """Return the number of tokens of a batch whose logits fit into the memory for them.
 
-    >>> limit_batch(4096, 2**18)
+    >>> _limit_batch(4096, 2**18)
     1024
     """
-    return max(1, min(n_tokens, MAX_LOGITS // max(n_vocabulary, 1)))
+    return max(1, min(n_tokens, _MAX_LOGITS // max(n_vocabulary, 1)))
 
 
 def _evaluate_batches(
-    model: SentenceModel,
+    model: LocalModel,
     tokens: SentenceTokens,
     settings: ScoringSettings,
     scored: AnyArray,
@@ -644,7 +601,7 @@ def _split_masks(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterato
 
 
 def make_inputs(
-    model: SentenceModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
+    model: LocalModel, settings: ScoringSettings, values: AnyArray, is_token: AnyArray
 ) -> dict[str, Any]:
     """Return the inputs of the network of a model for padded sentences.
 
@@ -680,7 +637,7 @@ class _Evaluation:
     """The passes of a model over the batches of its kind."""
 
     def __init__(
-        self, model: SentenceModel, tokens: SentenceTokens, settings: ScoringSettings
+        self, model: LocalModel, tokens: SentenceTokens, settings: ScoringSettings
     ) -> None:
         self.model, self.tokens, self.settings = model, tokens, settings
 
@@ -806,8 +763,7 @@ def linearise_means(
     return np.asarray(means + parts)
 
 
-UNKNOWN_SHARE = 0.5
-"""A sentence of which at least this share of tokens is unknown is reported."""
+_UNKNOWN_SHARE = 0.5  # a sentence of which at least this share of tokens is unknown is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -853,7 +809,7 @@ class SentenceLikelihoods:
     def is_unknown(self) -> BoolArray:
         """Whether half of the tokens of a sentence or more are unknown, ``bool[n]``."""
         n_unknown, n_own = self.tokens.n_unknown, self.tokens.n_own
-        return np.asarray((n_unknown > 0) & (n_unknown >= UNKNOWN_SHARE * n_own))
+        return np.asarray((n_unknown > 0) & (n_unknown >= _UNKNOWN_SHARE * n_own))
 
     def describe_problems(self, ids: Ids) -> Iterator[str]:
         """Yield a message for each reason why sentences have no perplexity, or a doubtful one."""
@@ -877,7 +833,7 @@ class SentenceLikelihoods:
 
 
 def score_sentences(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> SentenceLikelihoods:
     """Return the probabilities of the tokens of sentences.
 
@@ -915,7 +871,7 @@ def score_sentences(
     settings = settings.complete(model)
     tokens = tokenize_sentences(model, texts, settings)
     is_used = ~tokens.is_blank & (tokens.n_own > 0) & (tokens.lengths <= settings.max_length)
-    values = compute_log_probabilities(model, tokens, np.flatnonzero(is_used), settings)
+    values = _compute_log_probabilities(model, tokens, np.flatnonzero(is_used), settings)
     owners = np.repeat(np.arange(len(tokens)), tokens.lengths)
     perplexity = compute_perplexities(values, owners, len(tokens))
     failed = np.unique(owners[tokens.is_scored & np.isnan(values)])

@@ -30,11 +30,8 @@ _SHRINKAGE, _COOLDOWN = 0.8, 15.0
 
 _PER_MILLION = 1e-6
 
-_MAX_SPACING = 86_400.0
-"""The longest pause after the tokens of requests, in seconds."""
-
-_KEPT_SECONDS = 7 * 86_400
-"""How long the spending of a run is kept after its last request."""
+_MAX_SPACING = 86_400.0  # the longest pause after the tokens of requests, in seconds
+_KEPT_SECONDS = 7 * 86_400  # how long the spending of a run is kept after its last request
 
 _REMEDY = "free disk space, or make the folder writable, then run again"
 
@@ -203,10 +200,7 @@ class SharedLimits:
             state["paused_until"] = max(now + seconds, earlier if is_of_this_clock else 0.0)
 
     def _compute_wait(self, state: Mapping[str, Any]) -> float:
-        """Return the seconds until the pause and the spacing of the requests are over.
-
-        A time that is further ahead than it is ever set is of a clock that was set back.
-        """
+        """Return the seconds until the pause and the spacing of the requests are over."""
         ends: list[tuple[float, float]] = [(state["paused_until"], MAX_PAUSE)]
         if self.requests_per_minute:
             ends.append((state["next_request"], 60 / self.requests_per_minute))

@@ -1,29 +1,19 @@
-"""Pretrained language models as ``torch`` modules and tokenizers, without the network.
+"""Pretrained language models on this machine: loading, generation, and probabilities of words.
 
-Causal language models in this process: loading, generation, and the probability of texts.
-Logits at some positions of a batch, and log-probabilities of tokens from logits.
-Tokens of many sentences, and the places of words among them.
-Batches of texts of similar length, which need little padding.
-Masked language models in this process: what they predict at masked words of many sentences.
-Language models that give the probability of a sentence: their kinds, and loading them.
-Sentences as tokens, and which of the tokens a model predicts.
-The input embeddings of the tokens of texts.
-Conversion of weights that are stored as pickles to ``safetensors``, once.
+Weights are read from ``safetensors`` or GGUF files only, and no code of a model folder is run.
+Causal models continue texts, masked models predict masked words, and all give the probabilities
+of the tokens of sentences.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
-from pathlib import Path
-from pickle import UnpicklingError  # noqa: TID251  an error of torch, which reads no code
+from io import StringIO
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,10 +22,8 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import (
     Contradiction,
-    MalformedLine,
     MissingFile,
     UnknownIdentifier,
-    Unwritable,
     UserError,
 )
 from recbias.core.machine import is_shortage, release_between
@@ -44,14 +32,11 @@ from recbias.kernels.devices import resolve_device
 from recbias.language.model_files import (
     COMPLETE_MODEL,
     CONFIG,
-    VOCABULARIES,
-    WEIGHTS,
     Source,
     check_causal_model,
     find_model,
     list_code,
     locate_at_model,
-    read_gguf_once,
 )
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
@@ -64,7 +49,7 @@ _KERNELS = ("_attn_implementation", "_experts_implementation")
 def check_model(name: str, revision: str | None = None) -> None:
     """Refuse a language model that is not available, or whose tokenizer cannot be loaded."""
     source = find_model(name, revision)
-    load_config(source)
+    _load_config(source)
     load_tokenizer(source)
 
 
@@ -95,10 +80,10 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
     import transformers
 
     auto: Any = transformers.AutoModel
-    config = load_config(source)
+    config = _load_config(source)
     with silence_transformers(), describe_failure("weights", source):
         if weights:
-            model = load_weights(auto, source, config=config, dtype=config.dtype)
+            model = _load_weights(auto, source, config=config, dtype=config.dtype)
         else:
             model = auto.from_config(config, trust_remote_code=False)
     return (model.get_encoder() if config.is_encoder_decoder else model).float().eval()
@@ -109,22 +94,14 @@ def load_token_classifier(source: Source, device: Device = "auto") -> Any:
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
-    config = load_config(source)
+    config = _load_config(source)
     with silence_transformers(), describe_failure("weights", source):
-        model = load_weights(auto, source, config=config, dtype=config.dtype)
+        model = _load_weights(auto, source, config=config, dtype=config.dtype)
     return model.to(resolve_device(device)).eval()
 
 
-def load_config(source: Source) -> Any:
-    """Return a configuration with weights in ``float32``.
-
-    It names no file, which may be a pickle, and no kernel of attention, which may be downloaded or
-    need a GPU: the kernels of ``torch`` compute the same.
-
-    Raises:
-        MissingFile: It cannot be read, is of a type that only code in the folder defines, or is
-            that of quantised weights or of more layers than there are weights.
-    """
+def _load_config(source: Source) -> Any:
+    """Return a configuration with weights in ``float32``."""
     import torch
     import transformers
 
@@ -193,20 +170,17 @@ def _refuse_own_type(source: Source) -> None:
         raise MissingFile(message, where="encoder", remedy=remedy)
 
 
-def load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random.
-
-    Code in its folder is not run, which is a warning.
-    """
+def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
+    """Return a model with all its weights; missing ones would be initialised at random."""
     if "gguf_file" not in options and (code := list_code(source.folder)):
         warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
-    refuse_missing_weights(source, info)
+    _refuse_missing_weights(source, info)
     return model
 
 
-def refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
+def _refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
     """Raise MissingFile if a model was loaded without some of its weights."""
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
@@ -291,16 +265,29 @@ class Generation:
     is_complete: bool
 
 
+Kind: TypeAlias = Literal["causal", "encoder_decoder", "masked"]
+"""What a model predicts a token from: those before it, these and a text that its encoder reads,
+or all others."""
+
+_CLASSES = {
+    "causal": "AutoModelForCausalLM",
+    "encoder_decoder": "AutoModelForSeq2SeqLM",
+    "masked": "AutoModelForMaskedLM",
+}
+
+
 @dataclass(frozen=True, eq=False)
-class CausalModel:
-    """A causal language model with its tokenizer.
+class LocalModel:
+    """A language model with its tokenizer.
 
     Args:
+        kind: What it predicts a token from.
         tokenizer: The tokenizer.
         network: The ``torch`` module with its language-model head, in evaluation mode.
         token_type: The token whose embedding is added to that of each token when it generates.
     """
 
+    kind: Kind
     tokenizer: Any
     network: Any
     token_type: int | None = None
@@ -311,9 +298,31 @@ class CausalModel:
         return self.network.device
 
     @property
+    def n_positions(self) -> int:
+        """The number of tokens that the network can read, whatever its tokenizer says."""
+        return int(getattr(self.network.config, "max_position_embeddings", 0) or 2**31)
+
+    @property
     def max_length(self) -> int:
         """The number of tokens that the model can read."""
-        return int(getattr(self.network.config, "max_position_embeddings", 0) or 2**31)
+        return count_positions(self.network, self.tokenizer)
+
+    @property
+    def body(self) -> Any:
+        """The part of the network whose last hidden states its language-model head reads."""
+        is_pair = self.kind == "encoder_decoder"
+        return self.network.get_decoder() if is_pair else self.network.base_model
+
+    @property
+    def start_token(self) -> int | None:
+        """The token that stands before a text; None if the tokenizer has none.
+
+        Causal models without a start token of their own, such as Qwen, separate texts by the end
+        token.
+        """
+        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
+        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
+        return next((int(token) for token in tokens if token is not None), None)
 
     def render_chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return a conversation as the text that the model continues with its reply.
@@ -419,61 +428,47 @@ class CausalModel:
         return {token for token in (*tokens, self.tokenizer.eos_token_id) if token is not None}
 
 
-def load_causal_model(
+def load_model(
     name: str,
     revision: str | None = None,
     *,
+    kind: Kind | None = None,
     precision: Precision = "float32",
     device: Device = "auto",
-) -> CausalModel:
-    """Return a causal language model on a device.
+) -> LocalModel:
+    """Return a language model on a device.
 
-    Weights are read from ``safetensors`` or GGUF files, which hold no code. A GGUF file needs the
-    packages ``gguf`` and ``accelerate``; its weights are converted to full precision.
+    Weights are read from ``safetensors`` or, of a causal model, from a GGUF file, which needs the
+    packages ``gguf`` and ``accelerate`` and is converted to full precision.
 
     Args:
-        name: A folder, a ``.gguf`` file, an installed package that holds either, or a model of
+        name: A folder, a ``.gguf`` file, an installed package that contains either, or a model of
             the Hugging Face hub.
         revision: A commit, tag or branch of the hub; None for its main branch.
+        kind: The head that is loaded; None for that of the configuration.
         precision: The type of the weights in memory.
-        device: Where it computes.
+        device: Where the model computes.
 
     Raises:
-        MissingFile: The model is not found, or cannot be read.
+        MissingFile: The model is not found, cannot be read, or lacks weights of its head.
         MissingExtra: A package that it needs is not installed, or there is no such device.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
-        network_device = resolve_device(device)
-        return _load(source, gguf, precision, network_device)
-
-
-def _load(source: Source, gguf: str, precision: Precision, device: Any) -> CausalModel:
-    return CausalModel(*load_with_head(source, gguf, "AutoModelForCausalLM", precision, device))
-
-
-def load_with_head(
-    source: Source, gguf: str, auto_class: str, precision: Precision, device: Any
-) -> tuple[Any, Any]:
-    """Return the tokenizer of a model, and its network with the head of a class on a device.
-
-    Args:
-        source: The model.
-        gguf: The name of its GGUF file; empty for a folder of ``safetensors``.
-        auto_class: The class of ``transformers``: ``AutoModelForCausalLM``.
-        precision: The type of the weights.
-        device: The ``torch`` device.
+        Contradiction: The model has no language-model head.
     """
     import torch
     import transformers
 
-    options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
-    tokenizer = load_tokenizer(source, **options)
-    if not gguf:
-        options["config"] = load_config(source)
-    auto = getattr(transformers, auto_class)
-    with silence_transformers(), describe_failure("weights", source):
-        network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
+    source, gguf = check_causal_model(name, revision)
+    with locate_at_model():
+        kind = kind or ("causal" if gguf else find_kind(source))
+        target = resolve_device(device)
+        options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
+        tokenizer = load_tokenizer(source, **options)
+        if not gguf:
+            options["config"] = _load_config(source)
+        auto = getattr(transformers, _CLASSES[kind])
+        bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
+        with silence_transformers(), bar, describe_failure("weights", source):
+            network = _load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
@@ -482,14 +477,47 @@ def load_with_head(
         network.generation_config = plain(
             eos_token_id=given.eos_token_id, decoder_start_token_id=given.decoder_start_token_id
         )
-    return tokenizer, network.to(device).eval()
+    return LocalModel(kind, tokenizer, network.to(target).eval())
+
+
+def check_sentence_model(name: str, revision: str | None = None) -> Kind:
+    """Return the kind of a model without loading its weights; errors as ``load_model``."""
+    source, gguf = check_causal_model(name, revision)
+    with locate_at_model():
+        return "causal" if gguf else find_kind(source)
+
+
+def find_kind(source: Source) -> Kind:
+    """Return the kind of a model by its configuration.
+
+    The architecture that the weights were saved from decides; without one, a type that has both
+    heads is masked, unless it is configured as a decoder.
+
+    Raises:
+        Contradiction: The type of the model has no language-model head.
+    """
+    from transformers.models.auto import modeling_auto as auto
+
+    config = _load_config(source)
+    if config.is_encoder_decoder:
+        return "encoder_decoder"
+    architecture = (config.architectures or [""])[0] or ""
+    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return "causal"
+    is_decoder = getattr(config, "is_decoder", False)
+    if config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder:
+        return "masked"
+    if config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return "causal"
+    message = f"a model of the type {config.model_type} gives no probabilities of words"
+    remedy = "name a causal model (GPT-2, Llama), an encoder-decoder (T5) or a masked model (BERT)"
+    raise Contradiction(message, where="model", remedy=remedy)
 
 
 ROWS = 64
 """The number of rows of logits that a CPU normalises together, so that they stay in the cache."""
 
-DEVICE_LOGITS = 2**26
-"""The number of logits that a GPU normalises together, in single precision."""
+_DEVICE_LOGITS = 2**26  # the number of logits that a GPU normalises together, in single precision
 
 
 def compute_logits(
@@ -539,7 +567,7 @@ def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:
     """
     import torch
 
-    size = ROWS if logits.device.type == "cpu" else max(1, DEVICE_LOGITS // logits.shape[1])
+    size = ROWS if logits.device.type == "cpu" else max(1, _DEVICE_LOGITS // logits.shape[1])
     blocks = [logits[start : start + size] for start in range(0, len(logits), size)]
     normalizers = torch.cat([block.float().logsumexp(-1) for block in blocks])
     places = torch.from_numpy(rows).to(logits.device)
@@ -623,7 +651,7 @@ def batch_by_tokens(
         start += size
 
 
-def pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
+def _pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
     """Return texts of tokens as one array with padding at their ends, ``int64[n, longest]``."""
     padded = np.full((len(texts), max(map(len, texts))), padding, dtype=np.int64)
     for row, tokens in enumerate(texts):
@@ -631,7 +659,7 @@ def pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
     return padded
 
 
-MAX_MASKS = 256
+_MAX_MASKS = 256
 """The number of masks in a batch: the logits of each are as many as the vocabulary has tokens."""
 
 
@@ -684,9 +712,9 @@ class MaskedModel:
 
         auto: Any = transformers.AutoModelForMaskedLM
         with locate_at_model():
-            config = load_config(self.source)
+            config = _load_config(self.source)
             with silence_transformers(), describe_failure("weights", self.source):
-                network = load_weights(auto, self.source, config=config)
+                network = _load_weights(auto, self.source, config=config)
         return network.to(resolve_device(self.device)).eval()
 
     def find_token(self, word: str) -> int | None:
@@ -698,7 +726,7 @@ class MaskedModel:
     @property
     def max_length(self) -> int:
         """The number of tokens that the model can read."""
-        config = load_config(self.source)
+        config = _load_config(self.source)
         n = int(getattr(config, "max_position_embeddings", 0) or 2**31)
         if "roberta" in config.model_type:  # its positions begin after that of the padding
             n -= config.pad_token_id + 1
@@ -735,7 +763,7 @@ class MaskedModel:
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
         distinct, places = masked.find_distinct()
-        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, MAX_MASKS)
+        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, _MAX_MASKS)
         for part in release_between(batches):
             rows = distinct[part]
             ids, positions, n_tokens = masked.fill(rows)
@@ -822,7 +850,7 @@ class _MaskedSpans:
         padding = self.model.tokenizer.pad_token_id or 0
         lengths = np.array([len(ids) for ids, _ in filled])
         positions = np.array([position for _, position in filled])
-        return pad_tokens([ids for ids, _ in filled], padding), positions, lengths
+        return _pad_tokens([ids for ids, _ in filled], padding), positions, lengths
 
     def find_distinct(self) -> tuple[AnyArray, AnyArray]:
         """Return the first row of each distinct window, and the window of each row."""
@@ -849,138 +877,10 @@ class _MaskedSpans:
         return [*before, *left, mask, *right, *after], len(before) + n_left
 
 
-Kind: TypeAlias = Literal["causal", "encoder_decoder", "masked"]
-"""What a model predicts a token from: those before it, these and a text that its encoder reads,
-or all others."""
-
-CLASSES = {
-    "causal": "AutoModelForCausalLM",
-    "encoder_decoder": "AutoModelForSeq2SeqLM",
-    "masked": "AutoModelForMaskedLM",
-}
-"""The class of ``transformers`` for each kind."""
-
-
-@dataclass(frozen=True, eq=False)
-class SentenceModel:
-    """A language model with its tokenizer.
-
-    Args:
-        kind: What it predicts a token from.
-        tokenizer: The tokenizer.
-        network: The ``torch`` module with its language-model head, in evaluation mode.
-    """
-
-    kind: Kind
-    tokenizer: Any
-    network: Any
-
-    @property
-    def device(self) -> Any:
-        """The device of the weights."""
-        return self.network.device
-
-    @property
-    def max_length(self) -> int:
-        """The number of tokens that the model can read."""
-        return count_positions(self.network, self.tokenizer)
-
-    @property
-    def body(self) -> Any:
-        """The part of the network whose last hidden states its language-model head reads."""
-        is_pair = self.kind == "encoder_decoder"
-        return self.network.get_decoder() if is_pair else self.network.base_model
-
-    @property
-    def start_token(self) -> int | None:
-        """The token that stands before a text; None if the tokenizer has none.
-
-        Causal models without a start token of their own, such as Qwen, separate texts by the end
-        token.
-        """
-        end = self.tokenizer.eos_token_id if self.kind == "causal" else None
-        tokens = (self.tokenizer.bos_token_id, self.tokenizer.cls_token_id, end)
-        return next((int(token) for token in tokens if token is not None), None)
-
-
-def check_sentence_model(name: str, revision: str | None = None) -> Kind:
-    """Return the kind of a model without loading its weights; errors as ``load_sentence_model``.
-
-    Raises:
-        MissingFile: The model is not found, or its configuration cannot be read.
-        MissingExtra: A package that reads a GGUF file is not installed.
-        Contradiction: The model has no language-model head.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        return "causal" if gguf else find_kind(source)
-
-
-def load_sentence_model(
-    name: str,
-    revision: str | None = None,
-    *,
-    precision: Precision = "float32",
-    device: Device = "auto",
-) -> SentenceModel:
-    """Return a causal, encoder-decoder or masked language model on a device.
-
-    Weights are read from ``safetensors`` or, of a causal model, from a GGUF file; code in the
-    folder of a model is not run.
-
-    Args:
-        name: A folder, a ``.gguf`` file, an installed package that contains either, or a model of
-            the Hugging Face hub.
-        revision: A commit, tag or branch of the hub; None for its main branch.
-        precision: The type of the weights in memory.
-        device: Where it computes.
-
-    Raises:
-        MissingFile: The model is not found, cannot be read, or lacks weights of its head.
-        MissingExtra: A package that reads a GGUF file is not installed, or there is no such
-            device.
-        Contradiction: The model has no language-model head.
-    """
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
-        kind: Kind = "causal" if gguf else find_kind(source)
-        network_device = resolve_device(device)
-        return SentenceModel(
-            kind, *load_with_head(source, gguf, CLASSES[kind], precision, network_device)
-        )
-
-
-def find_kind(source: Source) -> Kind:
-    """Return the kind of a model by its configuration.
-
-    The architecture that the weights were saved from decides; without one, a type that has both
-    heads is masked, unless it is configured as a decoder.
-
-    Raises:
-        Contradiction: The type of the model has no language-model head.
-    """
-    from transformers.models.auto import modeling_auto as auto
-
-    config = load_config(source)
-    if config.is_encoder_decoder:
-        return "encoder_decoder"
-    architecture = (config.architectures or [""])[0] or ""
-    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
-        return "causal"
-    is_decoder = getattr(config, "is_decoder", False)
-    if config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder:
-        return "masked"
-    if config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-        return "causal"
-    message = f"a model of the type {config.model_type} gives no probabilities of words"
-    remedy = "name a causal model (GPT-2, Llama), an encoder-decoder (T5) or a masked model (BERT)"
-    raise Contradiction(message, where="model", remedy=remedy)
-
-
 EncoderInput: TypeAlias = Literal["empty", "masked"]
 """What the encoder of an encoder-decoder reads: nothing, or one mask in place of the sentence."""
 
-SENTINEL = "<extra_id_0>"
+_SENTINEL = "<extra_id_0>"
 """The mask of a span of text of T5 and its relatives; they write it before the span, too."""
 
 CHUNK = 16384  # Number of texts per call of the tokenizer
@@ -1011,7 +911,7 @@ class ScoringSettings:
     max_length: int = 1024
     batch_tokens: int = 2048
 
-    def complete(self, model: SentenceModel) -> ScoringSettings:
+    def complete(self, model: LocalModel) -> ScoringSettings:
         """Return the settings for a model: without None, and with its maximum length.
 
         A tokenizer that puts no special tokens around a text is warned about.
@@ -1087,7 +987,7 @@ class SentenceTokens:
 
 
 def tokenize_sentences(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> SentenceTokens:
     """Return the tokens of sentences; ``settings`` are complete."""
     prefix = _find_prefix(model, settings)
@@ -1116,7 +1016,7 @@ def tokenize_sentences(
 
 
 def _tokenize(
-    model: SentenceModel, texts: Sequence[str | None], settings: ScoringSettings
+    model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the tokens of each text, and which are special."""
     for start in range(0, len(texts), CHUNK):
@@ -1130,7 +1030,7 @@ def _tokenize(
         yield from zip(encoded.input_ids, encoded.special_tokens_mask, strict=True)
 
 
-def _count_unknown(model: SentenceModel, tokens: AnyArray) -> int:
+def _count_unknown(model: LocalModel, tokens: AnyArray) -> int:
     """Return the number of unknown tokens; a token that also ends texts stands for nothing."""
     tokenizer = model.tokenizer
     unknown = tokenizer.unk_token_id
@@ -1138,24 +1038,20 @@ def _count_unknown(model: SentenceModel, tokens: AnyArray) -> int:
     return 0 if unknown is None or unknown in special else int((tokens == unknown).sum())
 
 
-def _find_prefix(model: SentenceModel, settings: ScoringSettings) -> list[int]:
-    """Return the tokens before each sentence, which are not scored.
-
-    Raises:
-        Contradiction: The model has no such token.
-    """
+def _find_prefix(model: LocalModel, settings: ScoringSettings) -> list[int]:
+    """Return the tokens before each sentence, which are not scored."""
     if model.kind == "masked":
         return []
     if model.kind == "causal":
         first = model.start_token if settings.first_token else None
         return [] if first is None else [first]
-    start = find_decoder_start(model)
+    start = _find_decoder_start(model)
     sentinel = _find_sentinel(model)
     has_sentinel = settings.encoder_input == "masked" and sentinel is not None
     return [start, sentinel] if has_sentinel and sentinel is not None else [start]
 
 
-def find_decoder_start(model: SentenceModel) -> int:
+def _find_decoder_start(model: LocalModel) -> int:
     """Return the token that the decoder starts with; Contradiction if there is none."""
     configs = (model.network.config, model.network.generation_config)
     tokens = [config.decoder_start_token_id for config in configs] + [model.start_token]
@@ -1166,7 +1062,7 @@ def find_decoder_start(model: SentenceModel) -> int:
     return int(start)
 
 
-def make_encoder_input(model: SentenceModel, settings: ScoringSettings) -> list[int]:
+def make_encoder_input(model: LocalModel, settings: ScoringSettings) -> list[int]:
     """Return the tokens that the encoder of an encoder-decoder reads; at least one.
 
     Raises:
@@ -1174,21 +1070,21 @@ def make_encoder_input(model: SentenceModel, settings: ScoringSettings) -> list[
     """
     text = ""
     if settings.encoder_input == "masked":
-        text = SENTINEL if _find_sentinel(model) is not None else model.tokenizer.mask_token
+        text = _SENTINEL if _find_sentinel(model) is not None else model.tokenizer.mask_token
         if text is None:
             message = "the tokenizer has no token for a masked text"
             remedy = "use encoder_input: empty"
             raise Contradiction(message, where="encoder_input", remedy=remedy)
     tokens: list[int] = model.tokenizer(text).input_ids
-    return tokens or [find_decoder_start(model)]
+    return tokens or [_find_decoder_start(model)]
 
 
-def _find_sentinel(model: SentenceModel) -> int | None:
-    token = model.tokenizer.get_vocab().get(SENTINEL)
+def _find_sentinel(model: LocalModel) -> int | None:
+    token = model.tokenizer.get_vocab().get(_SENTINEL)
     return None if token is None else int(token)
 
 
-def find_token_type(model: SentenceModel, name: str) -> int:
+def find_token_type(model: LocalModel, name: str) -> int:
     """Return the number of the token whose embedding is added to that of each token.
 
     Raises:
@@ -1239,163 +1135,3 @@ def embed_tokens(
     rows = {token: row for row, token in enumerate(used)}
     codes = [[rows.get(token, -1) for token in tokens] for tokens in encoded]
     return codes, weights[used].numpy().astype(np.float32)
-
-
-PICKLE = "pytorch_model.bin"
-"""The file of weights that ``torch`` writes; the index of several files is named after it."""
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """What was converted: the class of the model, and the number of its parameters."""
-
-    architecture: str
-    n_parameters: int
-
-
-def convert_weights(folder: Path, target: Path) -> Conversion:
-    """Write the model of a folder to a new folder, with its weights as ``safetensors``.
-
-    The weights are read without running code that a pickle may hold. Code in the folder is
-    neither run nor copied. The configuration and the tokenizer are written, too.
-
-    Args:
-        folder: A folder with ``config.json``, ``pytorch_model.bin`` (or the index of several
-            files) and the files of a tokenizer.
-        target: The new folder.
-
-    Raises:
-        MissingFile: There is no such folder or file, or it cannot be read.
-        MalformedLine: The weights hold code, or other objects than tensors by name.
-        Contradiction: The folder has ``safetensors`` already, or its model is of a type that
-            ``transformers`` does not have.
-        Unwritable: The target exists, or cannot be written.
-    """
-    _check_folders(folder, target)
-    if code := list_code(folder):
-        warn(f"the folder holds code ({', '.join(code)}), which is neither run nor copied")
-    source = Source(folder)
-    config = load_config(source)
-    vars(config).pop("auto_map", None)
-    tokenizer = _load_tokenizer(source)
-    weights = _read_pickles(folder)
-    network = _build_network(source, config, weights)
-    with _write_folder(target) as new, silence_transformers():
-        network.save_pretrained(new)
-        tokenizer.save_pretrained(new)
-    return Conversion(type(network).__name__, network.num_parameters())
-
-
-def _check_folders(folder: Path, target: Path) -> None:
-    if not folder.is_dir():
-        raise MissingFile(
-            "is not a folder", where=str(folder), remedy="name the folder of a model"
-        )
-    if (folder / WEIGHTS).exists() or (folder / f"{WEIGHTS}.index.json").exists():
-        message = f"has {WEIGHTS} already"
-        raise Contradiction(message, where=str(folder), remedy="use the folder as it is")
-    if target.exists():
-        raise Unwritable("exists already", where=str(target), remedy="name a new folder: --to NEW")
-    if not (folder / CONFIG).is_file():
-        raise MissingFile(
-            f"has no {CONFIG}", where=str(folder), remedy="add it from the publisher"
-        )
-
-
-def _read_pickles(folder: Path) -> dict[str, Any]:
-    """Return the tensors of all weight files by name."""
-    weights: dict[str, Any] = {}
-    for path in _list_pickles(folder):
-        read = _read_pickle(path)
-        other_names = sorted(
-            str(name) for name, value in read.items() if not hasattr(value, "dtype")
-        )
-        if other_names:
-            message = f"holds {other_names[0]!r}, which is not a tensor"
-            remedy = "save the state_dict of the model"
-            raise MalformedLine(message, where=str(path), remedy=remedy)
-        weights |= read
-    return weights
-
-
-def _list_pickles(folder: Path) -> list[Path]:
-    index = folder / f"{PICKLE}.index.json"
-    if (folder / PICKLE).is_file():
-        return [folder / PICKLE]
-    try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        paths = [folder / Path(name).name for name in sorted(names)]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        message = f"has no {PICKLE}, nor a readable {index.name}"
-        remedy = "name a folder with weights that torch has saved"
-        raise MissingFile(message, where=str(folder), remedy=remedy) from error
-    for path in paths:
-        if not path.is_file():
-            raise MissingFile("is missing", where=str(path), remedy="download the model again")
-    return paths
-
-
-def _read_pickle(path: Path) -> Mapping[Any, Any]:
-    import torch
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about pickles of other programs
-            read = torch.load(path, map_location="cpu", weights_only=True)
-    except UnpicklingError as error:
-        message = "is not a file of tensors: it holds code or other objects, and is not read"
-        remedy = "ask its publisher for safetensors; a pickle with code can do anything"
-        raise MalformedLine(message, where=str(path), remedy=remedy) from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        message = f"cannot be read: {reason}"
-        raise MissingFile(message, where=str(path), remedy="download the file again") from error
-    if isinstance(read, Mapping):
-        return read
-    message = f"holds a {type(read).__name__}, not tensors by name"
-    raise MalformedLine(message, where=str(path), remedy="save the state_dict of the model")
-
-
-def _build_network(source: Source, config: Any, weights: dict[str, Any]) -> Any:
-    """Return the model with these weights, by the architecture that they were saved from."""
-    import transformers
-
-    name = (config.architectures or [""])[0]
-    auto = getattr(transformers, str(name), None)
-    if auto is None or not hasattr(auto, "from_pretrained"):
-        auto = getattr(transformers, CLASSES[find_kind(source)])
-    options = {"config": config, "state_dict": weights, "output_loading_info": True}
-    kinds = [tensor.dtype for tensor in weights.values() if tensor.is_floating_point()]
-    with silence_transformers(), describe_failure("weights", source):
-        network, info = auto.from_pretrained(None, dtype=next(iter(kinds), None), **options)
-    refuse_missing_weights(source, info)
-    return network
-
-
-def _load_tokenizer(source: Source) -> Any:
-    """Return the tokenizer; that of BERT for a ``vocab.txt`` alone, as dialogue models have."""
-    import transformers
-
-    names = {path.name for path in source.folder.iterdir()}
-    if names & VOCABULARIES == {"vocab.txt"} and "tokenizer_config.json" not in names:
-        library: Any = transformers
-        with silence_transformers(), describe_failure("tokenizer", source):
-            return library.BertTokenizerFast.from_pretrained(source.folder, local_files_only=True)
-    return load_tokenizer(source)
-
-
-@contextmanager
-def _write_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder that becomes the target; it is removed after an error."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        try:
-            yield new
-            new.chmod(0o755)
-            new.rename(target)
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        message = f"cannot be written: {reason}"
-        raise Unwritable(message, where=str(target), remedy="name another folder") from error

@@ -1,9 +1,7 @@
-"""Texts divided into words and the separators between them, to find words and replace them.
+"""Names of items and persons in texts: found as phrases, by dictionary or model, and masked.
 
-The names of items as phrases that are searched for in texts.
-Names of persons in texts, found with a dictionary of first names or with a language model.
-Mask the names of items and persons in review texts.
-The people that texts mention, without those of another column (authors).
+Texts are divided into words and the separators between them. ``MaskNames`` replaces names in
+reviews by ``[MASK]``; ``find_people`` lists the people that texts mention.
 """
 
 from __future__ import annotations
@@ -149,7 +147,7 @@ def divide_into_blocks(texts: Ids) -> Iterator[tuple[AnyArray, TextWords]]:
         start = end
 
 
-def mark_ranges(n: int, start: AnyArray, end: AnyArray) -> BoolArray:
+def _mark_ranges(n: int, start: AnyArray, end: AnyArray) -> BoolArray:
     """Return which of ``n`` positions lie in a range from ``start`` to before ``end``."""
     change = np.zeros(n + 1, dtype=np.int64)
     np.add.at(change, start, 1)
@@ -170,7 +168,7 @@ def normalize_word(word: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-ANY_CASE, CAPITALIZED = 2, 1
+_ANY_CASE, _CAPITALIZED = 2, 1
 """How a phrase must be written to match: in any case, or its first and last word with capitals."""
 
 _BRANCH = re.compile(r"\s*\([^()]*\)\s*$")
@@ -282,7 +280,7 @@ class NameTree:
             begin, state, last, length = begin[alive], state[alive], last[alive], length + 1
             capitals = block.is_capitalized[begin] & block.is_capitalized[last]
             ends = self.ends[state]
-            matches = (ends == ANY_CASE) | ((ends == CAPITALIZED) & capitals)
+            matches = (ends == _ANY_CASE) | ((ends == _CAPITALIZED) & capitals)
             longest[begin[matches]] = length
             continues = last + 1 < codes.size
             continues[continues] = block.text[last[continues] + 1] == block.text[begin[continues]]
@@ -328,14 +326,13 @@ def _iterate_phrases(
     for item, spellings in enumerate(names.spellings):
         for words in spellings:
             distinctive_words = [word for word in words if distinctive[word]]
-            yield item, words, ANY_CASE if distinctive_words else CAPITALIZED
-            yield from ((item, (word,), ANY_CASE) for word in distinctive_words)
+            yield item, words, _ANY_CASE if distinctive_words else _CAPITALIZED
+            yield from ((item, (word,), _ANY_CASE) for word in distinctive_words)
 
 
-PERSON_LABELS = {"PER", "PERSON"}
-"""The labels of models for persons, without ``B-`` or ``I-``."""
+_PERSON_LABELS = {"PER", "PERSON"}  # the labels of models for persons, without B- or I-
 
-BATCH_TOKENS, CHUNK_SIZE, OVERLAP = 4096, 512, 32
+_BATCH_TOKENS, _CHUNK_SIZE, _OVERLAP = 4096, 512, 32
 """The tokens of a batch and of a chunk, some of which the next chunk repeats."""
 
 
@@ -378,7 +375,7 @@ class PersonModel:
         self._model = load_token_classifier(source, device)
         labels = self._model.config.id2label
         suffixes = {code: label.rpartition("-")[2] for code, label in labels.items()}
-        codes = [code for code, suffix in suffixes.items() if suffix in PERSON_LABELS]
+        codes = [code for code, suffix in suffixes.items() if suffix in _PERSON_LABELS]
         if not codes:
             message = f"{name} has no label PER or PERSON, but {', '.join(labels.values())}"
             raise WrongType(message, where="persons", remedy="name a model that labels persons")
@@ -394,23 +391,23 @@ class PersonModel:
         word_starts, word_ends = (block.text * stride + bound for bound in block.find_spans())
         first = np.searchsorted(word_ends, text * stride + start, side="right")
         after_last = np.searchsorted(word_starts, text * stride + end, side="left")
-        return mark_ranges(n_words, first, np.maximum(after_last, first))
+        return _mark_ranges(n_words, first, np.maximum(after_last, first))
 
     def _find_tokens(self, texts: list[str]) -> tuple[AnyArray, AnyArray, AnyArray]:
-        limit = getattr(self._model.config, "max_position_embeddings", None) or CHUNK_SIZE
-        size = min(CHUNK_SIZE, limit)
+        limit = getattr(self._model.config, "max_position_embeddings", None) or _CHUNK_SIZE
+        size = min(_CHUNK_SIZE, limit)
         chunks = self._tokenizer(
             texts,
             truncation=True,
             max_length=size,
-            stride=min(OVERLAP, size // 4),
+            stride=min(_OVERLAP, size // 4),
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
         ids, spans = chunks["input_ids"], chunks["offset_mapping"]
         lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
         blocks = [np.empty((0, 3), dtype=np.int64)]
-        for rows in release_between(batch_by_tokens(lengths, BATCH_TOKENS)):
+        for rows in release_between(batch_by_tokens(lengths, _BATCH_TOKENS)):
             is_person = self._classify([ids[row] for row in rows])
             for row, tokens in zip(rows, is_person, strict=True):
                 text_index = chunks["overflow_to_sample_mapping"][row]
@@ -455,8 +452,7 @@ def _is_title_case(block: TextWords) -> BoolArray:
     return block.match_words(lambda word: word[0].isupper() and word[1:].islower())
 
 
-_JOINING = re.compile(r"[ \t'’&/\-]*")
-"""The separators between masked words that become one mask."""
+_JOINING = re.compile(r"[ \t'’&/\-]*")  # the separators between masked words that become one mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -611,7 +607,7 @@ class MaskNames:
         lengths = tree.find_longest(block, names.encode(block), states)
         first = np.flatnonzero(lengths)
         end = first + lengths[first]
-        return mark_ranges(lengths.size, first, end), mark_ranges(lengths.size, first + 1, end)
+        return _mark_ranges(lengths.size, first, end), _mark_ranges(lengths.size, first + 1, end)
 
 
 def _iterate_blocks(texts: Ids, task: str) -> Iterator[tuple[AnyArray, TextWords]]:
@@ -630,7 +626,7 @@ def _mask_texts(block: TextWords, rows: AnyArray, masked: BoolArray, inner: Bool
     return block.replace_pieces(rows, np.concatenate([positions[masked], removed]), new)
 
 
-MAX_SURNAMES = 3
+_MAX_SURNAMES = 3
 """Capitalized words after a first name that belong to it, where only first names are found."""
 
 
@@ -683,10 +679,7 @@ def find_people(texts: Ids, finder: FirstNames | PersonModel, excluded: Ids) -> 
 def _find_mentions(
     block: TextWords, finder: FirstNames | PersonModel
 ) -> tuple[AnyArray, Ids, Ids]:
-    """Return the text of each mention, the mention as written, and the word and comma before it.
-
-    A mention has no possessive; the word is blank where no comma stands before the mention.
-    """
+    """Return the text of each mention, the mention as written, and the word before its comma."""
     is_person = finder.find(block)
     if not is_person.any():
         empty = np.empty(0, dtype=object)
@@ -709,7 +702,7 @@ def _find_mentions(
 
 def _add_surnames(block: TextWords, is_person: BoolArray, follows: BoolArray) -> BoolArray:
     may_follow = follows & block.match_words(lambda word: word[0].isupper())
-    for _ in range(MAX_SURNAMES):
+    for _ in range(_MAX_SURNAMES):
         is_person = is_person | (may_follow & np.roll(is_person, 1))
     return is_person
 
@@ -725,13 +718,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def _leave_out(mention: str, before: str, names: list[list[str]]) -> list[str]:
-    """Return the parts of a mention without the excluded names.
-
-    Args:
-        mention: The mention.
-        before: The word before it, if a comma divides them.
-        names: The words of each excluded name.
-    """
+    """Return the parts of a mention without the excluded names."""
     words = _split(mention)
     for name in filter(None, names):
         if set(words) <= set(name) and (

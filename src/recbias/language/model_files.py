@@ -1,23 +1,18 @@
 """Folders of pretrained language models: given, installed with a package, or from the hub.
 
-The files of causal language models: folders of ``safetensors``, and GGUF files.
-Reading GGUF files by ``transformers``, in a fraction of its time and without its output.
+A causal model may be a GGUF file, which ``transformers`` reads.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from recbias.core.context import record_fact
 from recbias.core.errors import (
@@ -36,13 +31,13 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 """The weight file; the index of several weight files is named after it."""
 
-ADAPTER = "adapter_config.json"
+_ADAPTER = "adapter_config.json"
 """A file that makes ``transformers`` read further weights, from files of any kind."""
 
-MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
+_MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
-VOCABULARIES = frozenset(
+_VOCABULARIES = frozenset(
     {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"}
     | {"sentencepiece.bpe.model", "spm.model"}
 )
@@ -50,7 +45,7 @@ VOCABULARIES = frozenset(
 
 COMPLETE_MODEL = (
     "complete it: save_pretrained of the model and of its tokenizer; weights in other files than "
-    "safetensors can hold code and are not read (recbias convert FOLDER writes those without any)"
+    "safetensors can hold code and are not read"
 )
 
 
@@ -109,7 +104,7 @@ def list_model_files(name: str) -> tuple[Path, ...]:
     if source is None:
         return ()
     with convert_read_errors(source.folder):
-        paths = [path for path in source.folder.iterdir() if path.suffix in MODEL_FILES]
+        paths = [path for path in source.folder.iterdir() if path.suffix in _MODEL_FILES]
     return tuple(sorted(path for path in paths if not path.is_dir()))
 
 
@@ -152,7 +147,7 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    patterns = [f"*{extension}" for extension in sorted(MODEL_FILES)]
+    patterns = [f"*{extension}" for extension in sorted(_MODEL_FILES)]
     try:
         try:
             folder = snapshot_download(
@@ -181,23 +176,19 @@ def _find_missing_file(folder: Path) -> str:
     with convert_read_errors(folder):
         paths = [path for path in folder.iterdir() if not path.is_dir()]
     names = {path.name for path in paths if has_file(path)}  # refuses a pipe of any name
-    if ADAPTER in names:
+    if _ADAPTER in names:
         message = "the folder holds an adapter, whose weights are added to those of another model"
         remedy = "merge it into its model and save that (merge_and_unload, save_pretrained)"
-        raise MalformedLine(message, where=str(folder / ADAPTER), remedy=remedy)
+        raise MalformedLine(message, where=str(folder / _ADAPTER), remedy=remedy)
     if CONFIG not in names:
         return CONFIG
-    if not names & VOCABULARIES:
-        return f"tokenizer ({', '.join(sorted(VOCABULARIES))})"
+    if not names & _VOCABULARIES:
+        return f"tokenizer ({', '.join(sorted(_VOCABULARIES))})"
     return "" if WEIGHTS in names else _find_missing_shard(folder / f"{WEIGHTS}.index.json")
 
 
 def _find_missing_shard(index: Path) -> str:
-    """Return the first missing weight file that an index names, or blank.
-
-    MalformedLine refuses a file of another kind or outside the folder: ``transformers`` would read
-    it as a pickle, or its content would not be part of the address of the results.
-    """
+    """Return the first missing weight file that an index names, or blank."""
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
@@ -232,8 +223,7 @@ def _describe_download_failure(
 GGUF = ".gguf"
 """The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
 
-SAMPLED_BYTES = 2**20
-"""The bytes at each end of a file that identify it."""
+_SAMPLED_BYTES = 2**20  # the bytes at each end of a file that identify it
 
 
 def check_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:
@@ -298,8 +288,8 @@ def identify_files(name: str) -> str:
         size = path.stat().st_size
         digest.update(f"{path.name} {size}\n".encode())
         with path.open("rb") as stream:
-            digest.update(stream.read(SAMPLED_BYTES))
-            stream.seek(max(0, size - SAMPLED_BYTES))
+            digest.update(stream.read(_SAMPLED_BYTES))
+            stream.seek(max(0, size - _SAMPLED_BYTES))
             digest.update(stream.read())
     return f"sha256:{digest.hexdigest()[:16]}" if paths else ""
 
@@ -325,49 +315,3 @@ def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
         return None
     path = Path(str(package.locate_file(paths[0])))
     return Source(path.parent, f"{package.name} {package.version}"), path.name
-
-
-@contextmanager
-def read_gguf_once(path: Path) -> Iterator[None]:
-    """Let ``transformers`` parse a GGUF file once, inside the block.
-
-    It parses the file for the tokenizer, the configuration and the weights, by slices of a
-    memory map, and makes the table of the names of the weights for each module. SmolLM2 is loaded
-    in a quarter of the time. A progress bar that ignores its settings is left out.
-
-    Args:
-        path: The file.
-
-    Raises:
-        MissingFile: The file is cut or damaged.
-    """
-    import gguf
-    from transformers import modeling_gguf_pytorch_utils as conversion
-
-    class ArrayReader(gguf.GGUFReader):
-        """A reader that takes slices of an array, which are made faster than of a map."""
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            value = value.view(np.ndarray) if isinstance(value, np.memmap) else value
-            super().__setattr__(name, value)
-
-    replacements: list[tuple[Any, str, Any]] = [
-        (gguf, "GGUFReader", cache(ArrayReader)),
-        (gguf, "get_tensor_name_map", cache(gguf.get_tensor_name_map)),
-        (conversion, "tqdm", _iterate_quietly),
-    ]
-    originals = [getattr(module, name) for module, name, _ in replacements]
-    try:
-        for module, name, replacement in replacements:
-            setattr(module, name, replacement)
-        yield
-    except (struct.error, LookupError, OverflowError) as error:
-        message = f"the file {path} cannot be read: {error}"
-        raise MissingFile(message, where="model", remedy="download the file again") from error
-    finally:
-        for (module, name, _), original in zip(replacements, originals, strict=True):
-            setattr(module, name, original)
-
-
-def _iterate_quietly(values: Iterable[Any], **_: Any) -> Iterable[Any]:
-    return values

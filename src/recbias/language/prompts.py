@@ -41,20 +41,10 @@ class SlottedText:
         return self.fill({slot: f"{{{slot}}}" for slot in self.slots})
 
 
-def parse_slots(
+def _parse_slots(
     text: str, marked: MarkedValue, names: Mapping[str, str], line: str
 ) -> SlottedText:
-    """Return a line of text with its slots.
-
-    Args:
-        text: The line.
-        marked: The value of the file that contains it, for errors.
-        names: The name of each valid slot, by its spellings.
-        line: The line in errors: ``line 3 of the template``.
-
-    Raises:
-        MalformedLine: A slot is unknown, or a brace is not part of a slot.
-    """
+    """Return a line of text with its slots."""
     texts, slots = [""], []
     end = 0
     for match in _TOKEN.finditer(text):
@@ -84,9 +74,9 @@ def _suggest_slot(spelling: str, names: Iterable[str]) -> str:
 
 
 def parse_template(marked: MarkedValue, names: Mapping[str, str]) -> tuple[SlottedText, ...]:
-    """Return the lines of a template; see ``parse_slots``."""
+    """Return the lines of a template; see ``_parse_slots``."""
     return tuple(
-        parse_slots(line, marked, names, f"line {number} of the template")
+        _parse_slots(line, marked, names, f"line {number} of the template")
         for number, line in enumerate(marked.text("the template").splitlines(), 1)
     )
 
@@ -124,8 +114,7 @@ def find_in(
     raise UnknownName(message, where=kind.split(maxsplit=1)[0], remedy=suggest(name, packaged))
 
 
-_MAX_TITLE_LENGTH = 200
-"""The longest title in a prompt; a longer one is shown without its middle."""
+_MAX_TITLE_LENGTH = 200  # the longest title in a prompt; a longer one is shown without its middle
 
 HistoryItem: TypeAlias = tuple[str, int | None]
 """The title of an item without year, and its year."""
@@ -147,7 +136,7 @@ class RenderedPrompt:
 
 
 @dataclass(frozen=True)
-class HistoryFormat:
+class _HistoryFormat:
     """How a history is written, one item a line.
 
     Args:
@@ -163,11 +152,7 @@ class HistoryFormat:
     max_items: int | None = None
 
     def select(self, history: Sequence[HistoryItem]) -> list[HistoryItem]:
-        """Return the items that are shown, in the order of the prompt.
-
-        Args:
-            history: The items, the oldest first.
-        """
+        """Return the items that are shown, in the order of the prompt."""
         start = 0 if self.max_items is None else max(0, len(history) - self.max_items)
         displayed = list(history[start:])
         return displayed if self.order == "oldest_first" else displayed[::-1]
@@ -203,7 +188,7 @@ class RecommendationPrompt:
     about: str
     source: str
     lines: tuple[SlottedText, ...]
-    history: HistoryFormat
+    history: _HistoryFormat
     mitigations: Mapping[str, str]
 
     @property
@@ -302,8 +287,7 @@ _SLOTS = {
 }
 """The slots of a template, by their spellings."""
 
-_ITEM_SLOTS = {"title": "title", "year": "year"}
-"""The slots of the line of an item."""
+_ITEM_SLOTS = {"title": "title", "year": "year"}  # the slots of the line of an item
 
 _DEFAULT_ITEM = "- {title} ({year})"
 """The line of an item in a file that does not say how to write it."""
@@ -383,17 +367,17 @@ def _parse_template(marked: MarkedValue) -> tuple[SlottedText, ...]:
     return lines
 
 
-def _parse_history(marked: MarkedValue) -> HistoryFormat:
+def _parse_history(marked: MarkedValue) -> _HistoryFormat:
     settings = marked.mapping("the history", ("order", "max_items", "item"))
     item = settings.get("item", MarkedValue(_DEFAULT_ITEM, marked.where))
     text = item.text("item")
-    slotted = parse_slots(text, item, _ITEM_SLOTS, "the item")
+    slotted = _parse_slots(text, item, _ITEM_SLOTS, "the item")
     if "title" not in slotted.slots or "\n" in text:
         raise item.fault(
             "the item must be one line with {title}", remedy=f"write {_DEFAULT_ITEM!r}"
         )
-    undated = parse_slots(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
-    return HistoryFormat(slotted, undated, _parse_order(settings), _parse_maximum(settings))
+    undated = _parse_slots(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
+    return _HistoryFormat(slotted, undated, _parse_order(settings), _parse_maximum(settings))
 
 
 def _parse_order(settings: Mapping[str, MarkedValue]) -> Literal["oldest_first", "newest_first"]:
@@ -416,8 +400,7 @@ def _parse_maximum(settings: Mapping[str, MarkedValue]) -> int | None:
     return int(text)
 
 
-_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}
-"""The slots of a template."""
+_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}  # the slots of a template
 
 
 @dataclass(frozen=True)
@@ -474,11 +457,8 @@ def _parse_request(tree: MarkedValue, name: str) -> RequestPrompt:
     return RequestPrompt(name, about, source, lines)
 
 
-_MAX_SENTENCE_LENGTH = 2000
-"""The longest sentence of a mitigation in characters."""
-
-_OWN = "own"
-"""The name of a mitigation that is a sentence of the user."""
+_MAX_SENTENCE_LENGTH = 2000  # the longest sentence of a mitigation in characters
+_OWN = "own"  # the name of a mitigation that is a sentence of the user
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
-"""One item of a list in a reply: its titles and years.
+"""Replies of language models as lists of titles, and what became of each rank.
 
-Titles in a reply that is JSON: a list of texts, a list of objects, an object with a list.
-Reading a reply of a language model as a list of proposed titles.
-What became of each rank of the replies: an item of the catalogue, or a reason why not.
-The titles of replies as a catalogue, where the dataset has none.
+A reply is JSON or lines; each title is an item of the catalogue or has a reason why not. Without a
+catalogue, the titles of the replies are one.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from recbias.language.titles import (
     split_year,
 )
 
-MAX_TITLE_LENGTH = 200
+_MAX_TITLE_LENGTH = 200
 """The longest text that is a title; a longer one is an item without a title."""
 
 LABEL = re.compile(
@@ -52,7 +50,7 @@ _EDGES = ' \t"“”„«»`*_,;|'
 
 
 @dataclass(frozen=True)
-class Proposal:
+class _Proposal:
     """A title that a reply proposes.
 
     Args:
@@ -66,18 +64,18 @@ class Proposal:
     line: str
 
 
-def parse_item(item: str) -> list[Proposal]:
+def _parse_item(item: str) -> list[_Proposal]:
     """Return the titles of one item of a list, without what follows them.
 
-    >>> [(proposal.title, proposal.year) for proposal in parse_item("Heat (1995), Casino (1995)")]
+    >>> [(proposal.title, proposal.year) for proposal in _parse_item("Heat (1995), Casino (1995)")]
     [('Heat', 1995), ('Casino', 1995)]
-    >>> [proposal.title for proposal in parse_item('"Heat" — a thriller of the year 1995')]
+    >>> [proposal.title for proposal in _parse_item('"Heat" — a thriller of the year 1995')]
     ['Heat']
     """
-    return [make_proposal(piece, item) for piece in _split_titles(item)]
+    return [_make_proposal(piece, item) for piece in _split_titles(item)]
 
 
-def make_proposal(text: str, line: str) -> Proposal:
+def _make_proposal(text: str, line: str) -> _Proposal:
     """Return the proposal of a text that holds one title; a blank title if it cannot be one."""
     text = " ".join(text.split())
     label = LABEL.match(text)
@@ -85,8 +83,8 @@ def make_proposal(text: str, line: str) -> Proposal:
     if year is None:
         title = _DESCRIPTION.split(title, maxsplit=1)[0]
     title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")
-    is_title = len(title) <= MAX_TITLE_LENGTH and any(map(str.isalnum, title))
-    return Proposal(title if is_title else "", year, line)
+    is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
+    return _Proposal(title if is_title else "", year, line)
 
 
 def _split_titles(item: str) -> list[str]:
@@ -121,24 +119,24 @@ def _keep_year(item: str, quoted: re.Match[str]) -> str:
     return f"{quoted[1]} ({year})" if year else quoted[1]
 
 
-TITLE_KEYS = ("title", "name", "movie", "film", "movie_title", "item")
+_TITLE_KEYS = ("title", "name", "movie", "film", "movie_title", "item")
 """The keys of an object for its title; the first that occurs is used."""
 
-YEAR_KEYS = ("year", "release_year", "released", "release_date", "date")
+_YEAR_KEYS = ("year", "release_year", "released", "release_date", "date")
 """The keys of an object for its year."""
 
 _START = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _YEAR = re.compile(r"(?<!\d)(?:18|19|20)\d\d(?!\d)")
 
 
-def parse_json_entries(text: str) -> list[Proposal]:
+def _parse_json_entries(text: str) -> list[_Proposal]:
     r"""Return the titles of the JSON values in a reply; empty if there is none with titles.
 
     Text before, between and after the values is left out. An entry of a list that is neither text
     nor an object with a title keeps its rank without a title.
 
     >>> reply = 'Here: \n{"movies": [{"title": "Heat", "year": 1995}, "Casino (1995)"]}'
-    >>> [(proposal.title, proposal.year) for proposal in parse_json_entries(reply)]
+    >>> [(proposal.title, proposal.year) for proposal in _parse_json_entries(reply)]
     [('Heat', 1995), ('Casino', 1995)]
     """
     entries = [entry for value in _iterate_values(text) for entry in _list_entries(value)]
@@ -163,18 +161,18 @@ def _list_entries(value: Any) -> list[Any]:
         return value
     lists = [child for child in value.values() if isinstance(child, list) and child]
     objects = [child for child in lists if isinstance(child[0], dict)]
-    if not objects and _get_text(value, TITLE_KEYS):
+    if not objects and _get_text(value, _TITLE_KEYS):
         return [value]
     return next(iter([*objects, *lists]), list(value.values()))
 
 
-def _parse_entry(entry: Any) -> Proposal:
+def _parse_entry(entry: Any) -> _Proposal:
     line = json.dumps(entry, ensure_ascii=False)
     if isinstance(entry, str):
-        return make_proposal(entry, entry)
-    text = _get_text(entry, TITLE_KEYS)
-    match = _YEAR.search(_get_text(entry, YEAR_KEYS))
-    return make_proposal(f"{split_year(text)[0]} ({match[0]})" if match else text, line)
+        return _make_proposal(entry, entry)
+    text = _get_text(entry, _TITLE_KEYS)
+    match = _YEAR.search(_get_text(entry, _YEAR_KEYS))
+    return _make_proposal(f"{split_year(text)[0]} ({match[0]})" if match else text, line)
 
 
 def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
@@ -186,11 +184,8 @@ def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
     return str(present[0]) if present else ""
 
 
-MAX_REPLY_LENGTH = 100_000
-"""How many characters of a reply are read."""
-
-MAX_PLAIN_LENGTH = 80
-"""The longest line that may be a title without a marker and without a year."""
+_MAX_REPLY_LENGTH = 100_000  # how many characters of a reply are read
+_MAX_PLAIN_LENGTH = 80  # the longest line that may be a title without a marker and without a year
 
 _NUMBER = re.compile(r"(?:\((\d{1,2})\) ?|#?(\d{1,3})(?: ?[.):\]] ?(?!\d)| [-–—] ))")
 _BULLET = re.compile(r"[-*+•‣▪●◦·–—] |[•‣▪●◦·]")
@@ -212,7 +207,7 @@ class ParsedReply:
         is_prose: Whether there is text, but no list of titles in it: an apology, for example.
     """
 
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[_Proposal, ...]
     is_prose: bool
 
 
@@ -240,17 +235,17 @@ def parse_reply(text: str, k: int) -> ParsedReply:
         text: The reply.
         k: The largest number of titles.
     """
-    text = text[:MAX_REPLY_LENGTH]
-    proposals = parse_json_entries(text) or _parse_lines(text, k)
+    text = text[:_MAX_REPLY_LENGTH]
+    proposals = _parse_json_entries(text) or _parse_lines(text, k)
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
-def _parse_lines(text: str, k: int) -> list[Proposal]:
-    proposals: list[Proposal] = []
+def _parse_lines(text: str, k: int) -> list[_Proposal]:
+    proposals: list[_Proposal] = []
     for line in _select_list(text):
         if len(proposals) >= k:
             break
-        proposals += parse_item(line)
+        proposals += _parse_item(line)
     return proposals
 
 
@@ -349,13 +344,13 @@ def _select_titles_without_marker(lines: Sequence[str]) -> list[str]:
     titles = [line for line in lines if not line.endswith(_SENTENCE_END)]
     if len(lines) == 1:
         titles = [title for line in titles for title in _split_line(line)]
-    is_list = len(titles) > 1 and all(len(title) <= MAX_PLAIN_LENGTH for title in titles)
+    is_list = len(titles) > 1 and all(len(title) <= _MAX_PLAIN_LENGTH for title in titles)
     return titles if is_list else []
 
 
 def _split_line(line: str) -> list[str]:
     """Return the titles on the only line of a reply, also those separated by commas."""
-    titles = [proposal.title for proposal in parse_item(line)]
+    titles = [proposal.title for proposal in _parse_item(line)]
     if len(titles) == 1 and line.count(",") > 1 and not line.startswith(("[", "{")):
         return [title.strip() for title in line.split(",")]
     return titles

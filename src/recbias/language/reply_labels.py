@@ -1,8 +1,4 @@
-"""Values and kinds of labels as replies state them.
-
-Labels in a reply that is JSON: an object with a value for each kind, or objects with labels.
-Probabilities of labels in a reply: of each kind the one that the reply states.
-"""
+"""The labels that replies state with their probabilities, in JSON or in lines."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ NUMBER = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:\s*(?:%|/\s*\d+|out of \d+))?"
 VALUE = rf"(?P<value>-?{NUMBER}|(?:yes|no|true|false|present|absent)\b)"
 """The pattern of a number or a word for one."""
 
-Stated: TypeAlias = list[tuple[str, float]]
+_Stated: TypeAlias = list[tuple[str, float]]
 """Kinds and their values, in the order of the reply; NaN is a value that cannot be read."""
 
 
@@ -83,18 +79,18 @@ def read_value(text: str) -> float:
         or _CONTINUED.match(after)
         or (is_word and re.match(r"\s*\w", after))
     )
-    return to_number(match["value"]) if is_single else math.nan
+    return _to_number(match["value"]) if is_single else math.nan
 
 
-def has_digit(text: str) -> bool:
+def _has_digit(text: str) -> bool:
     """Return whether a text has a digit, so that it may state a value."""
     return any(map(str.isdigit, text))
 
 
-def to_number(text: str) -> float:
+def _to_number(text: str) -> float:
     """Return a stated value as a number: 0.7 for ``70 %``, ``7/10`` and ``0,7``; 1 for ``yes``.
 
-    >>> [to_number(text) for text in ("70 %", "7/10", "0,7", "yes", "no", "1/0")]
+    >>> [_to_number(text) for text in ("70 %", "7/10", "0,7", "yes", "no", "1/0")]
     [0.7, 0.7, 0.7, 1.0, 0.0, nan]
     """
     word = text.casefold()
@@ -124,7 +120,7 @@ def make_label_schema(kinds: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def read_object(text: str, words: Words) -> Stated | None:
+def _read_object(text: str, words: Words) -> _Stated | None:
     """Return the values of a JSON object whose keys are the kinds; None for anything else."""
     try:
         value = json.loads(text, object_pairs_hook=_Pairs)
@@ -136,14 +132,14 @@ def read_object(text: str, words: Words) -> Stated | None:
     return None if any(math.isnan(number) for _, number in numbers) else numbers
 
 
-def read_json(text: str, words: Words) -> tuple[Stated, bool] | None:
+def read_json(text: str, words: Words) -> tuple[_Stated, bool] | None:
     """Return the values of the JSON in a reply, and whether it lists labels; None without any.
 
     A value is at the key of a kind, or in an object with a label. A key that is there twice has
     two values. Of a reply with too much broken JSON to be read, no kind has a value that can be
     read.
     """
-    stated: Stated = []
+    stated: _Stated = []
     lists_labels = False
     for entry in _iterate_objects(text):
         if entry is None:
@@ -159,7 +155,7 @@ def read_json(text: str, words: Words) -> tuple[Stated, bool] | None:
         ]
         for name, value in pairs:
             number = _to_value(value)
-            is_value = not math.isnan(number) or name == label or has_digit(str(value))
+            is_value = not math.isnan(number) or name == label or _has_digit(str(value))
             if is_value:
                 stated += [(kind, number) for kind in find_kinds(name, words)]
     return (stated, lists_labels) if stated or lists_labels else None
@@ -170,11 +166,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _iterate_objects(text: str) -> Iterator[_Pairs | None]:
-    """Yield the JSON objects in a text, and those in lists of them; None if it is not read on.
-
-    After a brace that begins no object, the text is read again from the next one, until
-    ``_MAX_BROKEN`` characters have been read in vain: the time grows with the length only.
-    """
+    """Yield the JSON objects in a text, and those in lists of them; None if it is not read on."""
     decoder, position, n_broken = json.JSONDecoder(object_pairs_hook=_Pairs), 0, 0
     while (start := text.find("{", position)) >= 0:
         if n_broken >= _MAX_BROKEN:
@@ -247,8 +239,7 @@ _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 _CONTRAST = re.compile(
     r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
 )
-_MAX_WORDS = 4
-"""The longest label that begins a line; what is longer is a sentence."""
+_MAX_WORDS = 4  # the longest label that begins a line; what is longer is a sentence
 
 
 @dataclass(frozen=True)
@@ -308,7 +299,7 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
     )
 
 
-def _conclude(reading: Reading, stated: Stated, words: Words) -> LabelProbabilities:
+def _conclude(reading: Reading, stated: _Stated, words: Words) -> LabelProbabilities:
     """Return the value of each kind, NaN unless it is one; none if one is no probability."""
     if any(math.isinf(value) or not (math.isnan(value) or 0 <= value <= 1) for _, value in stated):
         return LabelProbabilities("range")
@@ -321,12 +312,12 @@ def _conclude(reading: Reading, stated: Stated, words: Words) -> LabelProbabilit
     return LabelProbabilities(reading, probabilities)
 
 
-def _read_strict(text: str, words: Words) -> Stated | None:
+def _read_strict(text: str, words: Words) -> _Stated | None:
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     if lines == ["0"]:
         return [(kind, 0.0) for kind in words]
     if text.startswith("{"):
-        return read_object(text, words)
+        return _read_object(text, words)
     pairs = [_STRICT_PAIR.fullmatch(line) for line in lines]
     if lines and all(pairs):
         return _complete([row for pair in pairs if pair for row in _name(pair, words)], "", words)
@@ -335,10 +326,10 @@ def _read_strict(text: str, words: Words) -> Stated | None:
     named = [kinds.get(match["label"].casefold(), "") for match in matches]
     if len(matches) < len(lines) or sorted(named) != sorted(words):
         return None
-    return [(kind, to_number(match["value"])) for kind, match in zip(named, matches, strict=True)]
+    return [(kind, _to_number(match["value"])) for kind, match in zip(named, matches, strict=True)]
 
 
-def _read_lenient(text: str, words: Words) -> Stated | None:
+def _read_lenient(text: str, words: Words) -> _Stated | None:
     """Return what a reply states anywhere; None if it states nothing, not even that none is."""
     plain = _divide_lists(_join_blanks(_MARKUP.sub("", text.translate(_ASCII_SIGNS))), words)
     if (found := read_json(text, words)) is not None:
@@ -350,15 +341,12 @@ def _read_lenient(text: str, words: Words) -> Stated | None:
     if stated := _read_lines(plain, words):
         return stated + _find(plain, words)
     first, _, others = plain.strip().partition("\n")
-    is_none = _NO_LABEL.fullmatch(first.strip()) and not has_digit(others)
+    is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(others)
     return [(kind, 0.0) for kind in words] if is_none and not find_kinds(others, words) else None
 
 
 def _join_blanks(text: str) -> str:
-    """Return a text with one blank, or one line break, for each run of them.
-
-    The patterns would read a long run in a time that grows with the square of its length.
-    """
+    """Return a text with one blank, or one line break, for each run of them."""
     return _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
 
 
@@ -373,7 +361,7 @@ def _divide_lists(text: str, words: Words) -> str:
     return _NEXT_LABEL.sub(divide, text)
 
 
-def _complete(stated: Stated, others: str, words: Words) -> Stated:
+def _complete(stated: _Stated, others: str, words: Words) -> _Stated:
     """Return the largest value of each kind in a list of labels, 0 if it is not mentioned."""
     values = {kind: [value for name, value in stated if name == kind] for kind in words}
     for kind in find_kinds(others, words):
@@ -381,24 +369,24 @@ def _complete(stated: Stated, others: str, words: Words) -> Stated:
     return [(kind, float(np.max(listed, initial=0.0))) for kind, listed in values.items()]
 
 
-def _read_lines(text: str, words: Words) -> Stated:
+def _read_lines(text: str, words: Words) -> _Stated:
     """Return the values of lines that begin with a kind; NaN for a number that is no value."""
-    stated: Stated = []
+    stated: _Stated = []
     for line in text.splitlines():
         match = _LINE.match(line.strip())
         if match and len(match["label"].split()) <= _MAX_WORDS:
             rows = _name(match, words)
-            stated += [row for row in rows if has_digit(line) or not math.isnan(row[1])]
+            stated += [row for row in rows if _has_digit(line) or not math.isnan(row[1])]
     return stated
 
 
-def _find(text: str, words: Words) -> Stated:
+def _find(text: str, words: Words) -> _Stated:
     """Return the numbers after words of a kind anywhere in a text."""
     stated = [row for match in _ANYWHERE.finditer(text) for row in _name(match, words)]
     return [(kind, value if 0 <= value <= 1 else math.nan) for kind, value in stated]
 
 
-def _name(match: re.Match[str], words: Words) -> Stated:
+def _name(match: re.Match[str], words: Words) -> _Stated:
     """Return the value of a match for each kind that its label names."""
     value = math.nan if _CONTRAST.search(match["label"]) else read_value(match["value"])
     return [(kind, value) for kind in find_kinds(match["label"], words)]

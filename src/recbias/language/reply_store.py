@@ -25,7 +25,7 @@ from recbias.core.files import open_input
 from recbias.core.machine import write_to_disk
 from recbias.language.endpoints import OUTCOMES, ChatReply, ChatRequest
 
-PATTERN = "*.jsonl"
+_PATTERN = "*.jsonl"
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("text", "outcome", "served_model", "fingerprint", "finish_reason"), str),
@@ -55,7 +55,7 @@ class ReplyStore:
             MissingFile: A file cannot be read.
         """
         n_damaged = 0
-        for path in sorted(self.folder.glob(PATTERN)):
+        for path in sorted(self.folder.glob(_PATTERN)):
             for line in self._read_new_lines(path):
                 entry = _parse_line(line)
                 if entry is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from recbias.core.context import report_progress, warn
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.machine import release_between
 from recbias.language.local_models import (
-    CausalModel,
-    SentenceModel,
+    LocalModel,
     batch_by_tokens,
     find_token_type,
 )
@@ -42,7 +41,7 @@ class ResponseSettings:
 
 
 def generate_responses(
-    model: SentenceModel, contexts: Sequence[str], settings: ResponseSettings
+    model: LocalModel, contexts: Sequence[str], settings: ResponseSettings
 ) -> list[str]:
     """Return the response to each context, whose lines are the turns of two speakers.
 
@@ -81,11 +80,11 @@ def generate_responses(
 class _Writer:
     """Writes prompts, and reads the responses in what the model generates."""
 
-    def __init__(self, model: SentenceModel, settings: ResponseSettings) -> None:
-        self.model, self.settings, self.n_shortened = model, settings, 0
+    def __init__(self, model: LocalModel, settings: ResponseSettings) -> None:
+        self.settings, self.n_shortened = settings, 0
         name = settings.token_types
         token_type = None if name is None else find_token_type(model, name)
-        self.network = CausalModel(model.tokenizer, model.network, token_type)
+        self.model = replace(model, token_type=token_type)
         self.has_encoder = model.kind == "encoder_decoder"
         self.has_template = not self.has_encoder and bool(model.tokenizer.chat_template)
         self.room = model.max_length - (0 if self.has_encoder else settings.max_new_tokens)
@@ -118,14 +117,14 @@ class _Writer:
         if self.has_encoder:
             return "\n".join(turns)
         if not self.has_template:
-            return self.network.add_start("\n".join(turns) + "\n")
+            return self.model.add_start("\n".join(turns) + "\n")
         roles = ("user", "assistant")
         n = len(turns)
         messages = [
             {"role": roles[(n - 1 - position) % 2], "content": turn}
             for position, turn in enumerate(turns)
         ]
-        return self.network.render_chat(messages)
+        return self.model.render_chat(messages)
 
     def _cut(self, turn: str, excess: int) -> str:
         """Return the end of a turn, without its first tokens."""
@@ -142,7 +141,7 @@ class _Writer:
     def generate(self, prompts: Sequence[str], seed: int) -> list[str]:
         """Return the responses to some prompts."""
         settings = self.settings
-        generations = self.network.generate(
+        generations = self.model.generate(
             prompts,
             max_tokens=settings.max_new_tokens,
             temperature=settings.temperature,

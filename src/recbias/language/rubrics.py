@@ -21,8 +21,7 @@ from recbias.language.prompts import (
     read_head,
 )
 
-_SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}
-"""The slots of a template."""
+_SLOTS = {slot: slot for slot in ("text", "marker", "kinds", "answer")}  # the slots of a template
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Rubric:
             text: The text.
             kinds: The kinds of label to ask for.
         """
-        marker = make_marker(text)
+        marker = _make_marker(text)
         values = {
             "text": f"{marker}\n{text}\n{marker}",
             "marker": marker,
@@ -68,10 +67,10 @@ class Rubric:
         return Message("user", "\n".join(line.fill(values) for line in self.lines))
 
 
-def make_marker(text: str) -> str:
+def _make_marker(text: str) -> str:
     """Return a line that does not occur in a text; the same one for the same text.
 
-    >>> make_marker("A girl and her horse.")
+    >>> _make_marker("A girl and her horse.")
     '=== ac5f3f2238af ==='
     """
     digests = (sha256(f"{n}{text}".encode("utf-8", "replace")).hexdigest() for n in count())

@@ -1,8 +1,7 @@
 """Sentences with slots, the labelled words of the slots, and the prompts made from them.
 
-Groups of words and sentences, the content of template files of every format.
-The templates of the LMRec study, as the YAML of its paper and the JSON of its authors.
-Prompts from templates: sentences with slots, filled with labelled words.
+Template files are a YAML of one's own, or those of the LMRec study: the YAML of its paper and the
+JSON of its authors.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from recbias.core.queries import SAMPLE, Queries
 from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 
-PRONOUNS = {
+_PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
     "he/she": {"male": "he", "female": "she", None: "they"},
     "him/her": {"male": "him", "female": "her", None: "them"},
@@ -44,7 +43,7 @@ PRONOUNS = {
 NEUTRAL = "neutral"
 """The label of prompts without an identity, and the end of their identifiers."""
 
-_TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
+_TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(_PRONOUNS)})\b")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class TemplateSet:
+class _TemplateSet:
     """Sentences of several kinds, a description in one sentence, and the source or blank."""
 
     about: str
@@ -228,7 +227,7 @@ def _fill_text(
             word_list = WordList((masked[slot],) * len(word_list.words), {})
         words = word_list.words
         if not match[1]:
-            forms = PRONOUNS[match[2]]
+            forms = _PRONOUNS[match[2]]
             genders = word_list.labels.get("gender", (None,) * len(words))
             words = tuple(forms.get(gender, forms[None]) for gender in genders)
         texts = texts + np.array(words, dtype=object)[indices[slot]]
@@ -344,13 +343,13 @@ def _refuse_missing_words(
             raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
 
 
-PLACEHOLDERS = {"NAME": "name", "1ST RELP": "first", "2ND RELP": "second", "LOCATION": "location"}
+_PLACEHOLDERS = {"NAME": "name", "1ST RELP": "first", "2ND RELP": "second", "LOCATION": "location"}
 """The slots in the paper, and their names here."""
 
 RELIGIONS = {"church": "christian", "mosque": "muslim", "synagogue": "jewish"}
 """The religion of each religious place in the paper."""
 
-SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
+_SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
 """The slots of the kinds in the authors' files; the slot of any other kind is named ``word``."""
 
 LABELS = {
@@ -360,14 +359,14 @@ LABELS = {
 }
 """The label of which a list in the authors' files is a value; any other is one of ``label``."""
 
-PARTNERS = {
+_PARTNERS = {
     "female": ("girlfriend", "wife", "fiancee"),
     "male": ("boyfriend", "husband", "fiance"),
 }
 """The second words of couples in the authors' sentences; none of their files lists them."""
 
 
-def parse_paper(tree: MarkedValue) -> TemplateSet:
+def _parse_paper(tree: MarkedValue) -> _TemplateSet:
     """Return the templates of the paper's YAML: ``templates`` and ``substitutions``."""
     top = tree.mapping("the file")
     if "templates" not in top:
@@ -375,10 +374,10 @@ def parse_paper(tree: MarkedValue) -> TemplateSet:
     node = top["substitutions"]
     groups = _collect_paper_groups(node)
     word_lists = {slot: merge_groups(slot, groups[slot], node) for slot in groups}
-    kinds = parse_kinds(top["templates"], word_lists, PLACEHOLDERS)
+    kinds = parse_kinds(top["templates"], word_lists, _PLACEHOLDERS)
     source = top["source"].mapping("source") if "source" in top else {}
     citation = [source[key].text(key) for key in ("authors", "title", "year") if key in source]
-    return TemplateSet("The templates of the LMRec paper.", ". ".join(citation), kinds)
+    return _TemplateSet("The templates of the LMRec paper.", ". ".join(citation), kinds)
 
 
 def _collect_paper_groups(node: MarkedValue) -> dict[str, list[Group]]:
@@ -412,12 +411,8 @@ def _label_place(node: MarkedValue) -> dict[str, str]:
     return {"place": "religion", "religion": religion} if religion else {"place": "location"}
 
 
-def parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
-    """Return the templates of the authors' JSON: sentences of each kind, with ``{}`` for a word.
-
-    Kinds without a file of that name, with their words by label, are excluded; MissingFile if
-    there is none.
-    """
+def _parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> _TemplateSet:
+    """Return the templates of the authors' JSON, with ``{}`` for a word."""
     templates = tree.mapping("the templates")
     words_of_kinds = {path.stem: read_marked(path) for path in words}
     for name, node in words_of_kinds.items():
@@ -434,16 +429,16 @@ def parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
         _parse_authors_kind(name, templates[name], node) for name, node in words_of_kinds.items()
     )
     source = "The LMRec authors' release, https://github.com/TinaBBB/Unintended-Bias-LMRec"
-    return TemplateSet("The templates of the LMRec authors' release.", source, kinds)
+    return _TemplateSet("The templates of the LMRec authors' release.", source, kinds)
 
 
 def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kind:
-    slots = SLOTS.get(name, ("word",))
+    slots = _SLOTS.get(name, ("word",))
     word_lists = {slots[0]: merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
     if len(slots) > 1:
         partners = [
             Group(tuple(MarkedValue(word, words.where) for word in gendered), {"gender": gender})
-            for gender, gendered in PARTNERS.items()
+            for gender, gendered in _PARTNERS.items()
         ]
         word_lists[slots[1]] = merge_groups(slots[1], partners, words)
     return parse_kind(name, _name_slots(node, slots), word_lists, {})
@@ -472,7 +467,7 @@ def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
     return MarkedValue(tuple(sentences), node.where)
 
 
-def load_packaged() -> dict[str, TemplateSet]:
+def load_packaged() -> dict[str, _TemplateSet]:
     """Return the packaged sets of templates by name."""
     with as_file(files("recbias.language").joinpath("packaged", "templates")) as folder:
         return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
@@ -593,7 +588,7 @@ class Templates:
                 raise Contradiction(message, where=where, remedy="choose another name for it")
 
 
-def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
+def read_templates(path: Path, words: Sequence[Path] = ()) -> _TemplateSet:
     """Return the templates of a file; the errors are those of ``Templates``.
 
     A ``.json`` file is in the format of the LMRec authors, with files of ``words`` named by kind
@@ -602,16 +597,16 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
     """
     tree = read_marked(path)
     if path.suffix.lower() == ".json":
-        return parse_authors_json(tree, words)
+        return _parse_authors_json(tree, words)
     if words:
         message, remedy = f"{path.name} already contains its words", "remove the setting words"
         raise WrongType(message, where="words", remedy=remedy)
     if "substitutions" in tree.mapping("the file"):
-        return parse_paper(tree)
+        return _parse_paper(tree)
     return _parse_own(tree)
 
 
-def _parse_own(tree: MarkedValue) -> TemplateSet:
+def _parse_own(tree: MarkedValue) -> _TemplateSet:
     top = tree.mapping("the file", ("about", "source", "words", "templates"))
     for key in ("words", "templates"):
         if key not in top:
@@ -622,7 +617,7 @@ def _parse_own(tree: MarkedValue) -> TemplateSet:
     }
     kinds = parse_kinds(top["templates"], word_lists, {})
     about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
-    return TemplateSet(about, source, kinds)
+    return _TemplateSet(about, source, kinds)
 
 
 def _iterate_groups(node: MarkedValue) -> Iterator[Group]:

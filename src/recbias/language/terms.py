@@ -1,7 +1,4 @@
-"""Pairs of terms of two groups, and texts with these terms swapped.
-
-Files of terms: the packaged lists, and a user's own YAML.
-"""
+"""Pairs of terms of two groups, in packaged lists or YAML files, and texts with terms swapped."""
 
 from __future__ import annotations
 
@@ -165,15 +162,14 @@ def _match_case(term: str, replacement: str) -> str:
 KEYS = ("about", "source", "whole_words", "categories")
 """The keys of a file of terms."""
 
-CATEGORY_KEYS = ("groups", "targets", "attributes")
-"""The keys of a category."""
+_CATEGORY_KEYS = ("groups", "targets", "attributes")  # the keys of a category
 
-BLANKS = frozenset({"", "null", "~"})
+_BLANKS = frozenset({"", "null", "~"})
 """How a file writes that an attribute term has no counterpart."""
 
 
 @dataclass(frozen=True)
-class TermList:
+class _TermList:
     """A packaged file of terms.
 
     Args:
@@ -204,16 +200,16 @@ def _describe(pairs: TermPairs) -> Iterator[str]:
             yield f"    {line}" if number else f"  {len(words)} {kind} terms: {line}"
 
 
-def load_term_lists() -> dict[str, TermList]:
+def load_term_lists() -> dict[str, _TermList]:
     """Return the packaged files of terms by name."""
     with as_file(files("recbias.language").joinpath("packaged", "terms")) as folder:
         return {path.stem: _read_list(path) for path in sorted(folder.glob("*.yaml"))}
 
 
-def _read_list(path: Path) -> TermList:
+def _read_list(path: Path) -> _TermList:
     top = read_marked(path).mapping("the file of terms", KEYS)
     about, source = (" ".join(top[key].text(key).split()) for key in ("about", "source"))
-    return TermList(path.stem, about, source, read_terms(path))
+    return _TermList(path.stem, about, source, read_terms(path))
 
 
 def load_packaged_terms() -> dict[str, Mapping[str, TermPairs]]:
@@ -281,7 +277,7 @@ def read_terms(path: Path) -> dict[str, TermPairs]:
 
 
 def _parse_category(name: str, entry: MarkedValue, *, whole_words: bool) -> TermPairs:
-    settings = entry.mapping(f"the category {name}", CATEGORY_KEYS)
+    settings = entry.mapping(f"the category {name}", _CATEGORY_KEYS)
     for key in ("groups", "targets"):
         if key not in settings:
             raise entry.fault(f"the category {name} has no {key}")
@@ -306,7 +302,7 @@ def _parse_pairs(marked: MarkedValue, kind: str) -> tuple[tuple[str, str | None]
         if len(terms) != 2:
             raise entry.fault(f"a pair of {kind} terms has two terms", remedy="write [a, b]")
         first = terms[0].text(f"a {kind} term").strip()
-        is_blank = terms[1].value in [*BLANKS]  # not the set: the value may be of any type
+        is_blank = terms[1].value in [*_BLANKS]  # not the set: the value may be of any type
         second = None if is_blank else terms[1].text(f"a {kind} term").strip()
         if first.lower() in {earlier.lower() for earlier, _ in pairs}:
             raise entry.fault(

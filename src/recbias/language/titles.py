@@ -1,8 +1,7 @@
-"""Titles of films as text: the year, moved articles, alternative titles, and normalised forms.
+"""Titles of films: their forms and years, and the catalogue in which titles are looked up.
 
-The forms of the titles of a catalogue, as rows of a table with an exact index.
-The nearest title of a catalogue for a title that no entry equals, by rapidfuzz.
-The titles of a catalogue, in which the titles of replies are looked up.
+A title of a reply matches an entry by an equal form in an exact index, else by the nearest one
+that rapidfuzz finds.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from recbias.core.dataset import AnyArray, BoolArray, Codes
 from recbias.core.errors import OutOfRange
 from recbias.core.packages import require_packages
 
-ARTICLES = (
+_ARTICLES = (
     *("the", "a", "an"),  # English
     *("le", "la", "les", "un", "une"),  # French
     *("el", "los", "las", "una", "unos", "unas"),  # Spanish
@@ -34,7 +33,7 @@ ARTICLES = (
 """The articles that a catalogue moves to the end of a title, besides L'."""
 
 _YEAR = r"((?:18|19|20)\d\d)"
-_ARTICLE = "|".join(ARTICLES)
+_ARTICLE = "|".join(_ARTICLES)
 _PLAIN_YEAR = re.compile(rf"[(\[]\s*{_YEAR}\s*(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
 _YEAR_WITH_TEXT = re.compile(
     rf"[(\[](?:[^()\[\]]{{0,60}}[,\s])?{_YEAR}(?:[,;\s][^()\[\]]{{0,60}})?[)\]]"
@@ -164,7 +163,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, eq=False)
-class TitleEntries:
+class _TitleEntries:
     """One row for each form of each title of a catalogue.
 
     Args:
@@ -186,12 +185,12 @@ class TitleEntries:
     rows: Mapping[str, tuple[int, ...]]
 
 
-def build_entries(titles: Iterable[str], years: Codes, popularity: AnyArray) -> TitleEntries:
+def _build_entries(titles: Iterable[str], years: Codes, popularity: AnyArray) -> _TitleEntries:
     """Return the entries of titles without years."""
     listed = [
         (form, code, level)
         for code, title in enumerate(titles)
-        for level, form in enumerate(list_search_forms(title))
+        for level, form in enumerate(_list_search_forms(title))
     ]
     rows: dict[str, list[int]] = defaultdict(list)
     for row, (form, _, _) in enumerate(listed):
@@ -199,7 +198,7 @@ def build_entries(titles: Iterable[str], years: Codes, popularity: AnyArray) -> 
     codes = np.array([code for _, code, _ in listed], dtype=np.int32)
     precedence = np.empty(years.size, dtype=np.int32)
     precedence[np.argsort(-popularity, kind="stable")] = np.arange(years.size)
-    return TitleEntries(
+    return _TitleEntries(
         tuple(form for form, _, _ in listed),
         codes,
         np.array([level for _, _, level in listed], dtype=np.int32),
@@ -209,10 +208,10 @@ def build_entries(titles: Iterable[str], years: Codes, popularity: AnyArray) -> 
     )
 
 
-def list_search_forms(title: str) -> tuple[str, ...]:
+def _list_search_forms(title: str) -> tuple[str, ...]:
     """Return the forms of a title, then the same forms without their leading article.
 
-    >>> list_search_forms("Matrix, The")
+    >>> _list_search_forms("Matrix, The")
     ('the matrix', 'matrix')
     """
     forms = list_title_forms(title)
@@ -228,24 +227,23 @@ def list_numbers(form: str) -> tuple[str, ...]:
     return tuple(_NUMBER.findall(form))
 
 
-def measure_year_difference(years: AnyArray, year: AnyArray | int) -> AnyArray:
+def _measure_year_difference(years: AnyArray, year: AnyArray | int) -> AnyArray:
     """Return the absolute difference of years; the largest allowed if either is absent."""
     unknown = (years == NO_YEAR) | (np.asarray(year) == NO_YEAR)
     return np.where(unknown, MAX_YEAR_DIFFERENCE, np.abs(years - year))
 
 
-def iterate_year_groups(years: Codes) -> Iterator[tuple[int, AnyArray]]:
+def _iterate_year_groups(years: Codes) -> Iterator[tuple[int, AnyArray]]:
     """Yield each distinct year with the positions that have it."""
     for year in np.unique(years):
         yield int(year), np.flatnonzero(years == year)
 
 
-_BLOCK = 256
-"""How many titles are compared with the candidates of their year and length at once."""
+_BLOCK = 256  # how many titles are compared with the candidates of their year and length at once
 
 
 @dataclass(frozen=True, eq=False)
-class NearestItems:
+class _NearestItems:
     """The nearest item of each title.
 
     Args:
@@ -260,8 +258,8 @@ class NearestItems:
 
 
 def find_nearest_items(
-    forms: Sequence[str], years: Codes, entries: TitleEntries, threshold: float
-) -> NearestItems:
+    forms: Sequence[str], years: Codes, entries: _TitleEntries, threshold: float
+) -> _NearestItems:
     """Return the nearest item of each title that is at least as similar as the threshold.
 
     The similarity is ``rapidfuzz.fuzz.ratio`` of the forms without leading articles. Both must
@@ -278,7 +276,7 @@ def find_nearest_items(
     pairs = [np.empty((0, 3))]
     lengths = np.array([len(form) for form in forms])
     candidates = _Candidates.select(entries)
-    for year, positions in iterate_year_groups(years):
+    for year, positions in _iterate_year_groups(years):
         allowed = candidates.with_year(year)
         blocks = _split_by_length(positions, lengths)
         pairs += [_compare(block, forms, allowed, threshold) for block in blocks]
@@ -289,12 +287,12 @@ def find_nearest_items(
 class _Candidates:
     """Entries without a leading article, sorted by length."""
 
-    entries: TitleEntries
+    entries: _TitleEntries
     rows: AnyArray
     lengths: AnyArray
 
     @classmethod
-    def select(cls, entries: TitleEntries) -> _Candidates:
+    def select(cls, entries: _TitleEntries) -> _Candidates:
         forms = enumerate(entries.forms)
         rows = np.array([row for row, form in forms if remove_article(form) == form], dtype=int)
         lengths = np.array([len(entries.forms[row]) for row in rows])
@@ -302,15 +300,12 @@ class _Candidates:
         return cls(entries, rows[order], lengths[order])
 
     def with_year(self, year: int) -> _Candidates:
-        difference = measure_year_difference(self.entries.years[self.rows], year)
+        difference = _measure_year_difference(self.entries.years[self.rows], year)
         allowed = difference <= MAX_YEAR_DIFFERENCE
         return _Candidates(self.entries, self.rows[allowed], self.lengths[allowed])
 
     def with_length(self, length: int, threshold: float) -> AnyArray:
-        """Return the rows whose length lets the similarity with one of ``length`` suffice.
-
-        The ratio is 2 LCS / (length + length), and LCS is at most the shorter length.
-        """
+        """Return the rows whose length lets the similarity with one of ``length`` suffice."""
         share = threshold / (200 - threshold)
         start = np.searchsorted(self.lengths, length * share - 1e-9)
         end = np.searchsorted(self.lengths, length / share + 1e-9, side="right")
@@ -345,8 +340,8 @@ def _compare(
 
 
 def _select_nearest(
-    pairs: AnyArray, forms: Sequence[str], years: Codes, entries: TitleEntries
-) -> NearestItems:
+    pairs: AnyArray, forms: Sequence[str], years: Codes, entries: _TitleEntries
+) -> _NearestItems:
     nearest = np.full(len(forms), -1, dtype=np.int32)
     scores = np.full(len(forms), np.nan)
     ambiguous = np.zeros(len(forms), dtype=bool)
@@ -356,7 +351,7 @@ def _select_nearest(
     ]
     pairs = pairs[np.array(equal, dtype=bool)]
     position, row = pairs[:, :2].astype(int).T
-    difference = measure_year_difference(entries.years[row], years[position])
+    difference = _measure_year_difference(entries.years[row], years[position])
     order = np.lexsort([entries.precedence[row], difference, -pairs[:, 2], position])
     position, row, score = position[order], row[order], pairs[order, 2]
     difference, codes = difference[order], entries.codes[row]
@@ -365,11 +360,10 @@ def _select_nearest(
     ties = (score == score[start]) & (difference == difference[start]) & (codes != codes[start])
     nearest[position[first]], scores[position[first]] = codes[first], score[first]
     ambiguous[position[ties]] = True
-    return NearestItems(nearest, scores, ambiguous)
+    return _NearestItems(nearest, scores, ambiguous)
 
 
-EXACT_SCORE = 100.0
-"""The score of a title that equals a form of a title of the catalogue."""
+_EXACT_SCORE = 100.0  # the score of a title that equals a form of a title of the catalogue
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,7 +404,7 @@ class CatalogueTitles:
         MissingExtra: There is a threshold, and rapidfuzz is not installed.
     """
 
-    entries: TitleEntries
+    entries: _TitleEntries
     years: Codes
     threshold: float | None = 90.0
 
@@ -418,7 +412,7 @@ class CatalogueTitles:
         """Refuse a threshold that cannot be used."""
         if self.threshold is not None:
             require_packages("matching titles", "rapidfuzz")
-            if not 0 < self.threshold <= EXACT_SCORE:
+            if not 0 < self.threshold <= _EXACT_SCORE:
                 message = f"{self.threshold} is not above 0 and at most 100"
                 remedy = "90 is the default, null is for exact matches only"
                 raise OutOfRange(message, where="threshold", remedy=remedy)
@@ -448,7 +442,7 @@ class CatalogueTitles:
         codes = np.array([code for code, _ in listed], dtype=np.int32)
         ambiguous = np.array([tied for _, tied in listed], dtype=bool)
         exact = codes >= 0
-        scores = np.where(exact, EXACT_SCORE, np.nan)
+        scores = np.where(exact, _EXACT_SCORE, np.nan)
         rest = np.flatnonzero(~exact)
         if self.threshold is not None and rest.size:
             forms = [_shorten(titles[position][0]) for position in rest.tolist()]
@@ -460,12 +454,12 @@ class CatalogueTitles:
 
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:
         """Return the item of a title, -1 if there is none, and whether popularity decided."""
-        forms = list_search_forms(title)
+        forms = _list_search_forms(title)
         before_dash = title.partition(" - ")[0]
-        for form in [*forms, *(list_search_forms(before_dash) if before_dash != title else [])]:
+        for form in [*forms, *(_list_search_forms(before_dash) if before_dash != title else [])]:
             rows = self.entries.rows.get(form)
             if rows:
-                difference = measure_year_difference(self.entries.years[[*rows]], year)
+                difference = _measure_year_difference(self.entries.years[[*rows]], year)
                 allowed = difference <= MAX_YEAR_DIFFERENCE
                 if allowed.any():
                     return self._select_first(np.array(rows)[allowed], difference[allowed])
@@ -504,7 +498,7 @@ def index_titles(
     read_years = [year for _, year in pairs] if years is None else years
     item_years = np.array([year or NO_YEAR for year in read_years], dtype=np.int32)
     counts = np.zeros(len(titles)) if popularity is None else np.asarray(popularity)
-    entries = build_entries([name for name, _ in pairs], item_years, counts)
+    entries = _build_entries([name for name, _ in pairs], item_years, counts)
     return CatalogueTitles(entries, item_years, threshold)
 
 

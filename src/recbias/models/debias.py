@@ -26,8 +26,8 @@ from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft
 from recbias.kernels.devices import Precision, choose_precision
 from recbias.language.likelihood import make_inputs
 from recbias.language.local_models import (
+    LocalModel,
     ScoringSettings,
-    SentenceModel,
     SentenceTokens,
     silence_transformers,
     tokenize_sentences,
@@ -295,7 +295,7 @@ class TermOccurrences:
 
 
 def find_occurrences(
-    model: SentenceModel,
+    model: LocalModel,
     texts: Sequence[str],
     tokens: SentenceTokens,
     settings: ScoringSettings,
@@ -355,7 +355,7 @@ def number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
     return numbers
 
 
-def tokenize_terms(model: SentenceModel, terms: Sequence[str], *, whole_words: bool) -> list[Any]:
+def tokenize_terms(model: LocalModel, terms: Sequence[str], *, whole_words: bool) -> list[Any]:
     """Return the tokens of each term as within a text, ``torch.long`` tensors.
 
     Raises:
@@ -384,13 +384,13 @@ class TermVectors:
         attributes: The tokens of each attribute term.
     """
 
-    model: SentenceModel
+    model: LocalModel
     first: Sequence[Any]
     second: Sequence[Any]
     attributes: Sequence[Any]
 
     @classmethod
-    def create(cls, model: SentenceModel, pairs: TermPairs) -> TermVectors:
+    def create(cls, model: LocalModel, pairs: TermPairs) -> TermVectors:
         """Return the terms of a category as tokens."""
         seconds = tuple(second for _, second in pairs.targets)
         lists = (pairs.target_terms, seconds, pairs.attribute_terms)
@@ -448,7 +448,7 @@ class BiasLoss(Protocol):
 
 def create_bias_loss(
     debias: Debias,
-    model: SentenceModel,
+    model: LocalModel,
     texts: Sequence[str],
     tokens: SentenceTokens,
     settings: ScoringSettings,
@@ -727,7 +727,7 @@ WORSE_THAN_CHANCE = 1.5
 
 
 def debias_model(
-    model: SentenceModel,
+    model: LocalModel,
     training: TrainingSentences,
     debias: Debias,
     scoring: ScoringSettings,
@@ -773,7 +773,7 @@ class SentenceTraining:
         precision: The type of matrix products.
     """
 
-    model: SentenceModel
+    model: LocalModel
     tokens: SentenceTokens
     settings: ScoringSettings
     bias: BiasLoss | None

@@ -27,11 +27,11 @@ from recbias.kernels.devices import OnDevice
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import (
     EncoderInput,
+    LocalModel,
     Precision,
     ScoringSettings,
-    SentenceModel,
     check_sentence_model,
-    load_sentence_model,
+    load_model,
 )
 from recbias.language.model_files import list_causal_model_files
 from recbias.language.responses import ResponseSettings, generate_responses
@@ -150,7 +150,7 @@ class LanguageModelSettings(Protocol):
     def generation(self) -> ResponseSettings:
         """How responses are generated."""
 
-    def load(self) -> SentenceModel:
+    def load(self) -> LocalModel:
         """Return the pretrained model."""
 
 
@@ -166,7 +166,7 @@ class FittedLanguageModel:
     """
 
     settings: LanguageModelSettings
-    trained: SentenceModel | None = None
+    trained: LocalModel | None = None
     curve: LearningCurve | None = None
     stored: State = field(default_factory=dict)
 
@@ -207,7 +207,7 @@ class FittedLanguageModel:
         )
 
     @cached_property
-    def model(self) -> SentenceModel:
+    def model(self) -> LocalModel:
         """The model that answers."""
         if self.trained is not None:
             return self.trained
@@ -244,7 +244,7 @@ class FittedLanguageModel:
         return Responses(dialogues.ids, responses, dialogues.cells[REFERENCE], dialogues.labels)
 
 
-def _copy_weights(model: SentenceModel, state: Mapping[str, np.ndarray]) -> None:
+def _copy_weights(model: LocalModel, state: Mapping[str, np.ndarray]) -> None:
     import torch
 
     with torch.no_grad():
@@ -314,8 +314,8 @@ class SentenceLanguageModel(OnDevice):
             CUDA and float32 elsewhere. Weights have ``precision``.
 
     Raises:
-        MissingFile: The model is not found, has weights of another format than ``safetensors``
-            (``recbias convert``), or lacks those of its head.
+        MissingFile: The model is not found, has weights of another format than ``safetensors``,
+            or lacks those of its head.
         MissingExtra: A package that reads a ``.gguf`` file is not installed.
         Contradiction: The model or its tokenizer cannot do what a setting says.
         UnknownIdentifier: The vocabulary does not have ``token_types``.
@@ -424,11 +424,9 @@ class SentenceLanguageModel(OnDevice):
         precision = devices.choose_precision(self.training_precision, chosen["device"])
         return {**chosen, "training_precision": precision}
 
-    def load(self) -> SentenceModel:
+    def load(self) -> LocalModel:
         """Return the pretrained model."""
-        return load_sentence_model(
-            self.model, self.revision, precision=self.precision, device=self.device
-        )
+        return load_model(self.model, self.revision, precision=self.precision, device=self.device)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLanguageModel:
         """Return the pretrained model, or the debiased one."""

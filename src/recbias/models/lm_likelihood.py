@@ -22,7 +22,7 @@ from recbias.kernels.topk import top_k
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
 from recbias.language.likelihood import TextScorer, TextSearch
-from recbias.language.local_models import Precision, load_causal_model
+from recbias.language.local_models import Precision, load_model
 from recbias.language.model_files import check_causal_model, list_causal_model_files
 from recbias.language.prompts import HistoryItem
 from recbias.models.prompted import Histories, read_titles
@@ -275,8 +275,12 @@ class FittedLikelihood:
         if settings.llm is not None:
             return ServedScorer(settings.llm, texts)
         name = settings.model or ""
-        model = load_causal_model(
-            name, settings.revision, precision=settings.precision, device=settings.device
+        model = load_model(
+            name,
+            settings.revision,
+            kind="causal",
+            precision=settings.precision,
+            device=settings.device,
         )
         return TextScorer.from_texts(model, texts)
 

@@ -11,13 +11,13 @@ from recbias.core.errors import MissingReplies
 from recbias.language.backends import Failure, TransformersBackend
 from recbias.language.client import complete
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
-from recbias.language.local_models import CausalModel
+from recbias.language.local_models import LocalModel
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
 
 
 @pytest.fixture(scope="module")
 def backend() -> TransformersBackend:
-    return TransformersBackend(CausalModel(make_tokenizer(), make_network("llama")), 4)
+    return TransformersBackend(LocalModel("causal", make_tokenizer(), make_network("llama")), 4)
 
 
 def make_requests(contents: Sequence[str], **settings: Any) -> list[ChatRequest]:

@@ -10,7 +10,7 @@ import torch
 
 from recbias.core.errors import Contradiction, UnknownIdentifier
 from recbias.language.likelihood import SentenceLikelihoods, score_sentences
-from recbias.language.local_models import ScoringSettings, SentenceModel
+from recbias.language.local_models import LocalModel, ScoringSettings
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import KINDS, make_sentence_model
 
@@ -31,13 +31,11 @@ SENTENCES = [
 ]
 
 
-def score(
-    model: SentenceModel, texts: Sequence[str | None], **changes: Any
-) -> SentenceLikelihoods:
+def score(model: LocalModel, texts: Sequence[str | None], **changes: Any) -> SentenceLikelihoods:
     return score_sentences(model, texts, ScoringSettings(**changes))
 
 
-def compute_logits(model: SentenceModel, tokens: list[int], read: list[int] | None = None) -> Any:
+def compute_logits(model: LocalModel, tokens: list[int], read: list[int] | None = None) -> Any:
     """Return the log-probabilities after one pass over one sentence."""
     inputs = {"input_ids": torch.tensor([tokens])}
     if read is not None:
@@ -99,7 +97,7 @@ def test_beginnings_that_sentences_share_are_read_once(name: str, first_token: b
 
 
 def test_a_model_that_refuses_masks_reads_whole_sentences() -> None:
-    model = SentenceModel("causal", make_tokenizer(), make_network("bloom"))
+    model = LocalModel("causal", make_tokenizer(), make_network("bloom"))
     tokens = [model.tokenizer(text).input_ids for text in PAIRS]
     expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
     check(score(model, PAIRS), expected)
@@ -282,7 +280,7 @@ def test_segments_are_no_speakers() -> None:
     network = make_network("gpt2")
     network.config.type_vocab_size = 2  # as a BERT that is a decoder has
     with pytest.raises(Contradiction, match="no speakers"):
-        score(SentenceModel("causal", make_tokenizer(), network), ["tea"], token_types="s")
+        score(LocalModel("causal", make_tokenizer(), network), ["tea"], token_types="s")
 
 
 def test_tokens_that_the_tokenizer_lacks_are_refused() -> None:

@@ -13,7 +13,7 @@ from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import MissingFile, UnknownColumn, WrongType
 from recbias.language.likelihood import TextScorer, score_separately
-from recbias.language.local_models import load_causal_model
+from recbias.language.local_models import load_model
 from recbias.models import lm_likelihood
 from recbias.models.lm_likelihood import LMLikelihood
 from recbias.testing import check_recommender
@@ -65,7 +65,7 @@ def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
         made.append(ScriptedScorer(texts))
         return made[-1]
 
-    monkeypatch.setattr(lm_likelihood, "load_causal_model", lambda *_, **__: None)
+    monkeypatch.setattr(lm_likelihood, "load_model", lambda *_, **__: None)
     monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
     return made
 
@@ -141,7 +141,7 @@ def test_the_lists_are_those_of_one_pass_for_each_title(
 ) -> None:
     model = LMLikelihood(model=str(folder), debias=debias)
     items, scores = recommend(model, data, [0], k=2)
-    causal = load_causal_model(str(folder))
+    causal = load_model(str(folder))
     prompt = model.prompt.replace("{history}", "- Heat (1995)\n- Alien (1979)")
     titles = [f" {title}" for title in SHOWN]
     expected = np.array(list(score_separately(causal, prompt, titles)))

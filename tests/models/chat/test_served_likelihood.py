@@ -17,7 +17,7 @@ from recbias.core.dataset import AnyArray, Attributes, TrainingData
 from recbias.core.errors import Contradiction, RequestRefused
 from recbias.language.backends import LikelihoodBackend, NoReply
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
-from recbias.language.local_models import load_causal_model
+from recbias.language.local_models import load_model
 from recbias.models.lm_likelihood import LMLikelihood, ServedScorer, read_mean
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
@@ -62,7 +62,7 @@ def test_a_served_model_ranks_as_in_the_process(
 ) -> None:
     folder = str(write_small_causal(tmp_path / "model", adds_start=adds_start))
     expected, expected_scores = recommend(LMLikelihood(model=folder, debias=debias), data)
-    with serve_chat(make_echo(load_causal_model(folder))) as server:
+    with serve_chat(make_echo(load_model(folder))) as server:
         model = LMLikelihood(llm=make_model(server, concurrency=1), debias=debias)
         items, scores = recommend(model, data)
     assert items.tolist() == expected.tolist()
@@ -76,7 +76,7 @@ def test_a_served_model_ranks_as_in_the_process(
 def test_a_token_that_the_server_generates_is_left_out(tmp_path: Path, data: TrainingData) -> None:
     folder = str(write_small_causal(tmp_path / "model"))
     expected = recommend(LMLikelihood(model=folder), data)[1]
-    with serve_chat(make_echo(load_causal_model(folder))) as server:
+    with serve_chat(make_echo(load_model(folder))) as server:
         llm = make_model(server, concurrency=1, extra_body={"max_tokens": 1})
         scores = recommend(LMLikelihood(llm=llm), data)[1]
     assert server.payloads[0]["max_tokens"] == 1
@@ -152,7 +152,7 @@ def test_a_server_without_log_probabilities_of_the_prompt_is_refused(
 def test_replies_are_stored_and_planned(tmp_path: Path, data: TrainingData) -> None:
     folder = str(write_small_causal(tmp_path / "model"))
     queries = make_queries(["u0", "u1", "u2"], [0, 1, 2])
-    with serve_chat(make_echo(load_causal_model(folder))) as server:
+    with serve_chat(make_echo(load_model(folder))) as server:
         model = LMLikelihood(llm=make_model(server, concurrency=1), debias=True)
         with stage_context(reply_folder=tmp_path / "replies"), collect_warnings():
             before = model.plan_requests(queries, 3, data)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from recbias.language.local_models import CausalModel
+from recbias.language.local_models import LocalModel
 from support.chat.chat_server import Answer, Script
 
 
-def make_echo(model: CausalModel) -> Script:
+def make_echo(model: LocalModel) -> Script:
     """Return a script that answers by a model in this process, in the format of OpenAI."""
     import torch
 

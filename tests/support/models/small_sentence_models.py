@@ -10,7 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from recbias.language.local_models import Kind, SentenceModel, silence_transformers
+from recbias.language.local_models import Kind, LocalModel, silence_transformers
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_encoder import SPECIAL, WORDS
 
@@ -44,13 +44,13 @@ ENCODER: Mapping[str, Any] = {
 HEADS = {"encoder_decoder": "AutoModelForSeq2SeqLM", "masked": "AutoModelForMaskedLM"}
 
 
-def make_sentence_model(name: str, **tokenizer: Any) -> SentenceModel:
+def make_sentence_model(name: str, **tokenizer: Any) -> LocalModel:
     """Return a model of a type; causal models and decoders read bytes, masked models words."""
     kind = KINDS[name]
     if kind == "causal":
-        return SentenceModel(kind, make_tokenizer(**tokenizer), make_network(name))
+        return LocalModel(kind, make_tokenizer(**tokenizer), make_network(name))
     made = make_word_tokenizer() if kind == "masked" else make_ended_tokenizer()
-    return SentenceModel(kind, made, _make_network(name, len(made)))
+    return LocalModel(kind, made, _make_network(name, len(made)))
 
 
 def write_sentence_model(folder: Path, name: str, **tokenizer: Any) -> Path:

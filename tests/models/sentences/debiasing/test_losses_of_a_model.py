@@ -15,7 +15,7 @@ import torch
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
-from recbias.language.local_models import ScoringSettings, SentenceModel, tokenize_sentences
+from recbias.language.local_models import LocalModel, ScoringSettings, tokenize_sentences
 from recbias.language.terms import TermPairs
 from recbias.models.debias import Debias, SentenceTraining, create_bias_loss
 from support.models.small_causal import make_network, make_tokenizer
@@ -54,13 +54,13 @@ class Reading:
 
 
 @pytest.fixture(scope="module")
-def model() -> SentenceModel:
+def model() -> LocalModel:
     network = make_network("gpt2", tie_word_embeddings=False).double()
-    return SentenceModel("causal", make_tokenizer(), network)
+    return LocalModel("causal", make_tokenizer(), network)
 
 
 @pytest.fixture(scope="module")
-def readings(model: SentenceModel) -> list[Reading]:
+def readings(model: LocalModel) -> list[Reading]:
     made = []
     for text in TEXTS:
         ids = torch.tensor([tokenize(model, text)])
@@ -70,13 +70,13 @@ def readings(model: SentenceModel) -> list[Reading]:
     return made
 
 
-def tokenize(model: SentenceModel, text: str) -> list[int]:
+def tokenize(model: LocalModel, text: str) -> list[int]:
     tokens: list[int] = model.tokenizer(text, add_special_tokens=False).input_ids
     assert len(tokens) == len(text)  # a token a character, so places in both are the same
     return tokens
 
 
-def embed(model: SentenceModel, term: str, *, is_input: bool) -> FloatArray:
+def embed(model: LocalModel, term: str, *, is_input: bool) -> FloatArray:
     network: Any = model.network
     layer = network.get_input_embeddings() if is_input else network.get_output_embeddings()
     return np.mean(layer.weight.detach().numpy()[tokenize(model, term)], axis=0)  # type: ignore[no-any-return]
@@ -86,7 +86,7 @@ def cosine(first: FloatArray, second: FloatArray) -> float:
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
 
-def find_basis(model: SentenceModel, *, is_input: bool) -> FloatArray:
+def find_basis(model: LocalModel, *, is_input: bool) -> FloatArray:
     """Return the components of pair differences that explain half, by their covariance."""
     halves = np.array(
         [
@@ -103,7 +103,7 @@ def find_basis(model: SentenceModel, *, is_input: bool) -> FloatArray:
 ATTRIBUTES = [first for first, _ in PAIRS.attributes]
 
 
-def compute_lmd(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_lmd(model: LocalModel, readings: list[Reading]) -> float:
     pair_of = {second: pair for pair in reversed(PAIRS.targets) for second in (pair[1],)}
     pair_of |= {pair[0]: pair for pair in PAIRS.targets}
     total = 0.0
@@ -116,7 +116,7 @@ def compute_lmd(model: SentenceModel, readings: list[Reading]) -> float:
     return total / len(readings)
 
 
-def compute_add(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_add(model: LocalModel, readings: list[Reading]) -> float:
     total = 0.0
     for reading in readings:
         for _, term in reading.find(ATTRIBUTES):
@@ -127,7 +127,7 @@ def compute_add(model: SentenceModel, readings: list[Reading]) -> float:
     return total / len(readings)
 
 
-def compute_hd(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_hd(model: LocalModel, readings: list[Reading]) -> float:
     basis, total = find_basis(model, is_input=True), 0.0
     for reading in readings:
         for _, term in reading.find(ATTRIBUTES):
@@ -136,7 +136,7 @@ def compute_hd(model: SentenceModel, readings: list[Reading]) -> float:
     return total / len(readings)
 
 
-def compute_released_lmd(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_released_lmd(model: LocalModel, readings: list[Reading]) -> float:
     total = 0.0
     for reading in readings:
         for first, second in PAIRS.targets:
@@ -147,7 +147,7 @@ def compute_released_lmd(model: SentenceModel, readings: list[Reading]) -> float
     return total / len(PAIRS.targets)
 
 
-def compute_released_add(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_released_add(model: LocalModel, readings: list[Reading]) -> float:
     total = 0.0
     for reading in readings:
         for at, term in reading.find(ATTRIBUTES):
@@ -158,7 +158,7 @@ def compute_released_add(model: SentenceModel, readings: list[Reading]) -> float
     return total
 
 
-def compute_released_hd(model: SentenceModel, readings: list[Reading]) -> float:
+def compute_released_hd(model: LocalModel, readings: list[Reading]) -> float:
     basis = find_basis(model, is_input=False)
     running, total = np.zeros(basis.shape[1]), 0.0
     for reading in readings:
@@ -179,7 +179,7 @@ FORMULAS = {
 }
 
 
-def make_task(model: SentenceModel, debias: Debias) -> SentenceTraining:
+def make_task(model: LocalModel, debias: Debias) -> SentenceTraining:
     settings = ScoringSettings().complete(model)
     tokens = tokenize_sentences(model, TEXTS, settings)
     with collect_warnings():  # of sentences without a term
@@ -196,7 +196,7 @@ def read_bias(task: SentenceTraining, rows: list[int]) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("method", "reading"), FORMULAS)
 def test_the_loss_of_a_batch_is_that_of_the_formula(
-    model: SentenceModel, readings: list[Reading], method: Any, reading: Any
+    model: LocalModel, readings: list[Reading], method: Any, reading: Any
 ) -> None:
     task = make_task(model, Debias(method=method, reading=reading, weight=50))
     for rows in ([0, 1, 2, 3, 4], [4, 0], [2]):
@@ -216,7 +216,7 @@ def test_the_loss_of_a_batch_is_that_of_the_formula(
         assert total == pytest.approx(lm_weight * cross_entropy + 50 * expected, rel=1e-6)
 
 
-def test_the_loss_of_a_step_does_not_depend_on_its_batches(model: SentenceModel) -> None:
+def test_the_loss_of_a_step_does_not_depend_on_its_batches(model: LocalModel) -> None:
     rows = np.arange(len(TEXTS))  # from 13 to 47 tokens
     task = make_task(model, Debias(method="LMD", weight=50))
     with torch.no_grad():
@@ -229,7 +229,7 @@ def test_the_loss_of_a_step_does_not_depend_on_its_batches(model: SentenceModel)
 
 
 @pytest.mark.parametrize("method", ["LMD", "ADD", "HD"])
-def test_the_bias_of_the_paper_is_a_mean_over_sentences(model: SentenceModel, method: Any) -> None:
+def test_the_bias_of_the_paper_is_a_mean_over_sentences(model: LocalModel, method: Any) -> None:
     task = make_task(model, Debias(method=method))
     alone = [read_bias(task, [row])[1] for row in range(len(TEXTS))]
     assert read_bias(task, [0, 1, 2, 3, 4])[1] == pytest.approx(np.mean(alone), rel=1e-9)
@@ -238,7 +238,7 @@ def test_the_bias_of_the_paper_is_a_mean_over_sentences(model: SentenceModel, me
 
 @pytest.mark.parametrize("method", ["LMD", "ADD", "HD"])
 def test_a_batch_without_terms_has_the_plain_loss_of_the_release(
-    model: SentenceModel, method: Any
+    model: LocalModel, method: Any
 ) -> None:
     ours, control = (
         read_bias(make_task(model, debias), [3])

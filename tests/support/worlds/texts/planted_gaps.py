@@ -27,8 +27,8 @@ from recbias.core.dataset import Sentences
 from recbias.core.evidence import Evidence, SentenceScores
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import (
+    LocalModel,
     ScoringSettings,
-    SentenceModel,
     silence_transformers,
     tokenize_sentences,
 )
@@ -77,7 +77,7 @@ def train_transformer(
     seed: int = 0,
     n_steps: int = 200,
     layers: int = 1,
-) -> SentenceModel:
+) -> LocalModel:
     """Return a GPT-2 of a width of 32 after a training from random weights."""
     tokenizer = make_tokenizer(words)
     library: Any = transformers
@@ -87,7 +87,7 @@ def train_transformer(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         config = library.GPT2Config(vocab_size=len(tokenizer), **sizes, **tokens, **drop)
-        model = SentenceModel("causal", tokenizer, library.GPT2LMHeadModel(config))
+        model = LocalModel("causal", tokenizer, library.GPT2LMHeadModel(config))
     settings = ScoringSettings().complete(model)
     sentences = tokenize_sentences(model, texts, settings)
     task = SentenceTraining(model, sentences, settings, None, Debias(method="CTDA"))
@@ -104,7 +104,7 @@ def train_transformer(
     return model
 
 
-def write_model(model: SentenceModel, folder: Path) -> Path:
+def write_model(model: LocalModel, folder: Path) -> Path:
     """Write a model with its tokenizer."""
     model.tokenizer.save_pretrained(folder)
     with silence_transformers():
@@ -154,7 +154,7 @@ def sample_texts_of_names(names: Sequence[str], n: int, rng: np.random.Generator
     return [f"today one {names[number]} {end}" for number, end in pairs]
 
 
-def score_names(model: SentenceModel, names: Sequence[str]) -> np.ndarray:
+def score_names(model: LocalModel, names: Sequence[str]) -> np.ndarray:
     """Return the perplexity of each name in each sentence, ``float64[names, sentences]``."""
     ends = [f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)]
     texts = [f"today one {name} {end}" for name, end in product(names, ends)]
