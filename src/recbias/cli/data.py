@@ -31,7 +31,6 @@ LONGEST = 60
 def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
-        from recbias import api
         from recbias.core.context import stage_context
         from recbias.core.text import normalize_name
         from recbias.data.fetch import fetch as fetch_dataset
@@ -75,7 +74,6 @@ def side(
 ) -> None:
     """Write the cast, directors and overviews of the films of a MovieLens dataset."""
     with report_errors():
-        from recbias import api
         from recbias.core.context import stage_context
         from recbias.core.errors import Contradiction
         from recbias.data import side
