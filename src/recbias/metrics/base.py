@@ -7,15 +7,14 @@ intervals and bootstrap samples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import nan
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-import numpy as np
 from annotated_types import Gt
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement, UnitScores
@@ -42,16 +41,17 @@ class PerQuery(InheritsSections):
         """Return the interval of the mean where that of a mean of known values is wrong."""
         return None
 
+    def units(self, evidence: Evidence) -> tuple[str, Ids]:
+        """Return the kind and the names of the units."""
+        if self.unit == "review":
+            return self.unit, evidence.predictions.ids  # type: ignore[union-attr]
+        return evidence.queries.unit, evidence.queries.ids.ids
+
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each unit, and their mean."""
         values = self.values(evidence)
-        unit, ids = evidence.queries.unit, evidence.queries.ids.ids
-        if self.unit == "review":
-            unit, ids = "review", evidence.predictions.ids  # type: ignore[union-attr]
-        mean = Measurement.from_units(UnitScores(unit, ids, values, self.is_share))
-        if (ends := self.interval(evidence, values)) is not None:
-            mean = replace(mean, ci_low=ends[0], ci_high=ends[1], own_interval=True)
-        return [mean]
+        mean = Measurement.from_units(UnitScores(*self.units(evidence), values, self.is_share))
+        return [_replace_interval(mean, self.interval(evidence, values))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Totals:
     estimate: Callable[[AnyArray], FloatArray]
     without_rows: Callable[[Any], FloatArray] | None = None
     n_excluded: int = 0
-    df: float = nan
+    df: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,10 @@ class WholeSet(InheritsSections):
         """Return what each query adds, and the function of the sums."""
         raise NotImplementedError
 
+    def interval(self, evidence: Evidence, totals: Totals) -> tuple[float, float] | None:
+        """Return the interval of the estimate where that of its samples is wrong."""
+        return None
+
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         totals = self.totals(evidence)
@@ -105,7 +109,7 @@ class WholeSet(InheritsSections):
         if self.log_scale and row.replicates is not None:
             low, high = log_interval(row.value, row.replicates)
             row = replace(row, ci_low=low, ci_high=high, log_scale=True)
-        return [row]
+        return [_replace_interval(row, self.interval(evidence, totals))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,14 +131,20 @@ class Grouped(InheritsSections):
         rows = []
         for group, values, variance in self.values(evidence):
             row = replace(evidence.measure_queries(values), target=group)
-            rows.append(row if np.isnan(variance) else _widen_interval(row, variance))
+            rows.append(row if math.isnan(variance) else _widen_interval(row, variance))
         return rows
+
+
+def _replace_interval(row: Measurement, ends: tuple[float, float] | None) -> Measurement:
+    return (
+        row if ends is None else replace(row, ci_low=ends[0], ci_high=ends[1], own_interval=True)
+    )
 
 
 def _widen_interval(row: Measurement, variance: float) -> Measurement:
     """Return a mean with the interval x ± √(h² + z(0.975)² V), h the half width without V."""
     from scipy.special import ndtri
 
-    half_width = np.hypot((row.ci_high - row.ci_low) / 2.0, float(ndtri(0.975)) * variance**0.5)
-    low, high = row.value - float(half_width), row.value + float(half_width)
-    return replace(row, ci_low=low, ci_high=high, own_interval=True)
+    error = float(ndtri(0.975)) * math.sqrt(variance)
+    half_width = math.hypot((row.ci_high - row.ci_low) / 2.0, error)
+    return _replace_interval(row, (row.value - half_width, row.value + half_width))
