@@ -27,7 +27,7 @@ Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
 @dataclass(frozen=True, kw_only=True)
 class PerQuery(InheritsSections):
-    """A metric with one value for each query, or for each review; their mean is reported."""
+    """A metric with one value for each query, review or response; their mean is reported."""
 
     unit: ClassVar[str] = "query"
     is_share: ClassVar[bool] = False
@@ -45,6 +45,8 @@ class PerQuery(InheritsSections):
         """Return the kind and the names of the units."""
         if self.unit == "review":
             return self.unit, evidence.predictions.ids  # type: ignore[union-attr]
+        if self.unit == "response":
+            return self.unit, evidence.responses.ids  # type: ignore[union-attr]
         return evidence.queries.unit, evidence.queries.ids.ids
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
