@@ -356,11 +356,7 @@ class Serendipity(_BaselineMetric):
 def _prepare_baseline(
     evidence: Evidence, rows: AnyArray, k: int
 ) -> Callable[[FloatArray], BoolArray]:
-    """Return a function from the popularity to the positions that MostPop recommends.
-
-    The positions are those of these queries that hold an item which MostPop recommends to the same
-    query, ``bool[n, k]``.
-    """
+    """Return a function from the popularity to the positions that MostPop recommends."""
     histories = build_history_matrix(evidence)[rows]
     lists = evidence.ranked.take(rows).truncate(k)
     items = np.where(evidence.in_catalogue[rows, :k], lists.items, -1)
@@ -379,12 +375,7 @@ def _prepare_baseline(
 
 
 def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
-    """Return the number of ranks by popularity that hold k items outside each history.
-
-    The item at rank h (from 0) of a sorted history has h - j others above it, j being its place in
-    the history; it precedes the k-th other item if that is below k. As j is below the length of
-    the history, lower ranks than those of k and the longest history do not.
-    """
+    """Return the number of ranks by popularity that hold k items outside each history."""
     from scipy.sparse import csr_array
 
     ranks = rank[histories.indices]

@@ -563,10 +563,7 @@ class _ExposureRatio(_OfGroups, WholeSet):
         gains: Matrix | FloatArray,
         relevant: Matrix,
     ) -> Totals:
-        """Return the ratio of the gains by the relevance of each group.
-
-        Queries without a relevant item are excluded, and groups without one in a warning.
-        """
+        """Return the ratio of the gains by the relevance of each group."""
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         relevance = groups.add_members(relevant)
         n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))

@@ -64,10 +64,7 @@ class CorrectedMetric(CandidateMetric):
         )
 
     def _build_counts(self, evidence: Evidence) -> tuple[Matrix, Matrix]:
-        """Return the candidates of each list; and these with the ranks that each list reaches.
-
-        Without a candidate, there are no columns.
-        """
+        """Return the candidates of each list; and these with the ranks that each list reaches."""
         from scipy.sparse import csr_array
 
         counts = build_candidate_matrix(evidence, self.k)
@@ -87,11 +84,7 @@ class CorrectedMetric(CandidateMetric):
         return self._rescale(without(rows[:, :n]), left, n)
 
     def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
-        """Return scores rescaled so that 0 is the value of the least even lists, 1 the most.
-
-        ``lengths`` are the numbers of lists with at least 1, 2, ... candidates, n that of
-        candidates.
-        """
+        """Return scores rescaled so that 0 is the value of the least even lists, 1 the most."""
         distinct, inverse = np.unique(np.atleast_2d(lengths), axis=0, return_inverse=True)
         score = type(self).score
         worst = score(make_uneven_counts(distinct, n))[inverse.ravel()]
@@ -308,10 +301,7 @@ class _JointExposure(InheritsSections):
     k: Cutoff = None
 
     def _build_differences(self, evidence: Evidence) -> tuple[Matrix, FloatArray]:
-        """Return exposure minus target, CSR ``(q, candidates)``, and the relevant candidates.
-
-        The number of the relevant candidates of each query is ``float64[q]``.
-        """
+        """Return exposure minus target, CSR ``(q, candidates)``, and the relevant candidates."""
         from scipy.sparse import csr_array
 
         evidence.need("test")

@@ -1,14 +1,10 @@
-"""Browsing models: how much exposure each rank of a list gives to its item.
-
-Groups of items by an attribute: genres, authors, sellers, or a label of a detector.
-The shares of the exposure that groups of items should have.
-What the unknown groups of items add to an interval: ``attribute: weight of p_minor``.
-Several lists of one query, sampled from a stochastic model.
+"""Groups of items by an attribute, their shares of exposure, and what is due to them.
 
     rbp    e(r) = gamma^(r - 1)       a user goes on to the next rank with probability gamma
     dcg    e(r) = 1 / log2(r + 1)
 
-Ranks after the end of a list give no exposure.
+Ranks after the end of a list give no exposure. Groups may be known as probabilities, and a query
+of a stochastic model may have several lists.
 """
 
 from __future__ import annotations

@@ -556,11 +556,7 @@ class FirstSlotShare(PerQuery):
 
 
 def _read_labels(evidence: Evidence, prefix: str) -> FloatArray:
-    """Return the labels of the responses to each query and order whose names have a prefix.
-
-    The array is ``float64[q, orders, labels]``, with NaN where there is no response; it has no
-    orders and labels if the responses have no such labels.
-    """
+    """Return the labels of the responses to each query and order whose names have a prefix."""
     evidence.need("responses")
     responses, n_queries = evidence.responses, len(evidence.queries)
     labels = responses.labels  # type: ignore[union-attr]  # needed above

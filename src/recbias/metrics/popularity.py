@@ -973,10 +973,7 @@ def _build_groups(evidence: Evidence, metric: _OfLongTail) -> FloatArray:
 def _count_by_group(
     evidence: Evidence, label: str, rows: Matrix, groups: FloatArray
 ) -> FloatArray:
-    """Return how many items of head and tail each row holds, ``float64[q, 2]``.
-
-    Items of neither group are counted in a warning under ``label``.
-    """
+    """Return how many items of head and tail each row holds, ``float64[q, 2]``."""
     n_excluded = int(np.count_nonzero(groups.sum(axis=1)[rows.indices] == 0))
     if n_excluded:
         message = "are not candidates of known popularity and are excluded"

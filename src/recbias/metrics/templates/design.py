@@ -1,8 +1,4 @@
-"""The labels of queries, the templates, and the words that fill their slots.
-
-The units that carry a label: the statistics count, resample and permute them.
-The items in the lists of each unit, counted by attribute value.
-The units that carry a label in queries from templates: names, or the templates themselves.
+"""The units that carry a label in queries from templates: names, or the templates themselves.
 
 A label such as race belongs to the name in the slot, so eighteen sentences with one name are one
 observation of that name. If a label value has one word only (a location), the sentences are the

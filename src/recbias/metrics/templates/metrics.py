@@ -1,11 +1,4 @@
-"""How much more often an attribute value is recommended under one label than under the others.
-
-The share of the recommendations, or of the items, that have each value of an attribute.
-The mean level of an attribute of the items recommended under each label: how expensive.
-Which label values the recommendations of each attribute value come from.
-The most frequent words in the names of the items recommended under each label.
-The variance between lists, divided between label, name and wording.
-"""
+"""Metrics of the items recommended under each value of a label of the prompts."""
 
 from __future__ import annotations
 
