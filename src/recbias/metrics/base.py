@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeAlias
 
+import numpy as np
 from annotated_types import Gt
 
-from recbias.core.dataset import AnyArray, FloatArray, Ids
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement, UnitScores
@@ -135,6 +137,26 @@ class Grouped(InheritsSections):
             row = replace(evidence.measure_queries(values), target=group)
             rows.append(row if math.isnan(variance) else _widen_interval(row, variance))
         return rows
+
+
+def divide(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
+    """Return the quotient, NaN where the denominator is not above 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    undefined = np.full(shape, np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
+
+
+def mark_candidates(evidence: Evidence) -> BoolArray:
+    """Return which items may be recommended, ``bool[n_items]``; all if it is not known."""
+    if evidence.candidates is None:
+        return np.ones(len(evidence.item_ids), dtype=bool)
+    return evidence.candidates
+
+
+def warn_excluded(evidence: Evidence, n: int, item: str) -> None:
+    """Warn of ``n`` positions of the lists, that hold such an item and are excluded."""
+    if n:
+        warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
 
 
 def _replace_interval(row: Measurement, ends: tuple[float, float] | None) -> Measurement:

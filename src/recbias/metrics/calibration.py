@@ -12,13 +12,12 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Interval
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
-from recbias.metrics.base import Cutoff, PerQuery
+from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
 
 Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
@@ -77,9 +76,7 @@ def share_lists(
     has_attribute = np.append(np.diff(shares.indptr) > 0, [False])
     counted = counted & has_attribute[np.where(counted, items, -1)]
     n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = f"hold an item without the attribute {attribute!r} and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
+    warn_excluded(evidence, n_excluded, f"an item without the attribute {attribute!r}")
     weights = _weigh_ranks(items.shape[1], discount)
     lists = build_rows(items, counted, len(evidence.item_ids), weights)
     return _normalize(lists @ _convert_few(shares))

@@ -13,13 +13,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Evidence, mark_contained, rank_ideal_lists, weigh_lists
 from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
-from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet
+from recbias.metrics.base import (
+    Cutoff,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+    warn_excluded,
+)
 from recbias.metrics.calibration import read_attribute_shares
 from recbias.metrics.identity import measure_mean_jaccard
 from recbias.metrics.popularity import (
@@ -144,9 +151,7 @@ class IntraListDistance(PerQuery):
         n = np.diff(lists.indptr).astype(np.float64)
         similarity = _square_sums(lists, vectors) - n
         n_pairs = n * (n - 1.0)
-        undefined = np.full(n.shape, np.nan)
-        mean = np.divide(similarity, n_pairs, out=undefined, where=n_pairs > 0)
-        return np.clip(1.0 - mean, 0.0, 2.0)
+        return np.clip(1.0 - divide(similarity, n_pairs), 0.0, 2.0)
 
     def _read_unit_vectors(self, evidence: Evidence) -> tuple[Matrix | FloatArray, BoolArray]:
         """Return the vectors of length 1, and which items have one."""
@@ -177,9 +182,7 @@ def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None)
     items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
     counted = counted & np.append(has_vector, [False])[np.where(counted, items, -1)]
     n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = "positions of the lists hold an item without a vector and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} {message}")
+    warn_excluded(evidence, n_excluded, "an item without a vector")
     return build_rows(items, counted, len(evidence.item_ids))
 
 
@@ -292,9 +295,7 @@ class _BaselineMetric(PerQuery):
 
         def evaluate(popularity: FloatArray) -> FloatArray:
             unexpected = (counted & ~mark_expected(popularity)).sum(axis=1)
-            values = np.full(n.shape, np.nan)
-            np.divide(unexpected, n, out=values, where=n > 0)
-            return values + undefined
+            return divide(unexpected, n) + undefined
 
         return evaluate
 
@@ -398,9 +399,7 @@ def _read_odds(evidence: Evidence) -> Odds:
 
 def _rank_ideal(evidence: Evidence, k: int) -> Codes:
     """Return the ideal list of each query, ``int32[q, k]``: see ``rank_ideal_lists``."""
-    candidates = evidence.candidates
-    if candidates is None:
-        candidates = np.ones(len(evidence.item_ids), dtype=bool)
+    candidates = mark_candidates(evidence)
     histories = build_history_matrix(evidence)
     return rank_ideal_lists(_read_odds(evidence), evidence.queries.users, histories, candidates, k)
 
@@ -498,5 +497,4 @@ class RelativeUtility(PerQuery):
         weights = weigh_lists(odds, users, lists.items)
         weights[mark_contained(build_history_matrix(evidence), lists)] = 0.0
         totals = weigh_lists(odds, users, _rank_ideal(evidence, lists.k)).sum(axis=1)
-        undefined = np.full(totals.shape, np.nan)
-        return np.divide(weights.sum(axis=1), totals, out=undefined, where=totals > 0)
+        return divide(weights.sum(axis=1), totals)

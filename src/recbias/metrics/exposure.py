@@ -21,7 +21,15 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction
 from recbias.core.text import suggest
 from recbias.kernels.sparse import join_columns, select_columns, split_rows
-from recbias.metrics.base import Cutoff, Grouped, PerQuery, Totals, WholeSet
+from recbias.metrics.base import (
+    Cutoff,
+    Grouped,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+)
 from recbias.metrics.item_groups import (
     BrowsingModel,
     ItemGroups,
@@ -34,7 +42,6 @@ from recbias.metrics.item_groups import (
     compute_target_shares,
     find_entries,
     list_target_needs,
-    mark_candidates,
     measure_hidden_variance,
     read_item_groups,
     read_list_samples,
@@ -573,10 +580,7 @@ class _ExposureRatio(_OfGroups, WholeSet):
         n = len(groups.names)
 
         def estimate(sums: AnyArray) -> FloatArray:
-            undefined = np.full((*sums.shape[:-1], n), np.nan)
-            relevances = sums[..., n:]
-            ratios = np.divide(sums[..., :n], relevances, out=undefined, where=relevances > 0)
-            return divide_extremes(ratios)
+            return divide_extremes(divide(sums[..., :n], sums[..., n:]))
 
         is_array = isinstance(gains, np.ndarray)
         totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
@@ -885,5 +889,4 @@ class ProviderGini(_OfGroups, WholeSet):
 def compute_shares(totals: AnyArray) -> FloatArray:
     """Return the shares of totals ``(..., g)`` in their sum, NaN where it is 0."""
     sums = np.asarray(totals, dtype=np.float64).sum(axis=-1, keepdims=True)
-    undefined = np.full(np.shape(totals), np.nan)
-    return np.asarray(np.divide(totals, sums, out=undefined, where=sums > 0))
+    return divide(totals, sums)

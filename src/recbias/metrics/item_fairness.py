@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Interval
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray, Matrix
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
@@ -27,8 +26,8 @@ from recbias.kernels.sparse import (
     join_columns,
     select_columns,
 )
-from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet
-from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix
+from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, divide, mark_candidates
+from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
 from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (
     cover,
@@ -224,8 +223,7 @@ class CorrectedFSat(CorrectedMetric):
 
     def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
         worst = np.count_nonzero(lengths, axis=-1) / n
-        undefined = np.full(worst.shape, np.nan)
-        return np.asarray(np.divide(scores - worst, 1 - worst, out=undefined, where=worst < 1))
+        return divide(scores - worst, 1 - worst)
 
 
 class Jain(CandidateMetric):
@@ -305,7 +303,7 @@ class _JointExposure(InheritsSections):
         from scipy.sparse import csr_array
 
         evidence.need("test")
-        codes = _list_candidates(evidence)
+        codes = np.flatnonzero(mark_candidates(evidence))
         relevant = select_columns(evidence.relevant, codes)
         relevant = csr_array(
             ((relevant.data != 0).astype(np.float64), relevant.indices, relevant.indptr),
@@ -313,31 +311,11 @@ class _JointExposure(InheritsSections):
         )
         n_relevant = np.asarray(relevant.sum(axis=1), dtype=np.float64)
         targets = (1 - self.gamma**n_relevant) / ((1 - self.gamma) * np.maximum(n_relevant, 1.0))
-        items, in_catalogue = (
-            evidence.ranked.items[:, : self.k],
-            evidence.in_catalogue[:, : self.k],
-        )
-        column = np.full(len(evidence.item_ids) + 1, -1)
-        column[codes] = np.arange(codes.size)
-        columns = column[np.where(in_catalogue, items, -1)]
-        counted = columns >= 0
-        n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-        if n_excluded:
-            message = (
-                "positions of the lists hold an item that is not a candidate and are excluded"
-            )
-            warn(f"{evidence.metric}: {n_excluded:,} {message}")
-        exposures = self.gamma ** np.arange(items.shape[1])
+        columns, counted = locate_candidates(evidence, self.k)
+        exposures = self.gamma ** np.arange(columns.shape[1])
         exposure = build_rows(columns, counted, codes.size, exposures)
         relevant.data *= np.repeat(targets, np.diff(relevant.indptr))
         return exposure - relevant, n_relevant
-
-
-def _list_candidates(evidence: Evidence) -> AnyArray:
-    """Return the codes of the items that may be recommended."""
-    if evidence.candidates is None:
-        return np.arange(len(evidence.item_ids))
-    return np.flatnonzero(evidence.candidates)
 
 
 class IndividualExposure(_JointExposure, PerQuery):

@@ -33,6 +33,7 @@ from recbias.core.evidence import Evidence, rank_discounts
 from recbias.core.queries import parse_uncertain_label, read_uncertain_groups
 from recbias.core.text import suggest
 from recbias.kernels.sparse import build_rows, keep_columns
+from recbias.metrics.base import mark_candidates
 from recbias.metrics.popularity import build_history_matrix
 
 BrowsingModel: TypeAlias = Literal["rbp", "dcg"]
@@ -65,13 +66,6 @@ def build_exposure_matrix(evidence: Evidence, weights: FloatArray) -> Matrix:
     items, filled = lists.items[:, : weights.size], lists.filled[:, : weights.size]
     n_columns = len(evidence.item_ids) + lists.outside.size
     return build_rows(items, filled, n_columns, weights[: items.shape[1]])
-
-
-def mark_candidates(evidence: Evidence) -> BoolArray:
-    """Return which items may be recommended, ``bool[n_items]``; all if it is not known."""
-    if evidence.candidates is None:
-        return np.ones(len(evidence.item_ids), dtype=bool)
-    return evidence.candidates
 
 
 def select_relevant(evidence: Evidence) -> Matrix:

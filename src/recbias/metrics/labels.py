@@ -16,13 +16,12 @@ import numpy as np
 import pandas as pd
 from annotated_types import Gt, Le, MinLen
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement
-from recbias.metrics.base import Cutoff, PerQuery
+from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
 
@@ -309,9 +308,7 @@ class _LabelMetric(PerQuery):
         grades = labels[np.where(known, items, -1)]
         has_label = ~np.isnan(grades)
         n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(has_label))
-        if n_unlabelled:
-            message = f"hold an item without the label {self.label!r} and are excluded"
-            warn(f"{evidence.metric}: {n_unlabelled:,} positions of the lists {message}")
+        warn_excluded(evidence, n_unlabelled, f"an item without the label {self.label!r}")
         return np.where(has_label.any(axis=1), self._score(evidence, grades), np.nan)
 
     def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
@@ -550,9 +547,7 @@ class FirstSlotShare(PerQuery):
         """Return the value of each query."""
         first = _read_labels(evidence, FIRST_SLOT)
         counts = (~np.isnan(first)).sum(axis=(1, 2))
-        shares = np.full(len(first), np.nan)
-        np.divide(np.nansum(first, axis=(1, 2)), counts, out=shares, where=counts > 0)
-        return shares
+        return divide(np.nansum(first, axis=(1, 2)), counts)
 
 
 def _read_labels(evidence: Evidence, prefix: str) -> FloatArray:

@@ -30,7 +30,15 @@ from recbias.kernels.sparse import (
     entropy_without_rows,
     gini_without_rows,
 )
-from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet
+from recbias.metrics.base import (
+    Cutoff,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+    warn_excluded,
+)
 from recbias.statistics.agreement import spearman
 from recbias.statistics.counted import CountedValues, Slopes, resample_counts
 from recbias.statistics.inequality import cover, entropy, gini, head
@@ -95,11 +103,8 @@ def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> 
     """Warn of the positions of the lists that are excluded, all but ``n_known``."""
     n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
     n_inside = int(np.count_nonzero(evidence.in_catalogue[:, :k]))
-    counts = {"no item of the catalogue": n_listed - n_inside}
-    counts["an item of unknown popularity"] = n_inside - n_known
-    for item, n in counts.items():
-        if n:
-            warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
+    warn_excluded(evidence, n_listed - n_inside, "no item of the catalogue")
+    warn_excluded(evidence, n_inside - n_known, "an item of unknown popularity")
 
 
 def aggregate_histories(
@@ -132,7 +137,7 @@ def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
 def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the mean value of each row; NaN if none of its items has a value."""
     known = ~np.isnan(values)
-    return _divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
+    return divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
 
 
 def average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
@@ -150,7 +155,7 @@ def sum_rows(rows: Matrix, values: FloatArray) -> FloatArray:
 def herfindahl(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the sum of the squared shares of each row; NaN if its values sum to 0."""
     filled = np.where(np.isnan(values), 0.0, values)
-    return _divide(rows @ filled**2, (rows @ filled) ** 2)
+    return divide(rows @ filled**2, (rows @ filled) ** 2)
 
 
 def gini_of_rows(rows: Matrix, values: FloatArray) -> FloatArray:
@@ -173,7 +178,7 @@ def gini_of_rows(rows: Matrix, values: FloatArray) -> FloatArray:
         n, total = ranked @ known.astype(np.float64), ranked @ ascending
         starts = np.repeat(block.indptr[:-1], np.diff(block.indptr))
         ranked.data = np.arange(1, block.nnz + 1) - starts.astype(np.float64)
-        coefficients.append(_divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
+        coefficients.append(divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
     return np.concatenate(coefficients)
 
 
@@ -196,12 +201,6 @@ def build_history_matrix(evidence: Evidence) -> Matrix:
         return histories[users]
     empty_row = csr_array((1, histories.shape[1]), dtype=histories.dtype)
     return vstack([histories, empty_row], format="csr")[users]
-
-
-def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    undefined = np.full(numerator.shape, np.nan)
-    ratio: FloatArray = np.divide(numerator, denominator, out=undefined, where=denominator > 0)
-    return ratio
 
 
 def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
@@ -396,21 +395,20 @@ class Entropy(CandidateMetric):
 
 def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
-    items = evidence.ranked.items[:, :k]
-    counted = evidence.in_catalogue[:, :k]
-    candidates = evidence.candidates
-    if candidates is None:
-        candidates = np.ones(len(evidence.item_ids), dtype=bool)
-    if candidates.size:
-        counted = counted & candidates[np.where(counted, items, 0)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = "positions of the lists hold an item that is not a candidate and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} {message}")
-    columns = np.cumsum(candidates) - 1
-    n_candidates = int(np.count_nonzero(candidates))
-    columns = columns[np.where(counted, items, 0)] if n_candidates else items
+    columns, counted = locate_candidates(evidence, k)
+    n_candidates = int(np.count_nonzero(mark_candidates(evidence)))
     return build_rows(columns, counted, n_candidates, np.int32(1))
+
+
+def locate_candidates(evidence: Evidence, k: int | None) -> tuple[AnyArray, BoolArray]:
+    """Return the number of each position's item among the candidates, and which have one."""
+    items, candidates = evidence.ranked.items[:, :k], mark_candidates(evidence)
+    numbers = np.append(np.where(candidates, np.cumsum(candidates) - 1, -1), -1)
+    columns = numbers[np.where(evidence.in_catalogue[:, :k], items, -1)]
+    counted = columns >= 0
+    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
+    warn_excluded(evidence, n_excluded, "an item that is not a candidate")
+    return columns, counted
 
 
 NAMES = (
@@ -874,9 +872,7 @@ class PopularityLift(_HistoryComparison):
         return compute_counted_interval(values, evidence, self.popularity, slopes)
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
-        undefined = np.full(lists.shape, np.nan)
-        gap = lists - histories
-        return np.asarray(np.divide(gap, histories, out=undefined, where=histories > 0))
+        return divide(lists - histories, histories)
 
 
 class PopREO(_OfLongTail, WholeSet):
@@ -984,12 +980,8 @@ def _count_by_group(
 
 def _compute_disparity(recommended: AnyArray, possible: AnyArray) -> FloatArray:
     """Return std / mean of the probabilities of two groups, ``(..., 2)`` to ``float64[...]``."""
-    recommended, possible = np.broadcast_arrays(recommended, possible)
-    undefined = np.full(recommended.shape, np.nan)
-    shares = np.divide(recommended, possible, out=undefined, where=possible > 0)
-    mean = shares.mean(axis=-1)
-    undefined = np.full(mean.shape, np.nan)
-    return np.asarray(np.divide(shares.std(axis=-1), mean, out=undefined, where=mean > 0))
+    shares = divide(recommended, possible)
+    return divide(shares.std(axis=-1), shares.mean(axis=-1))
 
 
 class GiniDifference(_HistoryComparison):
