@@ -151,7 +151,7 @@ class IntraListDistance(PerQuery):
         n = np.diff(lists.indptr).astype(np.float64)
         similarity = _square_sums(lists, vectors) - n
         n_pairs = n * (n - 1.0)
-        return np.clip(1.0 - divide(similarity, n_pairs), 0.0, 2.0)
+        return np.asarray(np.clip(1.0 - divide(similarity, n_pairs), 0.0, 2.0))
 
     def _read_unit_vectors(self, evidence: Evidence) -> tuple[Matrix | FloatArray, BoolArray]:
         """Return the vectors of length 1, and which items have one."""

@@ -344,9 +344,7 @@ class IndividualExposure(_JointExposure, PerQuery):
         differences, n_relevant = self._build_differences(evidence)
         np.square(differences.data, out=differences.data)
         squares = np.asarray(differences.sum(axis=1), dtype=np.float64)
-        undefined = np.full(squares.shape, np.nan)
-        n = differences.shape[1]
-        return np.divide(squares, max(n, 1), out=undefined, where=n_relevant > 0)
+        return np.where(n_relevant > 0, squares / max(differences.shape[1], 1), np.nan)
 
 
 class OverallExposure(_JointExposure, WholeSet):
