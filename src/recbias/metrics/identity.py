@@ -23,9 +23,9 @@ from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
 from recbias.core.queries import SAMPLE, Groups, Queries, group_by, match_rows, split_crossing
+from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     TEMPLATE,
-    Cutoff,
     UnitChoice,
     build_design,
     group_queries,

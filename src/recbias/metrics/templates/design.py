@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from annotated_types import Gt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
@@ -318,10 +317,6 @@ class Design:
         selected = {name: vars(self)[name][units] for name in names}
         words = None if self.words is None else self.words[:, units]
         return replace(self, queries=np.empty(0, dtype=np.intp), words=words, **selected)
-
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-"""How many ranks of each list are evaluated; None evaluates all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import find_nearest, suggest
+from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     NEUTRAL,
     TEMPLATE,
-    Cutoff,
     Design,
     SlotCounts,
     UnitChoice,
