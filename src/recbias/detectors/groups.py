@@ -1,10 +1,4 @@
-"""Base of the detectors that compare groups where a text names one.
-
-Labels from a causal language model's choice among groups where a text names one.
-Labels from a column of the items table.
-Labels from a masked language model's choice among groups where a text names one (BiasMeter).
-Labels from scores of an item's sentences, combined by the Stanford certainty factor.
-"""
+"""Labels from a column, from sentences, or from a language model's choice among groups."""
 
 from __future__ import annotations
 

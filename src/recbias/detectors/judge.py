@@ -1,7 +1,4 @@
-"""Judgements of texts by a chat model: its replies, how they were read, and their agreement.
-
-Labels by a chat model that reads a text of each item.
-"""
+"""Labels by a chat model that reads a text of each item: judgements, and their agreement."""
 
 from __future__ import annotations
 

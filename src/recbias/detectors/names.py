@@ -1,8 +1,4 @@
-"""The gender of first names, and the first name of a person.
-
-How many men and women each item names, by first names.
-Whether an item names more men than women, by the first names of its people (NGIM).
-"""
+"""How many men and women each item names, by the first names of its people (NGIM)."""
 
 from __future__ import annotations
 

@@ -1,48 +1,30 @@
-"""Accuracy of each list from the ranks of its hits, as functions of arrays.
+"""Accuracy: how many of the test items the lists contain, and at which ranks.
 
-Scores of the ranking that a model predicts for each review, computed in blocks of reviews.
-How many predicted items share a category with the item reviewed, and at which ranks.
-Weighted precision and F1 of classes from their numbers of reviews, predictions and hits.
-How well a model predicts the item that a review is about: each item is a class.
-Accuracy: how many of the test items the lists contain, and at which ranks.
-
-All functions take ``hits``, ``bool[q, m]``, true if the item at that rank is a test item of the
-query (false for a rank without an item); ``n_relevant``, ``int64[q]``, the number of test items of
-each query; and the cutoff ``k``, which may be larger than m. They return ``float64[q]``: NaN for a
-query without test items, 0 for a list without a hit.
-
-A ranked item is relevant if it has a category in common with the item reviewed, which is itself
-relevant; an item without categories is not. A review is undefined if the item reviewed has no
-category, or no ranked item shares one with it.
-
-Reviews of items without training rows are misses, because no model can predict these items; a
-warning counts them.
-
-Relevance is binary: a test item is relevant whatever its rating. The arithmetic is in
-``hit_scores``.
+The scores are functions of ``hits``, ``bool[q, m]``, true if the item at that rank is relevant;
+``n_relevant``, ``int64[q]``, the number of relevant items of each query; and the cutoff ``k``,
+which may be larger than m. They return ``float64[q]``: NaN for a query without a relevant item, 0
+for a list without a hit. The metrics score lists of queries, whose test items are relevant, and
+the items that a model predicts for reviews: the item itself, or those that share a category.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Gt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, Predictions, normalize_gain, rank_discounts
-from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.measures import Direction
 from recbias.core.text import suggest
 from recbias.kernels.sparse import block_size, map_blocks
+from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet
 from recbias.metrics.templates.design import check_attribute, require_items
-from recbias.statistics.bootstrap import estimate_from_totals
-from recbias.statistics.intervals import log_interval
 
 Counts = npt.NDArray[np.int64]
 
@@ -160,13 +142,10 @@ def _sum_over_ranks(values: AnyArray, weights: AnyArray) -> FloatArray:
     return total
 
 
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-"""How many ranks of each ranking or list are evaluated."""
-
 Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
-"""A function of ``hit_scores``."""
+"""A function of hits, numbers of relevant items and the cutoff."""
 
-BYTES_PER_RANK = 28
+_BYTES_PER_RANK = 28
 """Memory that a score needs for each rank of a ranking: counts, precisions, gains."""
 
 
@@ -177,11 +156,7 @@ def require_predictions(evidence: Evidence) -> Predictions:
 
 
 def validate_cutoff(k: int | None, n_items: int) -> None:
-    """Refuse a cutoff that is larger than the number of items a model can predict.
-
-    Raises:
-        OutOfRange: ``k`` is larger than the number of items; ``where`` is ``k``.
-    """
+    """Refuse a cutoff that is larger than the number of items a model can predict."""
     if k is not None and k > n_items:
         message = f"k is {k}, but a model can predict only {n_items:,} items"
         raise OutOfRange(message, where="k", remedy=f"set k to {n_items} or less")
@@ -201,20 +176,13 @@ def compute_in_blocks(
     ``bytes_a_row`` is the memory per review in addition to the score of its ranking.
     """
     n, width = predictions.ranked.shape
-    size = block_size(bytes_a_row + BYTES_PER_RANK * max(width, 1))
+    size = block_size(bytes_a_row + _BYTES_PER_RANK * max(width, 1))
     blocks = map_blocks(lambda start, stop: compute(slice(start, stop)), n, size)
     return np.concatenate([np.empty(0), *blocks])
 
 
-def measure_reviews(
-    predictions: Predictions, values: FloatArray, *, share: bool = False
-) -> Sequence[Measurement]:
-    """Return the measurement of one value per review."""
-    return [Measurement.from_units(UnitScores("review", predictions.ids, values, share))]
-
-
 @dataclass(frozen=True, kw_only=True)
-class _CategoryMetric(InheritsSections):
+class _CategoryMetric(PerQuery):
     """A score of the ranks of the relevant items of each review.
 
     Args:
@@ -239,8 +207,8 @@ class _CategoryMetric(InheritsSections):
         """Refuse settings that do not suit the data, before any training."""
         build_category_matrix(evidence, self.attribute, self.without)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each review."""
         categories = build_category_matrix(evidence, self.attribute, self.without)
         return score_reviews(evidence, type(self).score, categories)
 
@@ -273,8 +241,8 @@ class CategoryPrecision(_CategoryMetric):
         check_cutoff(evidence, self.k)
         super().check(evidence)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each review."""
         categories = build_category_matrix(evidence, self.attribute, self.without)
         return score_reviews(evidence, precision, categories, self.k)
 
@@ -376,8 +344,8 @@ def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[
 
 def score_reviews(
     evidence: Evidence, score: Score, categories: Matrix, k: int | None = None
-) -> Sequence[Measurement]:
-    """Return the measurement of a score of the ranks of the relevant items.
+) -> FloatArray:
+    """Return a score of the ranks of the relevant items, for each review.
 
     Reviews are sorted by item, because the reviews of one item have the same relevant items.
     """
@@ -396,7 +364,7 @@ def score_reviews(
     if undefined:
         reason = "their items share no category with any ranked item"
         warn(f"{evidence.metric}: {undefined:,} reviews are undefined, because {reason}")
-    return measure_reviews(predictions, values)
+    return values
 
 
 def find_relevant_ranks(
@@ -416,14 +384,6 @@ def warn_of_unknown_items(evidence: Evidence, predictions: Predictions) -> None:
     if n_unknown:
         reason = "no model can predict items without training rows"
         warn(f"{evidence.metric}: {n_unknown:,} reviews are misses, because {reason}")
-
-
-def measure_weighted_f(evidence: Evidence, *, alpha: float) -> Sequence[Measurement]:
-    """Return the mean of F over the classes, weighted by their numbers of reviews."""
-    predictions = require_predictions(evidence)
-    warn_of_unknown_items(evidence, predictions)
-    counts = count_classes(predictions)
-    return estimate_from_totals(evidence, counts, lambda sums: f_measure(sums, alpha))
 
 
 def count_classes(predictions: Predictions) -> Matrix:
@@ -475,7 +435,7 @@ def f_measure(counts: AnyArray, alpha: float) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ReviewMetric(InheritsSections):
+class _ReviewMetric(PerQuery):
     """A metric of the items that a model predicts for reviews.
 
     Range:
@@ -484,6 +444,25 @@ class _ReviewMetric(InheritsSections):
 
     needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
     unit: ClassVar[str] = "review"
+    score: ClassVar[Score]
+
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each review."""
+        return self._score(evidence, None)
+
+    def _score(self, evidence: Evidence, k: int | None) -> FloatArray:
+        """Return the score of the first ``k`` items of each ranking."""
+        predictions = require_predictions(evidence)
+        width = predictions.ranked.shape[1]
+        validate_cutoff(k, width)
+        warn_of_unknown_items(evidence, predictions)
+        ranked, items = predictions.ranked[:, :k], predictions.items
+
+        def score_rows(rows: slice) -> FloatArray:
+            hits = ranked[rows] == items[rows, None]
+            return type(self).score(hits, np.ones(len(hits), dtype=np.int64), k or width)
+
+        return compute_in_blocks(score_rows, predictions)
 
 
 class ClassAccuracy(_ReviewMetric):
@@ -500,10 +479,12 @@ class ClassAccuracy(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    score = hit_rate
+    is_share = True
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review and their mean."""
-        return _score_reviews(evidence, hit_rate, 1, share=True)
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return 1 or 0 for each review."""
+        return self._score(evidence, 1)
 
 
 class ClassRecall(ClassAccuracy):
@@ -522,7 +503,7 @@ class ClassRecall(ClassAccuracy):
     direction: ClassVar[Direction] = "higher"
 
 
-class ClassPrecision(_ReviewMetric):
+class ClassPrecision(WholeSet):
     """The mean precision of the items, weighted by their numbers of reviews.
 
         precision = Σ_c (n_c / n) · h_c / m_c
@@ -533,19 +514,24 @@ class ClassPrecision(_ReviewMetric):
     The interval and the tests come from bootstrap samples of the reviews, the same for every
     model.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         ``precision_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011);
         Shen et al. 2022, table 3, P.
     """
 
+    needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
     direction: ClassVar[Direction] = "higher"
-    unit = ""
     alpha: ClassVar[float] = 1.0
     """The weight of precision against recall."""
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate with its bootstrap samples."""
-        return measure_weighted_f(evidence, alpha=type(self).alpha)
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the classes of each review, and their mean F."""
+        predictions, alpha = require_predictions(evidence), type(self).alpha
+        warn_of_unknown_items(evidence, predictions)
+        return Totals(count_classes(predictions), lambda sums: f_measure(sums, alpha))
 
 
 class ClassF1(ClassPrecision):
@@ -566,14 +552,7 @@ class ClassF1(ClassPrecision):
 
     direction: ClassVar[Direction] = "higher"
     alpha = 0.5
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate with its bootstrap samples."""
-        (estimate,) = super().measure(evidence)
-        if estimate.replicates is None:
-            return [estimate]
-        low, high = log_interval(estimate.value, estimate.replicates)
-        return [replace(estimate, ci_low=low, ci_high=high, log_scale=True)]
+    log_scale = True
 
 
 class ClassMRR(_ReviewMetric):
@@ -589,10 +568,7 @@ class ClassMRR(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review and their mean."""
-        return _score_reviews(evidence, reciprocal_rank, None)
+    score = reciprocal_rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -616,6 +592,8 @@ class ClassHitRate(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    score = hit_rate
+    is_share = True
 
     k: Cutoff = None
 
@@ -623,31 +601,14 @@ class ClassHitRate(_ReviewMetric):
         """Refuse a cutoff that is too large for the data, before any training."""
         check_cutoff(evidence, self.k)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review and their mean."""
-        return _score_reviews(evidence, hit_rate, self.k, share=True)
-
-
-def _score_reviews(
-    evidence: Evidence, score: Score, k: int | None, *, share: bool = False
-) -> Sequence[Measurement]:
-    """Return the measurement of a score of the first ``k`` items of each ranking."""
-    predictions = require_predictions(evidence)
-    width = predictions.ranked.shape[1]
-    validate_cutoff(k, width)
-    warn_of_unknown_items(evidence, predictions)
-    ranked, items = predictions.ranked[:, :k], predictions.items
-
-    def score_rows(rows: slice) -> FloatArray:
-        hits = ranked[rows] == items[rows, None]
-        return score(hits, np.ones(len(hits), dtype=np.int64), k or width)
-
-    return measure_reviews(predictions, compute_in_blocks(score_rows, predictions), share=share)
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return 1 or 0 for each review."""
+        return self._score(evidence, self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListAccuracy(InheritsSections):
-    """A function of ``hit_scores`` as a metric: one value per query.
+class _ListAccuracy(PerQuery):
+    """A score of the hits of each list.
 
     Args:
         k: Cutoff; by default the length of the lists.
@@ -657,23 +618,17 @@ class ListAccuracy(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
-    unit: ClassVar[str] = "query"
     score: ClassVar[Score]
-    is_share: ClassVar[bool] = False
-    """Whether the values are 0 or 1."""
 
     k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         cutoff = self.k or max(evidence.ranked.k, 1)
-        values = type(self).score(evidence.hits, evidence.n_relevant, cutoff)
-        queries = evidence.queries
-        scores = UnitScores(queries.unit, queries.ids.ids, values, self.is_share)
-        return [Measurement.from_units(scores)]
+        return type(self).score(evidence.hits, evidence.n_relevant, cutoff)
 
 
-class NDCG(ListAccuracy):
+class NDCG(_ListAccuracy):
     """The discounted cumulative gain of each list, divided by that of the ideal list.
 
         nDCG@k = Σ_{r ≤ k} rel(r) / log2(r + 1)  /  Σ_{r ≤ min(R, k)} 1 / log2(r + 1)
@@ -690,7 +645,7 @@ class NDCG(ListAccuracy):
     score = ndcg
 
 
-class HitRate(ListAccuracy):
+class HitRate(_ListAccuracy):
     """The share of queries whose list contains at least one test item.
 
         HR@k = 1 if rel(r) = 1 for any r ≤ k, else 0
@@ -707,7 +662,7 @@ class HitRate(ListAccuracy):
     is_share = True
 
 
-class MRR(ListAccuracy):
+class MRR(_ListAccuracy):
     """The reciprocal rank of the first test item in each list.
 
         MRR@k = 1 / r₁ if r₁ ≤ k, else 0
@@ -722,7 +677,7 @@ class MRR(ListAccuracy):
     score = reciprocal_rank
 
 
-class MAP(ListAccuracy):
+class MAP(_ListAccuracy):
     """Average precision: the mean precision at the ranks of the test items.
 
         AP@k = Σ_{r ≤ k} P@r · rel(r)  /  min(R, k),    P@r = hits among the first r / r
@@ -741,7 +696,7 @@ class MAP(ListAccuracy):
     score = average_precision
 
 
-class MeanPrecision(ListAccuracy):
+class MeanPrecision(_ListAccuracy):
     """The mean of the precisions at 1, 2, ..., k, which the Elliot framework calls MAP.
 
         mean_precision@k = (1/k) Σ_{r ≤ k} P@r,    P@r = hits among the first r / r
@@ -758,7 +713,7 @@ class MeanPrecision(ListAccuracy):
     score = mean_precision
 
 
-class Precision(ListAccuracy):
+class Precision(_ListAccuracy):
     """The share of test items in each list.
 
         P@k = hits among the first k / k
@@ -773,7 +728,7 @@ class Precision(ListAccuracy):
     score = precision
 
 
-class Recall(ListAccuracy):
+class Recall(_ListAccuracy):
     """The share of a query's test items that its list contains.
 
         R@k = hits among the first k / R
@@ -789,7 +744,7 @@ class Recall(ListAccuracy):
     score = recall
 
 
-class RPrecision(ListAccuracy):
+class RPrecision(_ListAccuracy):
     """The precision at R, where R is the number of test items of the query.
 
         R-Precision@k = hits among the first min(R, k) / R
@@ -806,7 +761,7 @@ class RPrecision(ListAccuracy):
     score = r_precision
 
 
-class F1(ListAccuracy):
+class F1(_ListAccuracy):
     """The harmonic mean of precision and recall.
 
         F1@k = 2 P@k R@k / (P@k + R@k) = 2 hits among the first k / (k + R)

@@ -1,25 +1,23 @@
-"""The shares of the values of an item attribute in lists and histories.
+"""Calibration: how far the attributes of a user's list differ from those of the user's history.
 
-Divergences between rows of shares: Kullback-Leibler and Jensen-Shannon.
-How far the attributes of a user's list differ from those of the user's history.
+The shares of the values of an item attribute in lists and histories, and their Kullback-Leibler
+and Jensen-Shannon divergences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from annotated_types import Gt, Interval
+from annotated_types import Interval
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
+from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
 
 Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
@@ -78,9 +76,7 @@ def share_lists(
     has_attribute = np.append(np.diff(shares.indptr) > 0, [False])
     counted = counted & has_attribute[np.where(counted, items, -1)]
     n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = f"hold an item without the attribute {attribute!r} and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
+    warn_excluded(evidence, n_excluded, f"an item without the attribute {attribute!r}")
     weights = _weigh_ranks(items.shape[1], discount)
     lists = build_rows(items, counted, len(evidence.item_ids), weights)
     return _normalize(lists @ _convert_few(shares))
@@ -220,7 +216,8 @@ BLOCK_ROWS = 2**14
 """The number of queries whose shares are compared at once."""
 
 
-class _CalibrationMetric(InheritsSections):
+@dataclass(frozen=True, kw_only=True)
+class _CalibrationMetric(PerQuery):
     """A divergence between the attribute values of a list and those of the history.
 
     Args:
@@ -240,26 +237,25 @@ class _CalibrationMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train", "items"})
-    unit: ClassVar[str] = "query"
 
     attribute: str
-    discount: Discount
-    weight: Weight
-    k: int | None
+    discount: Discount = "none"
+    weight: Weight = "equal"
+    k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the attribute, or it has no categories."""
         read_attribute_shares(evidence, self.attribute)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         evidence.need("lists")
         shares = read_attribute_shares(evidence, self.attribute)
         histories = share_histories(evidence, shares, self.weight)
         lists = share_lists(evidence, shares, self.discount, self.k, self.attribute)
         blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(evidence.queries), BLOCK_ROWS)]
         values = [self._diverge(histories[block], lists[block]) for block in blocks]
-        return [evidence.measure_queries(np.concatenate([np.empty(0), *values]))]
+        return np.concatenate([np.empty(0), *values])
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         raise NotImplementedError
@@ -293,11 +289,7 @@ class CalibrationKL(_CalibrationMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    attribute: str
     smoothing: Annotated[float, Interval(gt=0, lt=1)] = 0.01
-    discount: Discount = "none"
-    weight: Weight = "equal"
-    k: Annotated[int, Gt(0)] | None = None
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         return compute_kl_divergence(histories, lists, self.smoothing)
@@ -328,10 +320,7 @@ class CalibrationJS(_CalibrationMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    attribute: str
     discount: Discount = "reciprocal"
-    weight: Weight = "equal"
-    k: Annotated[int, Gt(0)] | None = None
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         return compute_js_divergence(histories, lists)

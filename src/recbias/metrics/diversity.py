@@ -1,49 +1,49 @@
-"""How different the lists of different users are: personalisation.
+"""Diversity and novelty: how different the items of a list and the lists of users are.
 
-How different the items of one list are from each other.
-How surprising the recommended items are by how few users know them.
-What the lists hold beyond the items that the popularity baseline recommends.
-The ideal lists of the queries that a metric compares with.
-How much more alike the lists of users are than ideal lists would be.
-How much of what an ideal list offers to its user a list offers.
+How surprising the recommended items are, what the lists hold beyond the popularity baseline, and
+how the lists compare with ideal lists of a synthetic world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Gt
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds
-from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Evidence, mark_contained, rank_ideal_lists, weigh_lists
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
+from recbias.metrics.base import (
+    Cutoff,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+    warn_excluded,
+)
 from recbias.metrics.calibration import read_attribute_shares
 from recbias.metrics.identity import measure_mean_jaccard
 from recbias.metrics.popularity import (
-    Cutoff,
-    add_counted_interval,
     aggregate_lists,
     average_rows,
     build_history_matrix,
     build_list_matrix,
+    compute_counted_interval,
     count_by_user,
     differentiate_logarithms,
     weigh_averages,
 )
-from recbias.statistics.bootstrap import estimate_from_totals
 from recbias.statistics.counted import resample_counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterUserDistance:
+class InterUserDistance(WholeSet):
     """The mean distance between the lists of two users: how personal the lists are.
 
         D@k = 1 / ( m (m - 1) ) Σ_{u ≠ v} ( 1 - |L_u ∩ L_v| / k )
@@ -68,12 +68,11 @@ class InterUserDistance:
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists"})
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
 
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         k = self.k or max(evidence.ranked.k, 1)
         items = evidence.ranked.items[:, :k]
         rows = items[(items >= 0).any(axis=1)]
@@ -88,7 +87,7 @@ class InterUserDistance:
             return np.asarray(1.0 - shared / n_pairs if n_pairs else shared * np.nan)
 
         n_empty = len(items) - len(rows)
-        return estimate_from_totals(evidence, counts, estimate, n_excluded=n_empty)
+        return Totals(counts, estimate, n_excluded=n_empty)
 
 
 BLOCK_VALUES = 2**22
@@ -96,7 +95,7 @@ BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntraListDistance:
+class IntraListDistance(PerQuery):
     """The mean distance between the items of a list, over attributes or vectors.
 
         ILD@k(u) = 2 / ( n (n - 1) ) Σ_{i < j in L_u} ( 1 - cos(x_i, x_j) )
@@ -130,11 +129,10 @@ class IntraListDistance:
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists"})
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
 
     attribute: str | None = None
     embeddings_of: str | None = None
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the lists, and where the vectors come from."""
@@ -146,16 +144,14 @@ class IntraListDistance:
         if self.attribute is not None:
             read_attribute_shares(evidence, self.attribute)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         vectors, has_vector = self._read_unit_vectors(evidence)
         lists = _build_list_matrix(evidence, has_vector, self.k)
         n = np.diff(lists.indptr).astype(np.float64)
         similarity = _square_sums(lists, vectors) - n
         n_pairs = n * (n - 1.0)
-        undefined = np.full(n.shape, np.nan)
-        mean = np.divide(similarity, n_pairs, out=undefined, where=n_pairs > 0)
-        return [evidence.measure_queries(np.clip(1.0 - mean, 0.0, 2.0))]
+        return np.asarray(np.clip(1.0 - divide(similarity, n_pairs), 0.0, 2.0))
 
     def _read_unit_vectors(self, evidence: Evidence) -> tuple[Matrix | FloatArray, BoolArray]:
         """Return the vectors of length 1, and which items have one."""
@@ -186,9 +182,7 @@ def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None)
     items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
     counted = counted & np.append(has_vector, [False])[np.where(counted, items, -1)]
     n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = "positions of the lists hold an item without a vector and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} {message}")
+    warn_excluded(evidence, n_excluded, "an item without a vector")
     return build_rows(items, counted, len(evidence.item_ids))
 
 
@@ -204,7 +198,7 @@ def _square_sums(lists: Matrix, vectors: Matrix | FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfInformation:
+class SelfInformation(PerQuery):
     """The mean self-information of the recommended items, in bits.
 
         I@k(u) = ( 1 / |L_u| ) Σ_{i in L_u} log2( U / n_i )
@@ -232,26 +226,32 @@ class SelfInformation:
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
 
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        evidence.need("train")
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        counts = self._count_users(evidence)
         histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
         n_users = np.count_nonzero(np.diff(histories.indptr))
-        counts = np.bincount(histories.indices, minlength=histories.shape[1])
         bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
-        values = aggregate_lists(evidence, bits, average_rows, self.k)
+        return aggregate_lists(evidence, bits, average_rows, self.k)
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+        """Return an interval that accounts for the counts."""
+        counts = self._count_users(evidence)
         weights = weigh_averages(build_list_matrix(evidence, self.k), counts > 0)
         slopes, curvatures = differentiate_logarithms([weights], counts.astype(float), base=0.5)
-        measurement = evidence.measure_queries(values)
-        return [add_counted_interval(measurement, evidence, None, slopes, curvatures)]
+        return compute_counted_interval(values, evidence, None, slopes, curvatures)
+
+    def _count_users(self, evidence: Evidence) -> AnyArray:
+        evidence.need("train")
+        histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
+        return np.bincount(histories.indices, minlength=histories.shape[1])
 
 
 @dataclass(frozen=True, kw_only=True)
-class _BaselineMetric(InheritsSections):
+class _BaselineMetric(PerQuery):
     """A metric of the listed items that ``MostPop`` does not recommend to the same user.
 
     The interval refers to all users that could be sampled: a bootstrap of the users counts the
@@ -266,23 +266,23 @@ class _BaselineMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
-    unit: ClassVar[str] = "query"
 
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         evidence.need("train")
-        values = self._prepare(evidence, np.arange(len(evidence.queries)))(evidence.popularity)
-        measurement = evidence.measure_queries(values)
-        low, high = resample_counts(
+        return self._prepare(evidence, np.arange(len(evidence.queries)))(evidence.popularity)
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+        """Return an interval that accounts for the counts of the popularity."""
+        return resample_counts(
             values,
             evidence.queries.users,
             count_by_user(evidence, None),
             partial(self._prepare, evidence),
             rng=evidence.rng(),
         )
-        return [replace(measurement, ci_low=low, ci_high=high, own_interval=True)]
 
     def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
         """Return a function from the popularity of each item to the value of these queries."""
@@ -295,9 +295,7 @@ class _BaselineMetric(InheritsSections):
 
         def evaluate(popularity: FloatArray) -> FloatArray:
             unexpected = (counted & ~mark_expected(popularity)).sum(axis=1)
-            values = np.full(n.shape, np.nan)
-            np.divide(unexpected, n, out=values, where=n > 0)
-            return values + undefined
+            return divide(unexpected, n) + undefined
 
         return evaluate
 
@@ -359,11 +357,7 @@ class Serendipity(_BaselineMetric):
 def _prepare_baseline(
     evidence: Evidence, rows: AnyArray, k: int
 ) -> Callable[[FloatArray], BoolArray]:
-    """Return a function from the popularity to the positions that MostPop recommends.
-
-    The positions are those of these queries that hold an item which MostPop recommends to the same
-    query, ``bool[n, k]``.
-    """
+    """Return a function from the popularity to the positions that MostPop recommends."""
     histories = build_history_matrix(evidence)[rows]
     lists = evidence.ranked.take(rows).truncate(k)
     items = np.where(evidence.in_catalogue[rows, :k], lists.items, -1)
@@ -382,12 +376,7 @@ def _prepare_baseline(
 
 
 def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
-    """Return the number of ranks by popularity that hold k items outside each history.
-
-    The item at rank h (from 0) of a sorted history has h - j others above it, j being its place in
-    the history; it precedes the k-th other item if that is below k. As j is below the length of
-    the history, lower ranks than those of k and the longest history do not.
-    """
+    """Return the number of ranks by popularity that hold k items outside each history."""
     from scipy.sparse import csr_array
 
     ranks = rank[histories.indices]
@@ -402,23 +391,21 @@ def _find_last_ranks(histories: Matrix, rank: AnyArray, k: int) -> AnyArray:
     return np.asarray(k + np.bincount(rows[precedes], minlength=histories.shape[0]))
 
 
-def read_odds(evidence: Evidence) -> Odds:
+def _read_odds(evidence: Evidence) -> Odds:
     """Return the odds of the picks; MissingEvidence where they are not known."""
     evidence.need("odds")
     return evidence.odds  # type: ignore[return-value]
 
 
-def rank_ideal(evidence: Evidence, k: int) -> Codes:
+def _rank_ideal(evidence: Evidence, k: int) -> Codes:
     """Return the ideal list of each query, ``int32[q, k]``: see ``rank_ideal_lists``."""
-    candidates = evidence.candidates
-    if candidates is None:
-        candidates = np.ones(len(evidence.item_ids), dtype=bool)
+    candidates = mark_candidates(evidence)
     histories = build_history_matrix(evidence)
-    return rank_ideal_lists(read_odds(evidence), evidence.queries.users, histories, candidates, k)
+    return rank_ideal_lists(_read_odds(evidence), evidence.queries.users, histories, candidates, k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Homogenization:
+class Homogenization(WholeSet):
     """The mean Jaccard index of the lists of two users, minus that of their ideal lists.
 
         H@k = 2 / (m (m - 1)) Σ_{u < v} ( J(L_u, L_v) - J(L*_u, L*_v) )
@@ -451,16 +438,15 @@ class Homogenization:
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "odds", "train"})
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
     k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         from scipy.sparse import csr_array
 
         items = evidence.ranked.items[:, : self.k]
-        ideal = rank_ideal(evidence, items.shape[1])
+        ideal = _rank_ideal(evidence, items.shape[1])
         is_paired = (items >= 0).any(axis=1) & (ideal >= 0).any(axis=1)
         excess = measure_mean_jaccard(items[is_paired]) - measure_mean_jaccard(ideal[is_paired])
         if excess.size < 2:
@@ -472,11 +458,11 @@ class Homogenization:
 
         n_excluded = len(items) - excess.size
         counts, df = csr_array(excess[:, None]), max(excess.size - 1.0, 1.0)
-        return estimate_from_totals(evidence, counts, estimate, n_excluded=n_excluded, df=df)
+        return Totals(counts, estimate, n_excluded=n_excluded, df=df)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelativeUtility:
+class RelativeUtility(PerQuery):
     """The odds of a pick from a list, relative to those of a pick from the ideal list.
 
         U@k = Σ_{i in L_u} w_ui / Σ_{i in L*_u} w_ui
@@ -501,17 +487,14 @@ class RelativeUtility:
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "odds", "train"})
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
 
     k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        odds, users = read_odds(evidence), evidence.queries.users
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        odds, users = _read_odds(evidence), evidence.queries.users
         lists = evidence.ranked.truncate(self.k or evidence.ranked.k)
         weights = weigh_lists(odds, users, lists.items)
         weights[mark_contained(build_history_matrix(evidence), lists)] = 0.0
-        totals = weigh_lists(odds, users, rank_ideal(evidence, lists.k)).sum(axis=1)
-        undefined = np.full(totals.shape, np.nan)
-        shares = np.divide(weights.sum(axis=1), totals, out=undefined, where=totals > 0)
-        return [evidence.measure_queries(shares)]
+        totals = weigh_lists(odds, users, _rank_ideal(evidence, lists.k)).sum(axis=1)
+        return divide(weights.sum(axis=1), totals)

@@ -1,29 +1,35 @@
-"""Settings and steps that all measures of exposure share.
+"""Exposure: how much of it lists give to items and to groups of items, against what is due.
 
-Attention-weighted rank fairness (AWRF), in both forms that are published under the name.
-Whether items get attention in proportion to their relevance, over all lists together.
-The exposure of items by query, with the exposure that ideal rankings give them.
-Expected exposure: what items or groups of items get, against what an ideal ranking gives.
-Ratios of the exposure of groups of items: parity, to relevance, and realised by clicks.
-Gaps between the exposure of providers (authors, artists, sellers) and their due shares.
+Attention in proportion to relevance, expected exposure against that of ideal rankings, ratios
+between groups of items, and gaps between the shares of groups (genders, providers) and targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import nan
 from typing import ClassVar
 
 import numpy as np
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, FloatArray, Ids, Matrix
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownName
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.core.text import suggest
 from recbias.kernels.sparse import join_columns, select_columns, split_rows
+from recbias.metrics.base import (
+    Cutoff,
+    Grouped,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+)
 from recbias.metrics.item_groups import (
     BrowsingModel,
     ItemGroups,
@@ -34,10 +40,8 @@ from recbias.metrics.item_groups import (
     Ungrouped,
     build_exposure_matrix,
     compute_target_shares,
-    drop_intervals,
     find_entries,
     list_target_needs,
-    mark_candidates,
     measure_hidden_variance,
     read_item_groups,
     read_list_samples,
@@ -47,16 +51,12 @@ from recbias.metrics.item_groups import (
     validate_target,
     warn_ungrouped,
     weigh_ranks,
-    widen_interval,
 )
-from recbias.metrics.popularity import Cutoff
-from recbias.statistics.bootstrap import estimate_from_totals
 from recbias.statistics.inequality import gini
-from recbias.statistics.intervals import log_interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExposureMetric(InheritsSections):
+class _Exposed(InheritsSections):
     """A measure of the exposure that lists give to items.
 
     Args:
@@ -81,7 +81,7 @@ class ExposureMetric(InheritsSections):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupExposureMetric(ExposureMetric):
+class _OfGroups(_Exposed):
     """A measure of the exposure that lists give to groups of items.
 
     Args:
@@ -123,9 +123,22 @@ class GroupExposureMetric(ExposureMetric):
         warn_ungrouped(evidence, groups, self.k)
         return groups.sum_members(self.expose_items(evidence))
 
+    def interval(self, evidence: Evidence, _: object) -> tuple[float, float] | None:
+        """Return no interval, with a warning, if the groups are unknown."""
+        return _refuse_interval(evidence, self.read_groups(evidence))
+
+
+def _refuse_interval(evidence: Evidence, groups: ItemGroups) -> tuple[float, float] | None:
+    if not groups.is_uncertain:
+        return None
+    cause = f"the groups of the items are unknown ({groups.attribute})"
+    scope = "only exposure_gap has an interval that accounts for them"
+    warn(f"{evidence.metric}: no interval, because {cause}; {scope}")
+    return nan, nan
+
 
 @dataclass(frozen=True, kw_only=True)
-class TargetedMetric(GroupExposureMetric):
+class _OfTargets(_OfGroups):
     """A measure that compares the exposure of groups of items with target shares.
 
     Args:
@@ -154,7 +167,7 @@ class TargetedMetric(GroupExposureMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AWRF(TargetedMetric):
+class AWRF(_OfTargets, PerQuery):
     """How near the shares of exposure of the groups of items are to target shares, in each list.
 
         AWRF(q) = 1 - JSD(a, p),    a_g = Σ_r e(r) A_{i_r, g} / Σ_h Σ_r e(r) A_{i_r, h}
@@ -177,10 +190,9 @@ class AWRF(TargetedMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         groups = self.read_groups(evidence)
         target: FloatArray | Matrix
         if self.target == "relevant":
@@ -188,8 +200,7 @@ class AWRF(TargetedMetric):
         else:
             target = compute_target_shares(evidence, self.target, groups)
         attention = scale_rows(self.expose_groups(evidence, groups))
-        fairness = evidence.measure_queries(1.0 - compute_divergence(attention, target))
-        return drop_intervals(evidence, groups, [fairness])
+        return 1.0 - compute_divergence(attention, target)
 
 
 def scale_rows(rows: Matrix) -> Matrix:
@@ -232,7 +243,7 @@ def compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArra
 
 
 @dataclass(frozen=True, kw_only=True)
-class AmortizedAttention(ExposureMetric):
+class AmortizedAttention(_Exposed, WholeSet):
     """Inequity of amortized attention: attention to each item against its relevance.
 
         IAA = (1 / n) Σ_i | (1 / |Q|) Σ_q (a_qi - r_qi) |
@@ -258,10 +269,9 @@ class AmortizedAttention(ExposureMetric):
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = ""
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         relevant, candidates = select_relevant(evidence), mark_candidates(evidence)
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         attention = scale_rows(self.expose_items(evidence))[:, : candidates.size]
@@ -272,7 +282,7 @@ class AmortizedAttention(ExposureMetric):
             return np.asarray(np.abs(sums).mean(axis=-1) / max(queries.size, 1))
 
         n_excluded = len(evidence.queries) - queries.size
-        return estimate_from_totals(evidence, excess, estimate, n_excluded=n_excluded)
+        return Totals(excess, estimate, n_excluded=n_excluded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +398,7 @@ BLOCK_ROWS = 2**14
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ExpectedExposure(ExposureMetric):
+class _ExpectedExposure(_Exposed, PerQuery):
     """A measure of the expected exposure.
 
     Args:
@@ -425,7 +435,7 @@ class _ExpectedExposure(ExposureMetric):
     samples_of: str | None = None
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> str:  # type: ignore[override]
         """The unit of the scores; blank if lists share a score, which cannot be grouped."""
         return "query" if self.samples_of is None else ""
 
@@ -439,10 +449,12 @@ class _ExpectedExposure(ExposureMetric):
         if self.attribute is not None:
             read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         evidence.need("test")
         samples = read_list_samples(evidence, self.samples_of)
+        if n_missing := int(np.count_nonzero(samples.units < 0)):
+            warn(f"{evidence.metric}: {n_missing:,} lists without {self.samples_of} are excluded")
         items = build_target_exposure(
             evidence, self.expose_items(evidence), samples, self.browsing, self.gamma
         )
@@ -452,8 +464,20 @@ class _ExpectedExposure(ExposureMetric):
             warn_ungrouped(evidence, groups, self.k)
             blocks = (block.sum_members(groups) for block in items.split(BLOCK_ROWS))
         values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
-        scores = [samples.measure(evidence, np.where(np.isnan(items.best), np.nan, values))]
-        return scores if self.attribute is None else drop_intervals(evidence, groups, scores)
+        return np.where(np.isnan(items.best), np.nan, values)
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return no interval, with a warning, if the groups are unknown."""
+        if self.attribute is None:
+            return None
+        groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+        return _refuse_interval(evidence, groups)
+
+    def units(self, evidence: Evidence) -> tuple[str, Ids]:
+        """Return the kind and the names of the queries, each of which may have several lists."""
+        ids = read_list_samples(evidence, self.samples_of).ids
+        unit, queries = evidence.queries.unit, evidence.queries.ids.ids
+        return unit, queries if ids is None else ids
 
     def _score(self, exposures: TargetExposure) -> FloatArray:
         raise NotImplementedError
@@ -522,25 +546,22 @@ class ExpectedExposureLoss(_ExpectedExposure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ExposureRatio(GroupExposureMetric):
+class _ExposureRatio(_OfGroups, WholeSet):
     """The smallest value of a group of items divided by the largest, over all lists together."""
 
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
+    log_scale = True
 
     def _expose(self, evidence: Evidence, groups: ItemGroups) -> Matrix | FloatArray:
         """Return the exposure of each group in each list, ``(q, g)``."""
         warn_ungrouped(evidence, groups, self.k)
         return groups.add_members(self.expose_items(evidence))
 
-    def _compare_sizes(self, evidence: Evidence) -> list[Measurement]:
+    def _compare_sizes(self, evidence: Evidence) -> Totals:
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
         exposure = self._expose(evidence, groups)
-        rows = estimate_from_totals(
-            evidence, exposure, lambda sums: divide_extremes(sums / groups.sizes)
-        )
-        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
+        return Totals(exposure, lambda sums: divide_extremes(sums / groups.sizes))
 
     def _compare_relevance(
         self,
@@ -548,11 +569,8 @@ class _ExposureRatio(GroupExposureMetric):
         groups: ItemGroups,
         gains: Matrix | FloatArray,
         relevant: Matrix,
-    ) -> list[Measurement]:
-        """Return the ratio of the gains by the relevance of each group.
-
-        Queries without a relevant item are excluded, and groups without one in a warning.
-        """
+    ) -> Totals:
+        """Return the ratio of the gains by the relevance of each group."""
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         relevance = groups.add_members(relevant)
         n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))
@@ -562,17 +580,13 @@ class _ExposureRatio(GroupExposureMetric):
         n = len(groups.names)
 
         def estimate(sums: AnyArray) -> FloatArray:
-            undefined = np.full((*sums.shape[:-1], n), np.nan)
-            relevances = sums[..., n:]
-            ratios = np.divide(sums[..., :n], relevances, out=undefined, where=relevances > 0)
-            return divide_extremes(ratios)
+            return divide_extremes(divide(sums[..., :n], sums[..., n:]))
 
         is_array = isinstance(gains, np.ndarray)
         totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
         totals = totals if queries.size == totals.shape[0] else totals[queries]
         n_excluded = len(evidence.queries) - queries.size
-        rows = estimate_from_totals(evidence, totals, estimate, n_excluded=n_excluded)
-        return drop_intervals(evidence, groups, [_add_log_interval(row) for row in rows])
+        return Totals(totals, estimate, n_excluded=n_excluded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -599,8 +613,8 @@ class ExposureParity(_ExposureRatio):
 
     browsing: BrowsingModel = "dcg"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         return self._compare_sizes(evidence)
 
 
@@ -626,8 +640,8 @@ class AttentionRatio(_ExposureRatio):
 
     direction: ClassVar[Direction] = "higher"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         return self._compare_sizes(evidence)
 
 
@@ -656,8 +670,8 @@ class ExposureToRelevance(_ExposureRatio):
 
     browsing: BrowsingModel = "dcg"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         relevant, groups = select_relevant(evidence), self.read_groups(evidence)
         exposure = self._expose(evidence, groups)
         return self._compare_relevance(evidence, groups, exposure, relevant)
@@ -689,18 +703,12 @@ class ClicksToRelevance(_ExposureRatio):
 
     browsing: BrowsingModel = "dcg"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         relevant, groups = select_relevant(evidence), self.read_groups(evidence)
         exposure = self.expose_items(evidence)[:, : relevant.shape[1]]
         clicks = groups.add_members(exposure.multiply(relevant).tocsr())
         return self._compare_relevance(evidence, groups, clicks, relevant)
-
-
-def _add_log_interval(ratio: Measurement) -> Measurement:
-    """Return a ratio with the interval of its logarithm."""
-    low, high = log_interval(ratio.value, ratio.replicates)  # type: ignore[arg-type]
-    return replace(ratio, ci_low=low, ci_high=high, log_scale=True)
 
 
 def divide_extremes(values: FloatArray) -> FloatArray:
@@ -724,7 +732,7 @@ MAX_GROUPS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExposureGap(TargetedMetric):
+class ExposureGap(_OfTargets, Grouped):
     """The share of the exposure that each group of items has, minus its target share.
 
         gap(g) = (1 / |Q|) Σ_q a_qg - p_g,    a_qg = Σ_r e(r) A_{i_r, g} / Σ_h Σ_r e(r) A_{i_r, h}
@@ -754,7 +762,6 @@ class ExposureGap(TargetedMetric):
     """
 
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
 
     browsing: BrowsingModel = "dcg"
     only: tuple[str, ...] | None = None
@@ -764,8 +771,8 @@ class ExposureGap(TargetedMetric):
         super().check(evidence)
         self._find_columns(self.read_groups(evidence))
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the gap of each query and their mean, for each group."""
+    def values(self, evidence: Evidence) -> Iterator[tuple[str, FloatArray, float]]:
+        """Yield the gap of each query, for each group."""
         groups = self.read_groups(evidence)
         columns = self._find_columns(groups)
         shares = scale_rows(self.expose_groups(evidence, groups))
@@ -778,18 +785,14 @@ class ExposureGap(TargetedMetric):
         else:
             gaps = shares.tocsc()
             fixed = compute_target_shares(evidence, self.target, groups)
-        hidden = None
+        hidden = np.full(len(groups.names), nan)
         if groups.is_uncertain:
             exposure = self.expose_items(evidence)
             hidden = measure_hidden_variance(evidence, groups, exposure, defined, self.target)
-        measurements = []
         for code in columns.tolist():
             values = gaps[:, [code]].toarray()[:, 0] - fixed[code]
-            gap = evidence.measure_queries(np.where(defined, values, np.nan))
-            if hidden is not None:
-                gap = widen_interval(gap, float(hidden[code]))
-            measurements.append(replace(gap, target=f"{self.attribute}={groups.names[code]}"))
-        return measurements
+            name = f"{self.attribute}={groups.names[code]}"
+            yield name, np.where(defined, values, np.nan), float(hidden[code])
 
     def _find_columns(self, groups: ItemGroups) -> AnyArray:
         names = groups.names
@@ -807,7 +810,7 @@ class ExposureGap(TargetedMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProviderGap(TargetedMetric):
+class ProviderGap(_OfTargets, WholeSet):
     """How far the providers' shares of exposure are from their target shares, on average.
 
         provider_gap = (1 / |G|) Σ_g | x_g / Σ_h x_h - p_g |,    x_g = Σ_q Σ_{i in g} E_qi
@@ -831,12 +834,11 @@ class ProviderGap(TargetedMetric):
     """
 
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = ""
 
     browsing: BrowsingModel = "dcg"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         from scipy.sparse import hstack
 
         groups = self.read_groups(evidence)
@@ -851,11 +853,11 @@ class ProviderGap(TargetedMetric):
             gaps: FloatArray = np.abs(compute_shares(sums[..., :n]) - target)
             return np.asarray(gaps.mean(axis=-1))
 
-        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, estimate))
+        return Totals(totals, estimate)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProviderGini(GroupExposureMetric):
+class ProviderGini(_OfGroups, WholeSet):
     """How unevenly the exposure is distributed over the providers of the items.
 
         Gini = Σ_j (2 j - |G| - 1) x_j / (|G| Σ_j x_j),    x ascending, j from 1
@@ -874,19 +876,17 @@ class ProviderGini(GroupExposureMetric):
     """
 
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = ""
 
     browsing: BrowsingModel = "dcg"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each list adds, and the estimate."""
         groups = self.read_groups(evidence)
         totals = self.expose_groups(evidence, groups)
-        return drop_intervals(evidence, groups, estimate_from_totals(evidence, totals, gini))
+        return Totals(totals, gini)
 
 
 def compute_shares(totals: AnyArray) -> FloatArray:
     """Return the shares of totals ``(..., g)`` in their sum, NaN where it is 0."""
     sums = np.asarray(totals, dtype=np.float64).sum(axis=-1, keepdims=True)
-    undefined = np.full(np.shape(totals), np.nan)
-    return np.asarray(np.divide(totals, sums, out=undefined, where=sums > 0))
+    return divide(totals, sums)

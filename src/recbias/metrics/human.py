@@ -17,14 +17,14 @@ from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.core.plugins import InputFile
 from recbias.formats.ratings import rating_shares, read_ratings
 from recbias.metrics.perplexity import group_sentences, require_label
-from recbias.metrics.text import ResponseMetric, get_responses
+from recbias.metrics.text import get_responses
 from recbias.statistics.agreement import Level, krippendorff_alpha, resample_alpha
 from recbias.statistics.bootstrap import build_estimate
 from recbias.statistics.intervals import rating_share_interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class _HumanMetric(InheritsSections, ResponseMetric):
+class _HumanMetric(InheritsSections):
     """A metric of imported ratings.
 
     Args:
@@ -37,6 +37,9 @@ class _HumanMetric(InheritsSections, ResponseMetric):
         UnknownColumn: A column of the file is missing.
         MalformedLine: A rating is no number, or a rater rated a response twice.
     """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
+    unit: ClassVar[str] = "response"
 
     ratings: InputFile
 

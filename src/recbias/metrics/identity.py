@@ -1,8 +1,7 @@
-"""Overlap of two ranked lists: Jaccard, rank-biased overlap, and the measures of FaiRLLM.
+"""Whether a stated identity changes the list of a prompt beyond chance, and for each group.
 
-Prompts that state an identity, each paired with the same prompt without it.
-How much of the list of the neutral prompt remains when the prompt states an identity.
-Whether a stated identity changes the list beyond chance, and differently for each group.
+Each prompt that states an identity is paired with the same prompt without it; their lists are
+compared by Jaccard, rank-biased overlap, and the measures of FaiRLLM.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
 from recbias.core.queries import SAMPLE, Groups, Queries, group_by, match_rows, split_crossing
+from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     TEMPLATE,
-    Cutoff,
     UnitChoice,
     build_design,
     group_queries,

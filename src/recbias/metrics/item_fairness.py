@@ -1,10 +1,7 @@
-"""Fairness to individual items, rescaled to what lists of these lengths can reach.
+"""Fairness to individual items: how evenly the lists hold them, and exposure against relevance.
 
-Fairness to individual items that counts how many lists hold each item.
-Exposure of individual items compared with what their relevance entitles them to.
-
-These measures do not depend on relevance. ``ItemCoverage`` (QF), ``Gini`` and ``Entropy`` are the
-uncorrected forms of the same family; ``corrected_counts`` has the corrected ones.
+The corrected measures are rescaled to what lists of these lengths can reach. ``ItemCoverage``
+(QF), ``Gini`` and ``Entropy`` are uncorrected forms of the same family.
 """
 
 from __future__ import annotations
@@ -14,9 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Gt, Interval
+from annotated_types import Interval
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray, Matrix
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
@@ -30,13 +26,9 @@ from recbias.kernels.sparse import (
     join_columns,
     select_columns,
 )
-from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, scale_rows
-from recbias.statistics.bootstrap import (
-    build_estimate,
-    estimate_by_jackknife,
-    estimate_from_totals,
-    resample_squares,
-)
+from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, divide, mark_candidates
+from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
+from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (
     cover,
     entropy,
@@ -59,29 +51,19 @@ class CorrectedMetric(CandidateMetric):
         for recommender systems: a critical study", ACM TORS 2024.
     """
 
-    score: ClassVar[Callable[[AnyArray], FloatArray]]
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the candidates and the reached ranks of each list, and the rescaled measure."""
         counts, both = self._build_counts(evidence)
         n = counts.shape[1]
-        return estimate_by_jackknife(
-            evidence,
+        without = type(self).without_rows
+        return Totals(
             both,
-            lambda sums: self._rescale_sums(np.asarray(sums), n),
-            lambda rows: self._leave_out(rows, n),
-            is_step=self.is_step,
+            lambda sums: self._rescale(type(self).score(sums[..., :n]), sums[..., n:], n),
+            None if without is None else lambda rows: self._leave_out(rows, without, n),
         )
 
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the measure that is rescaled, for each row of counts."""
-        return np.asarray(type(self).score(counts))
-
     def _build_counts(self, evidence: Evidence) -> tuple[Matrix, Matrix]:
-        """Return the candidates of each list; and these with the ranks that each list reaches.
-
-        Without a candidate, there are no columns.
-        """
+        """Return the candidates of each list; and these with the ranks that each list reaches."""
         from scipy.sparse import csr_array
 
         counts = build_candidate_matrix(evidence, self.k)
@@ -92,25 +74,20 @@ class CorrectedMetric(CandidateMetric):
         shape = (counts.shape[0], max(n_ranks, 1))
         return counts, join_columns(counts, csr_array((counts.data, ranks, starts), shape=shape))
 
-    def _rescale_sums(self, sums: AnyArray, n: int) -> FloatArray:
-        """Return the measure of counts of n candidates, followed by those of reached ranks."""
-        return self._rescale(self.estimate(sums[..., :n]), sums[..., n:], n)
-
-    def _leave_out(self, rows: Matrix, n: int) -> FloatArray:
+    def _leave_out(
+        self, rows: Matrix, without: Callable[[Matrix], FloatArray], n: int
+    ) -> FloatArray:
         """Return the measure without each list."""
         lengths = rows[:, n:]
         left = np.asarray(lengths.sum(axis=0)).ravel() - lengths.toarray()
-        return self._rescale(type(self).without_rows(rows[:, :n]), left, n)
+        return self._rescale(without(rows[:, :n]), left, n)
 
     def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
-        """Return scores rescaled so that 0 is the value of the least even lists, 1 the most.
-
-        ``lengths`` are the numbers of lists with at least 1, 2, ... candidates, n that of
-        candidates.
-        """
+        """Return scores rescaled so that 0 is the value of the least even lists, 1 the most."""
         distinct, inverse = np.unique(np.atleast_2d(lengths), axis=0, return_inverse=True)
-        worst = self.estimate(make_uneven_counts(distinct, n))[inverse.ravel()]
-        best = self.estimate(make_even_counts(distinct.sum(axis=1), n))[inverse.ravel()]
+        score = type(self).score
+        worst = score(make_uneven_counts(distinct, n))[inverse.ravel()]
+        best = score(make_even_counts(distinct.sum(axis=1), n))[inverse.ravel()]
         span = best - worst
         excess = np.atleast_1d(scores) - worst
         undefined = np.full(span.shape, np.nan)
@@ -244,18 +221,9 @@ class CorrectedFSat(CorrectedMetric):
     direction: ClassVar[Direction] = "higher"
     score = fair_share
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
-        counts, both = self._build_counts(evidence)
-        n = counts.shape[1]
-        return estimate_from_totals(
-            evidence, both, lambda sums: self._rescale_sums(np.asarray(sums), n)
-        )
-
     def _rescale(self, scores: FloatArray, lengths: AnyArray, n: int) -> FloatArray:
         worst = np.count_nonzero(lengths, axis=-1) / n
-        undefined = np.full(worst.shape, np.nan)
-        return np.asarray(np.divide(scores - worst, 1 - worst, out=undefined, where=worst < 1))
+        return divide(scores - worst, 1 - worst)
 
 
 class Jain(CandidateMetric):
@@ -284,11 +252,8 @@ class Jain(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    score = jain
     without_rows = jain_without_rows
-
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the index of each row of counts, ``float64[...]``."""
-        return jain(counts)
 
 
 class FSat(CandidateMetric):
@@ -311,15 +276,7 @@ class FSat(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
-        counts = build_candidate_matrix(evidence, self.k)
-        return estimate_from_totals(evidence, counts, self.estimate)
-
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the share of each row of counts, ``float64[...]``."""
-        return fair_share(np.asarray(counts))
+    score = fair_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,17 +296,14 @@ class _JointExposure(InheritsSections):
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
 
     gamma: Annotated[float, Interval(gt=0, lt=1)] = 0.8
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
     def _build_differences(self, evidence: Evidence) -> tuple[Matrix, FloatArray]:
-        """Return exposure minus target, CSR ``(q, candidates)``, and the relevant candidates.
-
-        The number of the relevant candidates of each query is ``float64[q]``.
-        """
+        """Return exposure minus target, CSR ``(q, candidates)``, and the relevant candidates."""
         from scipy.sparse import csr_array
 
         evidence.need("test")
-        codes = _list_candidates(evidence)
+        codes = np.flatnonzero(mark_candidates(evidence))
         relevant = select_columns(evidence.relevant, codes)
         relevant = csr_array(
             ((relevant.data != 0).astype(np.float64), relevant.indices, relevant.indptr),
@@ -357,33 +311,14 @@ class _JointExposure(InheritsSections):
         )
         n_relevant = np.asarray(relevant.sum(axis=1), dtype=np.float64)
         targets = (1 - self.gamma**n_relevant) / ((1 - self.gamma) * np.maximum(n_relevant, 1.0))
-        items, in_catalogue = (
-            evidence.ranked.items[:, : self.k],
-            evidence.in_catalogue[:, : self.k],
-        )
-        column = np.full(len(evidence.item_ids) + 1, -1)
-        column[codes] = np.arange(codes.size)
-        columns = column[np.where(in_catalogue, items, -1)]
-        counted = columns >= 0
-        n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-        if n_excluded:
-            message = (
-                "positions of the lists hold an item that is not a candidate and are excluded"
-            )
-            warn(f"{evidence.metric}: {n_excluded:,} {message}")
-        exposures = self.gamma ** np.arange(items.shape[1])
+        columns, counted = locate_candidates(evidence, self.k)
+        exposures = self.gamma ** np.arange(columns.shape[1])
         exposure = build_rows(columns, counted, codes.size, exposures)
-        return exposure - scale_rows(relevant, targets), n_relevant
+        relevant.data *= np.repeat(targets, np.diff(relevant.indptr))
+        return exposure - relevant, n_relevant
 
 
-def _list_candidates(evidence: Evidence) -> AnyArray:
-    """Return the codes of the items that may be recommended."""
-    if evidence.candidates is None:
-        return np.arange(len(evidence.item_ids))
-    return np.flatnonzero(evidence.candidates)
-
-
-class IndividualExposure(_JointExposure):
+class IndividualExposure(_JointExposure, PerQuery):
     """Mean squared difference between the exposure of items to a user and its target (II-F).
 
         II-F@k(u) = ( 1 / |C| ) Σ_{i in C} ( E_ui - E*_ui )²
@@ -403,20 +338,16 @@ class IndividualExposure(_JointExposure):
     """
 
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = "query"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         differences, n_relevant = self._build_differences(evidence)
         np.square(differences.data, out=differences.data)
         squares = np.asarray(differences.sum(axis=1), dtype=np.float64)
-        undefined = np.full(squares.shape, np.nan)
-        n = differences.shape[1]
-        values = np.divide(squares, max(n, 1), out=undefined, where=n_relevant > 0)
-        return [evidence.measure_queries(values)]
+        return np.where(n_relevant > 0, squares / max(differences.shape[1], 1), np.nan)
 
 
-class OverallExposure(_JointExposure):
+class OverallExposure(_JointExposure, WholeSet):
     """Mean squared difference between the exposure of items to all users and its target (AI-F).
 
         AI-F@k = ( 1 / |C| ) Σ_{i in C} ( ( 1 / m ) Σ_u ( E_ui - E*_ui ) )²
@@ -436,7 +367,6 @@ class OverallExposure(_JointExposure):
     """
 
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""

@@ -1,21 +1,17 @@
-"""Browsing models: how much exposure each rank of a list gives to its item.
-
-Groups of items by an attribute: genres, authors, sellers, or a label of a detector.
-The shares of the exposure that groups of items should have.
-What the unknown groups of items add to an interval: ``attribute: weight of p_minor``.
-Several lists of one query, sampled from a stochastic model.
+"""Groups of items by an attribute, their shares of exposure, and what is due to them.
 
     rbp    e(r) = gamma^(r - 1)       a user goes on to the next rank with probability gamma
     dcg    e(r) = 1 / log2(r + 1)
 
-Ranks after the end of a list give no exposure.
+Ranks after the end of a list give no exposure. Groups may be known as probabilities, and a query
+of a stochastic model may have several lists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias
 
@@ -34,10 +30,10 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.evidence import Evidence, rank_discounts
-from recbias.core.measures import Measurement, UnitScores
 from recbias.core.queries import parse_uncertain_label, read_uncertain_groups
 from recbias.core.text import suggest
 from recbias.kernels.sparse import build_rows, keep_columns
+from recbias.metrics.base import mark_candidates
 from recbias.metrics.popularity import build_history_matrix
 
 BrowsingModel: TypeAlias = Literal["rbp", "dcg"]
@@ -70,13 +66,6 @@ def build_exposure_matrix(evidence: Evidence, weights: FloatArray) -> Matrix:
     items, filled = lists.items[:, : weights.size], lists.filled[:, : weights.size]
     n_columns = len(evidence.item_ids) + lists.outside.size
     return build_rows(items, filled, n_columns, weights[: items.shape[1]])
-
-
-def mark_candidates(evidence: Evidence) -> BoolArray:
-    """Return which items may be recommended, ``bool[n_items]``; all if it is not known."""
-    if evidence.candidates is None:
-        return np.ones(len(evidence.item_ids), dtype=bool)
-    return evidence.candidates
 
 
 def select_relevant(evidence: Evidence) -> Matrix:
@@ -370,39 +359,6 @@ def measure_hidden_variance(
     return np.asarray(sums, dtype=np.float64)
 
 
-def widen_interval(gap: Measurement, variance: float) -> Measurement:
-    """Return a mean over lists with the interval of its own and a further, independent error.
-
-        x ± √( h² + z(0.975)² V ),    h the half width without it
-
-    >>> gap = Measurement(0.5, n=9, undefined=0, ci_low=0.2, ci_high=0.8)
-    >>> widened = widen_interval(gap, (0.4 / 1.959964) ** 2)
-    >>> round(widened.ci_low, 4), round(widened.ci_high, 4)  # √(0.3² + 0.4²) = 0.5
-    (0.0, 1.0)
-    """
-    from scipy.special import ndtri
-
-    error = float(ndtri(0.975)) * math.sqrt(variance)
-    half_width = math.hypot((gap.ci_high - gap.ci_low) / 2.0, error)
-    low, high = gap.value - half_width, gap.value + half_width
-    return replace(gap, ci_low=low, ci_high=high, own_interval=True)
-
-
-def drop_intervals(
-    evidence: Evidence, groups: ItemGroups, measurements: Sequence[Measurement]
-) -> list[Measurement]:
-    """Return the measurements without their intervals, with a warning, if groups are unknown."""
-    if not groups.is_uncertain:
-        return [*measurements]
-    cause = f"the groups of the items are unknown ({groups.attribute})"
-    scope = "only exposure_gap has an interval that accounts for them"
-    warn(f"{evidence.metric}: no interval, because {cause}; {scope}")
-    return [
-        replace(measurement, ci_low=math.nan, ci_high=math.nan, own_interval=True)
-        for measurement in measurements
-    ]
-
-
 def _share_items(rows: Matrix, groups: ItemGroups, used: BoolArray) -> FloatArray:
     """Return the mean share of each item in the rows used, of items with a group, ``float64[n]``.
 
@@ -437,12 +393,6 @@ class ListSamples:
         united.data[:] = 1.0
         return united
 
-    def measure(self, evidence: Evidence, values: FloatArray) -> Measurement:
-        """Return the mean of one value for each distinct query."""
-        if self.ids is None:
-            return evidence.measure_queries(values)
-        return Measurement.from_units(UnitScores(evidence.queries.unit, self.ids, values))
-
     def _build_means(self) -> Matrix:
         from scipy.sparse import csr_array
 
@@ -456,7 +406,7 @@ class ListSamples:
 def read_list_samples(evidence: Evidence, label: str | None) -> ListSamples:
     """Return which lists are samples for the same query: those with one value of a label.
 
-    Lists without the label are counted in a warning and left out.
+    Lists without the label are left out.
 
     Raises:
         UnknownColumn: The queries have no such label.
@@ -473,9 +423,6 @@ def read_list_samples(evidence: Evidence, label: str | None) -> ListSamples:
     if len(queries) and not has_label.any():
         remedy = "name a label that is the same for all lists of a query"
         raise NothingLeft(f"no query has a value of {label!r}", where="samples_of", remedy=remedy)
-    if not has_label.all():
-        n_missing = int(np.count_nonzero(~has_label))
-        warn(f"{evidence.metric}: {n_missing:,} lists without {label} are excluded")
     texts = column[has_label].astype(str).to_numpy(dtype=object)
     ids, codes = np.unique(texts, return_inverse=True)
     units = np.full(len(queries), -1)

@@ -1,16 +1,9 @@
-"""The size of the catalogue and of its interactions: a property of the dataset.
-
-Agreement between labels of the items beyond chance: a property of the catalogue.
-How much the lists expose users to items that carry a label, such as a stereotype.
-How many items of the catalogue carry a label, overall and by the values of an attribute.
-How much a re-ranking depends on the order in which the candidates are shown.
-How many ranks of a list hold no item of the catalogue.
+"""Labels of items: exposure to labelled items, agreement of labels, and the catalogue itself.
 
 A label is a column of the items, 0 or 1 or graded in between: a column of the dataset or one made
-by a detector (an entry of ``labels:``). Each metric has one value for each query. Positions whose
-item does not carry the label (a missing cell, or an item outside the catalogue) are excluded and
-counted in a warning. A list without an item that carries the label, and an empty list, is
-undefined.
+by a detector (an entry of ``labels:``). Positions whose item does not carry the label (a missing
+cell, or an item outside the catalogue) are excluded and counted in a warning. How much a
+re-ranking depends on the order of the candidates, and how many ranks hold no item, stand here too.
 """
 
 from __future__ import annotations
@@ -23,12 +16,12 @@ import numpy as np
 import pandas as pd
 from annotated_types import Gt, Le, MinLen
 
-from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.measures import Direction, Measurement
+from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
 
@@ -277,7 +270,7 @@ def _measure(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LabelMetric(InheritsSections):
+class _LabelMetric(PerQuery):
     """A metric of the label of the items in each list.
 
     Args:
@@ -299,32 +292,24 @@ class _LabelMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
-    unit: ClassVar[str] = "query"
-    is_share: ClassVar[bool] = False
-    """Whether the values are 0 or 1."""
 
     label: str
     threshold: Annotated[float, Gt(0.0), Le(1.0)] | None = None
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label, or it is not within 0 and 1."""
         read_grades(evidence, self.label)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
         labels = np.append(read_grades(evidence, self.label), np.nan)
         grades = labels[np.where(known, items, -1)]
         has_label = ~np.isnan(grades)
         n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(has_label))
-        if n_unlabelled:
-            message = f"hold an item without the label {self.label!r} and are excluded"
-            warn(f"{evidence.metric}: {n_unlabelled:,} positions of the lists {message}")
-        values = np.where(has_label.any(axis=1), self._score(evidence, grades), np.nan)
-        queries = evidence.queries
-        scores = UnitScores(queries.unit, queries.ids.ids, values, self.is_share)
-        return [Measurement.from_units(scores)]
+        warn_excluded(evidence, n_unlabelled, f"an item without the label {self.label!r}")
+        return np.where(has_label.any(axis=1), self._score(evidence, grades), np.nan)
 
     def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
         """Return the value of each list from the label at each position, NaN without one."""
@@ -507,7 +492,7 @@ BLOCK_CELLS = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderAgreement:
+class OrderAgreement(PerQuery):
     """How well the rankings agree that a model makes of one set of candidates in several orders.
 
         agreement(u) = mean over pairs of orders j < l of τ(ranking j, ranking l)
@@ -531,15 +516,14 @@ class OrderAgreement:
 
     needs: ClassVar[frozenset[str]] = frozenset({"responses"})
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query and their mean."""
-        return [evidence.measure_queries(compute_agreement(read_labels(evidence, RANK)))]
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        return compute_agreement(_read_labels(evidence, RANK))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstSlotShare:
+class FirstSlotShare(PerQuery):
     """How often the candidate that is shown first is ranked first.
 
         share(u) = |{orders whose first rank is the candidate shown first}| / |{orders}|
@@ -558,23 +542,16 @@ class FirstSlotShare:
 
     needs: ClassVar[frozenset[str]] = frozenset({"responses"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = "query"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query and their mean."""
-        first = read_labels(evidence, FIRST_SLOT)
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        first = _read_labels(evidence, FIRST_SLOT)
         counts = (~np.isnan(first)).sum(axis=(1, 2))
-        shares = np.full(len(first), np.nan)
-        np.divide(np.nansum(first, axis=(1, 2)), counts, out=shares, where=counts > 0)
-        return [evidence.measure_queries(shares)]
+        return divide(np.nansum(first, axis=(1, 2)), counts)
 
 
-def read_labels(evidence: Evidence, prefix: str) -> FloatArray:
-    """Return the labels of the responses to each query and order whose names have a prefix.
-
-    The array is ``float64[q, orders, labels]``, with NaN where there is no response; it has no
-    orders and labels if the responses have no such labels.
-    """
+def _read_labels(evidence: Evidence, prefix: str) -> FloatArray:
+    """Return the labels of the responses to each query and order whose names have a prefix."""
     evidence.need("responses")
     responses, n_queries = evidence.responses, len(evidence.queries)
     labels = responses.labels  # type: ignore[union-attr]  # needed above
@@ -662,7 +639,7 @@ class Unmatched:
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
-    k: Annotated[int, Gt(0)] | None = None
+    k: Cutoff = None
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query and their mean, then those of each reason."""

@@ -1,7 +1,4 @@
-"""Pairs of sentences that differ only in the group they mention.
-
-The difference in perplexity between sentences about two groups.
-"""
+"""The difference in perplexity between paired sentences about two groups."""
 
 from __future__ import annotations
 

@@ -1,56 +1,19 @@
-"""The popularity of items, aggregated over lists and histories.
-
-Intervals of metrics whose popularity is counted in the interactions of the sampled users.
-How much of the catalogue the lists use, and how evenly: estimates from all lists together.
-The five desiderata of a metric of popularity bias, evaluated on random sets.
-Base classes of the popularity metrics with one value for each query.
-The long tail, and how much of it is recommended: APLT and ACLT.
-How popular the recommended items are, in absolute terms and compared with the history.
-Whether head and long tail are recommended with equal probability: PopREO and PopRSP.
-How popularity is distributed and ordered within a list: concentration and rank correlation.
+"""The popularity of recommended items: its level, its distribution, and the use of the catalogue.
 
 The popularity of an item is its number of training interactions, its number of interactions in
-all parts of the split, or a column of the items table.
-Lists and histories are rows of a CSR matrix ``(rows, n_items)`` of ones; an *aggregate* computes
-one value for each row from the values of its items. Items of unknown popularity (outside the
-catalogue, or with a missing or negative cell in the column) are excluded and counted in a
-warning.
-
-The counts are the number of lists that hold each candidate, an item that may be recommended. Items
-that are not candidates, which only imported lists can hold, are excluded. A query with an empty
-list counts as a query.
-
-The value depends on the number of lists: few lists hold fewer items, and are distributed less
-evenly by chance alone. Intervals refer to the value expected of as many lists, for other users.
-
-The metric is a function M(recommended, consumed) of two sets of popularities. Each desideratum is
-evaluated on random sets of popularities sampled from power laws with a fixed seed.
-
-1. *Well behaved with more data*: for sets from a power law without a mean (Pareto coefficient
-   0.68, as the paper found on MovieLens), a few pairs of sets do not dominate the sum of the
-   squared values, and the values of larger sets do not spread more.
-2. *Zero centred*: M(x, x) = 0, whatever the order of the items of the two sets.
-3. *Anti-symmetric*: M(x, y) = -M(y, x).
-4. *More sensitive in the long tail*: an increase in popularity that is too small to change the
-   order changes M more for the least popular recommended item than for the most popular one.
-5. *Monotone in each component*: M increases with the popularity of every recommended item, and
-   decreases with that of every consumed item.
-
-Source:
-    Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study of
-    popularity bias", Gen-IR at SIGIR 2024, section 3 and Table 1.
-
-These metrics do not depend on the level of popularity: a list of equally rare items and one of
-equally popular items have the same concentration. ``mean_popularity`` has the metrics of the
-level.
+all parts of the split, or a column of the items table. Lists and histories are rows of a CSR
+matrix ``(rows, n_items)`` of ones; an *aggregate* computes one value for each row from the values
+of its items. Items of unknown popularity (outside the catalogue, or with a missing or negative
+cell in the column) are excluded and counted in a warning, as are items that are not candidates
+where the lists that hold each candidate are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from annotated_types import Gt, Interval
@@ -60,20 +23,25 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, 
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, mark_contained
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.kernels.sparse import (
     build_rows,
     cover_without_rows,
     entropy_without_rows,
     gini_without_rows,
 )
+from recbias.metrics.base import (
+    Cutoff,
+    PerQuery,
+    Totals,
+    WholeSet,
+    divide,
+    mark_candidates,
+    warn_excluded,
+)
 from recbias.statistics.agreement import spearman
-from recbias.statistics.bootstrap import estimate_by_jackknife, estimate_from_totals
 from recbias.statistics.counted import CountedValues, Slopes, resample_counts
 from recbias.statistics.inequality import cover, entropy, gini, head
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-"""How many ranks of each list are evaluated; None evaluates all."""
 
 Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
 """From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is
@@ -135,11 +103,8 @@ def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> 
     """Warn of the positions of the lists that are excluded, all but ``n_known``."""
     n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
     n_inside = int(np.count_nonzero(evidence.in_catalogue[:, :k]))
-    counts = {"no item of the catalogue": n_listed - n_inside}
-    counts["an item of unknown popularity"] = n_inside - n_known
-    for item, n in counts.items():
-        if n:
-            warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
+    warn_excluded(evidence, n_listed - n_inside, "no item of the catalogue")
+    warn_excluded(evidence, n_inside - n_known, "an item of unknown popularity")
 
 
 def aggregate_histories(
@@ -172,7 +137,7 @@ def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
 def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the mean value of each row; NaN if none of its items has a value."""
     known = ~np.isnan(values)
-    return _divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
+    return divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
 
 
 def average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
@@ -190,7 +155,7 @@ def sum_rows(rows: Matrix, values: FloatArray) -> FloatArray:
 def herfindahl(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the sum of the squared shares of each row; NaN if its values sum to 0."""
     filled = np.where(np.isnan(values), 0.0, values)
-    return _divide(rows @ filled**2, (rows @ filled) ** 2)
+    return divide(rows @ filled**2, (rows @ filled) ** 2)
 
 
 def gini_of_rows(rows: Matrix, values: FloatArray) -> FloatArray:
@@ -213,7 +178,7 @@ def gini_of_rows(rows: Matrix, values: FloatArray) -> FloatArray:
         n, total = ranked @ known.astype(np.float64), ranked @ ascending
         starts = np.repeat(block.indptr[:-1], np.diff(block.indptr))
         ranked.data = np.arange(1, block.nnz + 1) - starts.astype(np.float64)
-        coefficients.append(_divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
+        coefficients.append(divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
     return np.concatenate(coefficients)
 
 
@@ -236,17 +201,6 @@ def build_history_matrix(evidence: Evidence) -> Matrix:
         return histories[users]
     empty_row = csr_array((1, histories.shape[1]), dtype=histories.dtype)
     return vstack([histories, empty_row], format="csr")[users]
-
-
-def mark_items(rows: Matrix) -> BoolArray:
-    """Return which items are in a row, ``bool[n_items]``."""
-    return np.bincount(rows.indices, minlength=rows.shape[1]) > 0
-
-
-def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    undefined = np.full(numerator.shape, np.nan)
-    ratio: FloatArray = np.divide(numerator, denominator, out=undefined, where=denominator > 0)
-    return ratio
 
 
 def count_by_user(evidence: Evidence, popularity: str | None) -> Matrix:
@@ -287,37 +241,26 @@ def weigh_averages(rows: Matrix, counted: BoolArray) -> Slopes:
     return Slopes(rows, 1.0 / np.maximum(rows @ of_item, 1.0), of_item)
 
 
-def scale_rows(weights: Matrix, factors: FloatArray) -> Matrix:
-    """Return the weights times the factor of their query, CSR ``(q, n_items)``."""
-    from scipy.sparse import csr_array
-
-    data = weights.data * np.repeat(factors, np.diff(weights.indptr))
-    return csr_array((data, weights.indices, weights.indptr), shape=weights.shape)
-
-
-def add_counted_interval(
-    measurement: Measurement,
+def compute_counted_interval(
+    values: FloatArray,
     evidence: Evidence,
     popularity: str | None,
     slopes: Sequence[Slopes],
     curvatures: FloatArray | None = None,
-) -> Measurement:
-    """Return the measurement with the interval over all users that could be sampled.
+) -> tuple[float, float]:
+    """Return the interval of a mean over all users that could be sampled.
 
     Args:
-        measurement: The values of the queries.
+        values: The values of the queries.
         evidence: The interactions that are counted.
         popularity: ``train`` or None, or ``all``.
         slopes: The derivatives of the value of each query by the popularity of each item, which
             add up.
         curvatures: The second derivatives, summed over the queries, ``float64[n_items]``.
     """
-    values = measurement.units.values  # type: ignore[union-attr]  # a value for each query
     counts = count_by_user(evidence, popularity)
     flat = np.zeros(counts.shape[1]) if curvatures is None else curvatures
-    counted = CountedValues(values, evidence.queries.users, counts, slopes, flat)
-    low, high = counted.compute_interval()
-    return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+    return CountedValues(values, evidence.queries.users, counts, slopes, flat).compute_interval()
 
 
 def differentiate_logarithms(
@@ -338,7 +281,7 @@ def differentiate_logarithms(
 
 
 @dataclass(frozen=True, kw_only=True)
-class CandidateMetric(InheritsSections):
+class CandidateMetric(WholeSet):
     """A metric of how many lists hold each candidate.
 
     The value depends on the number of lists, also if the users of all of them are alike: compare
@@ -352,24 +295,17 @@ class CandidateMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists"})
-    unit: ClassVar[str] = ""
-    without_rows: ClassVar[Callable[[Matrix], FloatArray]]
+    score: ClassVar[Callable[[AnyArray], FloatArray]]
+    """From counts of the candidates, ``int[..., n_candidates]``, to values."""
+    without_rows: ClassVar[Callable[[Matrix], FloatArray] | None] = None
     """The value without each row of a CSR matrix of 0 and 1, ``float64[q]``."""
-    is_step: ClassVar[bool] = False
-    """Whether the metric counts what is above 0."""
 
     k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the candidates of each list, and the score of their counts."""
         counts = build_candidate_matrix(evidence, self.k)
-        return estimate_by_jackknife(
-            evidence, counts, self.estimate, type(self).without_rows, is_step=self.is_step
-        )
-
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the value of each row of counts, ``int[..., n_candidates]``."""
-        raise NotImplementedError
+        return Totals(counts, type(self).score, type(self).without_rows)
 
 
 class ItemCoverage(CandidateMetric):
@@ -393,12 +329,9 @@ class ItemCoverage(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    score = cover
     without_rows = cover_without_rows
     is_step: ClassVar[bool] = True
-
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the value of each row of counts, ``float64[...]``."""
-        return cover(counts)
 
 
 class Gini(CandidateMetric):
@@ -423,14 +356,15 @@ class Gini(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "lower"
+    score = gini
     without_rows = gini_without_rows
 
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the value of each row of counts, ``float64[...]``."""
-        return gini(counts)
+
+def _compute_bits(counts: AnyArray) -> FloatArray:
+    return np.asarray(entropy(counts) / np.log(2.0))
 
 
-def _compute_bits(counts: Matrix) -> FloatArray:
+def _compute_bits_without_rows(counts: Matrix) -> FloatArray:
     return np.asarray(entropy_without_rows(counts) / np.log(2.0))
 
 
@@ -455,30 +389,26 @@ class Entropy(CandidateMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    without_rows = _compute_bits
-
-    def estimate(self, counts: AnyArray) -> FloatArray:
-        """Return the value of each row of counts, ``float64[...]``."""
-        return np.asarray(entropy(counts) / np.log(2.0))
+    score = _compute_bits
+    without_rows = _compute_bits_without_rows
 
 
 def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
-    items = evidence.ranked.items[:, :k]
-    counted = evidence.in_catalogue[:, :k]
-    candidates = evidence.candidates
-    if candidates is None:
-        candidates = np.ones(len(evidence.item_ids), dtype=bool)
-    if candidates.size:
-        counted = counted & candidates[np.where(counted, items, 0)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if n_excluded:
-        message = "positions of the lists hold an item that is not a candidate and are excluded"
-        warn(f"{evidence.metric}: {n_excluded:,} {message}")
-    columns = np.cumsum(candidates) - 1
-    n_candidates = int(np.count_nonzero(candidates))
-    columns = columns[np.where(counted, items, 0)] if n_candidates else items
+    columns, counted = locate_candidates(evidence, k)
+    n_candidates = int(np.count_nonzero(mark_candidates(evidence)))
     return build_rows(columns, counted, n_candidates, np.int32(1))
+
+
+def locate_candidates(evidence: Evidence, k: int | None) -> tuple[AnyArray, BoolArray]:
+    """Return the number of each position's item among the candidates, and which have one."""
+    items, candidates = evidence.ranked.items[:, :k], mark_candidates(evidence)
+    numbers = np.append(np.where(candidates, np.cumsum(candidates) - 1, -1), -1)
+    columns = numbers[np.where(evidence.in_catalogue[:, :k], items, -1)]
+    counted = columns >= 0
+    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
+    warn_excluded(evidence, n_excluded, "an item that is not a candidate")
+    return columns, counted
 
 
 NAMES = (
@@ -503,17 +433,9 @@ LARGEST_SHARE, LARGEST_GROWTH = 0.2, 1.25
 TOLERANCE = 1e-9
 
 
-class ComparesSets(Protocol):
-    """A metric of popularity bias that can be computed for two sets of popularities."""
-
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the value of each pair of sets, ``float64[...]``.
-
-        Args:
-            recommended: Popularities above 0, best item first, ``float64[..., n]``.
-            consumed: Popularities above 0, ``float64[..., m]``.
-        """
-        ...
+Comparison: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""The value of each pair of sets of popularities above 0, ``float64[..., n]``: those recommended,
+best item first, and those consumed."""
 
 
 @dataclass(frozen=True)
@@ -531,32 +453,47 @@ class Desideratum:
     met: bool
 
 
-def evaluate_desiderata(metric: ComparesSets) -> Sequence[Desideratum]:
-    """Return which of the five desiderata a metric satisfies; the module describes them.
+def evaluate_desiderata(compare: Comparison) -> Sequence[Desideratum]:
+    """Return which of the five desiderata a comparison of popularities satisfies.
 
-    >>> class MeanDifference:
-    ...     def compare_sets(self, recommended, consumed):
-    ...         return recommended.mean(axis=-1) - consumed.mean(axis=-1)
-    >>> [desideratum.met for desideratum in evaluate_desiderata(MeanDifference())]
+    Each is evaluated on random sets of popularities, sampled from power laws with a fixed seed.
+
+    1. *Well behaved with more data*: for sets from a power law without a mean (Pareto coefficient
+       0.68, as the paper found on MovieLens), a few pairs of sets do not dominate the sum of the
+       squared values, and the values of larger sets do not spread more.
+    2. *Zero centred*: M(x, x) = 0, whatever the order of the items of the two sets.
+    3. *Anti-symmetric*: M(x, y) = -M(y, x).
+    4. *More sensitive in the long tail*: an increase in popularity that is too small to change the
+       order changes M more for the least popular recommended item than for the most popular one.
+    5. *Monotone in each component*: M increases with the popularity of every recommended item, and
+       decreases with that of every consumed item.
+
+    >>> def compare_means(recommended, consumed):
+    ...     return recommended.mean(axis=-1) - consumed.mean(axis=-1)
+    >>> [desideratum.met for desideratum in evaluate_desiderata(compare_means)]
     [False, True, True, False, True]
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
+        of popularity bias", Gen-IR at SIGIR 2024, section 3 and Table 1.
     """
     rng = np.random.default_rng(SEED)
     x, y = (_sample_sets(rng) for _ in range(2))
     met = (
-        _is_well_behaved(metric, rng),
-        bool(_is_close(metric.compare_sets(x, rng.permuted(x, axis=1)), 0.0).all()),
-        bool(_is_close(metric.compare_sets(x, y), -metric.compare_sets(y, x)).all()),
-        _is_more_sensitive_in_the_tail(metric, x, y),
-        _is_monotone(metric, x, y),
+        _is_well_behaved(compare, rng),
+        bool(_is_close(compare(x, rng.permuted(x, axis=1)), 0.0).all()),
+        bool(_is_close(compare(x, y), -compare(y, x)).all()),
+        _is_more_sensitive_in_the_tail(compare, x, y),
+        _is_monotone(compare, x, y),
     )
     return [Desideratum(i + 1, name, met[i]) for i, name in enumerate(NAMES)]
 
 
-def _is_well_behaved(metric: ComparesSets, rng: np.random.Generator) -> bool:
+def _is_well_behaved(compare: Comparison, rng: np.random.Generator) -> bool:
     spreads = []
     for size in SIZES:
         x, y = (_sample_power_law(HEAVY_COEFFICIENT, (N_PAIRS, size), rng) for _ in range(2))
-        squares = metric.compare_sets(x, y) ** 2
+        squares = compare(x, y) ** 2
         if squares.max() > LARGEST_SHARE * squares.sum():
             return False
         spreads.append(float(np.sqrt(squares.mean())))
@@ -564,27 +501,27 @@ def _is_well_behaved(metric: ComparesSets, rng: np.random.Generator) -> bool:
 
 
 def _is_more_sensitive_in_the_tail(
-    metric: ComparesSets, recommended: FloatArray, consumed: FloatArray
+    compare: Comparison, recommended: FloatArray, consumed: FloatArray
 ) -> bool:
-    before = metric.compare_sets(recommended, consumed)
+    before = compare(recommended, consumed)
     ascending = np.sort(recommended, axis=1)
     lowest, second_lowest = ascending[:, 0], ascending[:, 1]
     increase = np.minimum(second_lowest - lowest, 0.01 * lowest) / 2  # keeps the order
     least, most = (
-        np.abs(metric.compare_sets(_increase(recommended, columns, increase), consumed) - before)
+        np.abs(compare(_increase(recommended, columns, increase), consumed) - before)
         for columns in (recommended.argmin(axis=1), recommended.argmax(axis=1))
     )
     return bool((least > most * (1.0 + 1e-6)).all())  # equal changes differ by rounding
 
 
-def _is_monotone(metric: ComparesSets, recommended: FloatArray, consumed: FloatArray) -> bool:
-    before = metric.compare_sets(recommended, consumed)
+def _is_monotone(compare: Comparison, recommended: FloatArray, consumed: FloatArray) -> bool:
+    before = compare(recommended, consumed)
     for item in range(SIZE):
         columns = np.full(N_PAIRS, item)
         higher_recommended = _increase(recommended, columns, 0.1 * recommended[:, item])
         higher_consumed = _increase(consumed, columns, 0.1 * consumed[:, item])
-        increases = metric.compare_sets(higher_recommended, consumed) > before
-        decreases = metric.compare_sets(recommended, higher_consumed) < before
+        increases = compare(higher_recommended, consumed) > before
+        decreases = compare(recommended, higher_consumed) < before
         if not (increases & decreases).all():
             return False
     return True
@@ -615,7 +552,8 @@ def _is_close(values: FloatArray, expected: FloatArray | float) -> BoolArray:
     return np.asarray(np.isclose(values, expected, rtol=TOLERANCE, atol=TOLERANCE))
 
 
-class PopularityMetric(InheritsSections):
+@dataclass(frozen=True, kw_only=True)
+class _OfPopularity(InheritsSections):
     """A metric of popularity, which is counted or read from a column of the items.
 
     Args:
@@ -630,19 +568,11 @@ class PopularityMetric(InheritsSections):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
-    unit: ClassVar[str] = "query"
     also_needs: ClassVar[frozenset[str]] = frozenset()
     """The kinds of evidence that the metric needs, wherever the popularity comes from."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def popularity(self) -> str | None:
-            """The interactions that are counted, or a column; None counts those of training."""
-
-        @property
-        def k(self) -> int | None:
-            """The cutoff."""
+    popularity: str | None = None
+    k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a popularity column replaces the training interactions."""
@@ -653,34 +583,30 @@ class PopularityMetric(InheritsSections):
         read_popularity(evidence, self.popularity)
 
 
-class HistoryComparison(PopularityMetric):
+class _HistoryComparison(_OfPopularity, PerQuery):
     """A metric that compares the popularity of a user's list with that of the history."""
 
     also_needs = frozenset({"train"})
     aggregate: ClassVar[Callable[..., FloatArray]] = average_rows
     """From rows of items and the value of each item to one value for each row."""
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         values = self._transform(read_popularity(evidence, self.popularity))
         aggregate = type(self).aggregate
         lists = aggregate_lists(evidence, values, aggregate, self.k)
-        histories = aggregate_histories(evidence, values, aggregate)
-        measurement = evidence.measure_queries(self._compare(lists, histories))
-        return [self._add_interval(measurement, evidence)]
+        return self._compare(lists, aggregate_histories(evidence, values, aggregate))
 
-    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
-        """Return the measurement with an interval that accounts for counted popularity."""
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return an interval that accounts for counted popularity."""
         if not is_counted(self.popularity):
-            return measurement
-        low, high = resample_counts(
-            measurement.units.values,  # type: ignore[union-attr]  # a value for each query
-            evidence.queries.users,
-            count_by_user(evidence, self.popularity),
-            partial(self._prepare, evidence),
-            rng=evidence.rng(),
-        )
-        return replace(measurement, ci_low=low, ci_high=high, own_interval=True)
+            return None
+        return self._account_for_counts(evidence, values)
+
+    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+        counts = count_by_user(evidence, self.popularity)
+        prepare = partial(self._prepare, evidence)
+        return resample_counts(values, evidence.queries.users, counts, prepare, rng=evidence.rng())
 
     def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
         """Return a function from the popularity of each item to the value of these queries."""
@@ -704,7 +630,7 @@ class HistoryComparison(PopularityMetric):
 
     def desiderata(self) -> Sequence[Desideratum]:
         """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
+        return evaluate_desiderata(self.compare_sets)
 
     def _transform(self, popularity: FloatArray) -> FloatArray:
         return popularity
@@ -718,22 +644,16 @@ Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongTailMetric(PopularityMetric):
+class _OfLongTail(_OfPopularity):
     """A metric of the items outside the head.
 
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: What the popularity is: ``train`` counts the training interactions (the
-            default), ``all`` those of all parts of the split; any other text is a column of the
-            items. Columns called ``train`` and ``all`` are written ``items.train`` and
-            ``items.all``.
     """
 
     head: Share = 0.8
     head_of: Literal["interactions", "items"] = "interactions"
-    popularity: str | None = None
-    k: Cutoff = None
 
     def mark_tail(self, evidence: Evidence) -> FloatArray:
         """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
@@ -750,7 +670,7 @@ class LongTailMetric(PopularityMetric):
         return tail
 
 
-class APLT(LongTailMetric):
+class APLT(_OfLongTail, PerQuery):
     """Average share of long-tail items in the lists.
 
         APLT@k = |L_u ∩ T| / |L_u|
@@ -770,13 +690,12 @@ class APLT(LongTailMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        tail = self.mark_tail(evidence)
-        return [evidence.measure_queries(aggregate_lists(evidence, tail, average_rows, self.k))]
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        return aggregate_lists(evidence, self.mark_tail(evidence), average_rows, self.k)
 
 
-class ACLT(LongTailMetric):
+class ACLT(_OfLongTail, PerQuery):
     """Average number of long-tail items in the lists.
 
         ACLT@k = |L_u ∩ T|
@@ -796,18 +715,16 @@ class ACLT(LongTailMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        tail = self.mark_tail(evidence)
-        return [evidence.measure_queries(aggregate_lists(evidence, tail, sum_rows, self.k))]
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        return aggregate_lists(evidence, self.mark_tail(evidence), sum_rows, self.k)
 
 
 MAX_NAMED_ITEMS = 5
 """The number of items that an error names."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ARP(PopularityMetric):
+class ARP(_OfPopularity, PerQuery):
     """Average recommendation popularity: the mean popularity of the items of a list.
 
         ARP@k = (1 / |L_u|) Σ_{i in L_u} φ(i)
@@ -823,18 +740,14 @@ class ARP(PopularityMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         popularity = read_popularity(evidence, self.popularity)
-        means = aggregate_lists(evidence, popularity, average_rows, self.k)
-        return [evidence.measure_queries(means)]
+        return aggregate_lists(evidence, popularity, average_rows, self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogPopularityDifference(HistoryComparison):
+class LogPopularityDifference(_HistoryComparison):
     """Mean log popularity of a user's list minus that of the user's history.
 
         Δ(u) = (1/|p_r|) Σ_{i in p_r} ln φ(i)  -  (1/|p_u|) Σ_{i in p_u} ln φ(i)
@@ -872,34 +785,30 @@ class LogPopularityDifference(HistoryComparison):
     direction: ClassVar[Direction] = "zero"
     aggregate = average_finite_rows
 
-    popularity: str | None = None
     smoothing: Annotated[float, Gt(0)] | None = None
-    k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn for the column, OutOfRange for a history with popularity 0."""
         self._reject_zero_popularity(evidence)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         self._reject_zero_popularity(evidence)
         listed = build_list_matrix(evidence, self.k).indices
         n_zeros = np.count_nonzero(self._mark_zeros(evidence)[listed])
         if n_zeros:
             message = "positions of the lists hold an item of popularity 0 and are excluded"
             warn(f"{evidence.metric}: {n_zeros:,} {message}")
-        return super().measure(evidence)
+        return super().values(evidence)
 
-    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
-        if not is_counted(self.popularity):
-            return measurement
+    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
         smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
         has_logarithm = smoothed > 0
         lists = weigh_averages(build_list_matrix(evidence, self.k), has_logarithm)
         histories = weigh_averages(build_history_matrix(evidence), has_logarithm)
         weights = (lists, histories.scale(-1.0))
         slopes, curvatures = differentiate_logarithms(weights, smoothed)
-        return add_counted_interval(measurement, evidence, self.popularity, slopes, curvatures)
+        return compute_counted_interval(values, evidence, self.popularity, slopes, curvatures)
 
     def _transform(self, popularity: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):  # ln 0 is excluded from the means
@@ -912,8 +821,8 @@ class LogPopularityDifference(HistoryComparison):
 
     def _reject_zero_popularity(self, evidence: Evidence) -> None:
         """Raise OutOfRange, which names the items, if an item of a history has no logarithm."""
-        consumed = mark_items(build_history_matrix(evidence))
-        zeros = np.flatnonzero(consumed & self._mark_zeros(evidence))
+        zeros = np.flatnonzero(self._mark_zeros(evidence))
+        zeros = np.intersect1d(zeros, build_history_matrix(evidence).indices)
         if not zeros.size:
             return
         names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
@@ -926,8 +835,7 @@ class LogPopularityDifference(HistoryComparison):
         raise OutOfRange(message, where="smoothing", remedy=remedy)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PopularityLift(HistoryComparison):
+class PopularityLift(_HistoryComparison):
     """Relative difference in mean popularity between a user's list and the user's history.
 
         lift(u) = ( AP(L_u) - AP(H_u) ) / AP(H_u),    AP(X) = (1/|X|) Σ_{i in X} φ(i)
@@ -951,12 +859,7 @@ class PopularityLift(HistoryComparison):
 
     direction: ClassVar[Direction] = "zero"
 
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def _add_interval(self, measurement: Measurement, evidence: Evidence) -> Measurement:
-        if not is_counted(self.popularity):
-            return measurement
+    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
         popularity = read_popularity(evidence, self.popularity)
         every_item = np.ones(popularity.size, dtype=bool)
         histories = weigh_averages(build_history_matrix(evidence), every_item)
@@ -966,15 +869,13 @@ class PopularityLift(HistoryComparison):
         )
         inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
         slopes = (lists.scale(inverse), histories.scale(-of_list * inverse**2))
-        return add_counted_interval(measurement, evidence, self.popularity, slopes)
+        return compute_counted_interval(values, evidence, self.popularity, slopes)
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
-        undefined = np.full(lists.shape, np.nan)
-        gap = lists - histories
-        return np.asarray(np.divide(gap, histories, out=undefined, where=histories > 0))
+        return divide(lists - histories, histories)
 
 
-class PopREO(LongTailMetric):
+class PopREO(_OfLongTail, WholeSet):
     """Head and long tail compared by the probability that a relevant item is recommended.
 
         PopREO@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -998,11 +899,10 @@ class PopREO(LongTailMetric):
 
     needs = frozenset({"lists", "train", "test"})
     direction: ClassVar[Direction] = "zero"
-    unit = ""
     also_needs = frozenset({"test"})
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the numbers of items of head and tail of each list, and their disparity."""
         from scipy.sparse import csr_array
 
         evidence.need("test")
@@ -1010,12 +910,10 @@ class PopREO(LongTailMetric):
         hits = build_list_matrix(evidence, self.k).multiply(relevant != 0).tocsr() @ groups
         n_relevant = _count_by_group(evidence, "test items", relevant, groups)
         counts = csr_array(np.hstack([hits, n_relevant]))
-        return estimate_from_totals(
-            evidence, counts, lambda sums: _compute_disparity(sums[..., :2], sums[..., 2:])
-        )
+        return Totals(counts, lambda sums: _compute_disparity(sums[..., :2], sums[..., 2:]))
 
 
-class PopRSP(LongTailMetric):
+class PopRSP(_OfLongTail, WholeSet):
     """Head and long tail compared by the probability that an item is recommended.
 
         PopRSP@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -1037,11 +935,10 @@ class PopRSP(LongTailMetric):
     """
 
     direction: ClassVar[Direction] = "zero"
-    unit = ""
     also_needs = frozenset({"train"})
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the numbers of items of head and tail of each list, and their disparity."""
         from scipy.sparse import csr_array
 
         groups = _build_groups(evidence, self)
@@ -1055,10 +952,10 @@ class PopRSP(LongTailMetric):
             return _compute_disparity(sums[..., :2], n_pairs - sums[..., 2:])
 
         counts = csr_array(np.hstack([recommended, n_history]))
-        return estimate_from_totals(evidence, counts, estimate)
+        return Totals(counts, estimate)
 
 
-def _build_groups(evidence: Evidence, metric: LongTailMetric) -> FloatArray:
+def _build_groups(evidence: Evidence, metric: _OfLongTail) -> FloatArray:
     """Return which candidates are in the head and in the tail, ``float64[n_items, 2]``."""
     tail = metric.mark_tail(evidence)
     evidence.need("train")
@@ -1072,10 +969,7 @@ def _build_groups(evidence: Evidence, metric: LongTailMetric) -> FloatArray:
 def _count_by_group(
     evidence: Evidence, label: str, rows: Matrix, groups: FloatArray
 ) -> FloatArray:
-    """Return how many items of head and tail each row holds, ``float64[q, 2]``.
-
-    Items of neither group are counted in a warning under ``label``.
-    """
+    """Return how many items of head and tail each row holds, ``float64[q, 2]``."""
     n_excluded = int(np.count_nonzero(groups.sum(axis=1)[rows.indices] == 0))
     if n_excluded:
         message = "are not candidates of known popularity and are excluded"
@@ -1086,16 +980,11 @@ def _count_by_group(
 
 def _compute_disparity(recommended: AnyArray, possible: AnyArray) -> FloatArray:
     """Return std / mean of the probabilities of two groups, ``(..., 2)`` to ``float64[...]``."""
-    recommended, possible = np.broadcast_arrays(recommended, possible)
-    undefined = np.full(recommended.shape, np.nan)
-    shares = np.divide(recommended, possible, out=undefined, where=possible > 0)
-    mean = shares.mean(axis=-1)
-    undefined = np.full(mean.shape, np.nan)
-    return np.asarray(np.divide(shares.std(axis=-1), mean, out=undefined, where=mean > 0))
+    shares = divide(recommended, possible)
+    return divide(shares.std(axis=-1), shares.mean(axis=-1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class GiniDifference(HistoryComparison):
+class GiniDifference(_HistoryComparison):
     """Gini index of the popularities in a user's list minus that in the user's history.
 
         Gini(L_u) - Gini(H_u),    Gini(X) = Σ_i ((2 i - n - 1) / n) φ_i / Σ_j φ_j
@@ -1125,12 +1014,8 @@ class GiniDifference(HistoryComparison):
     direction: ClassVar[Direction] = "zero"
     aggregate = gini_of_rows
 
-    popularity: str | None = None
-    k: Cutoff = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class HerfindahlDifference(HistoryComparison):
+class HerfindahlDifference(_HistoryComparison):
     """Herfindahl index of the popularities in a user's list minus that in the user's history.
 
         H(L_u) - H(H_u),    H(X) = Σ_{i in X} ( φ(i) / Σ_{j in X} φ(j) )²
@@ -1160,12 +1045,9 @@ class HerfindahlDifference(HistoryComparison):
     direction: ClassVar[Direction] = "zero"
     aggregate = herfindahl
 
-    popularity: str | None = None
-    k: Cutoff = None
-
 
 @dataclass(frozen=True, kw_only=True)
-class PopularityRankCorrelation(PopularityMetric):
+class PopularityRankCorrelation(_OfPopularity, PerQuery):
     """Rank correlation between the popularity of the items of a list and their position.
 
         ρ(u) = - Spearman( φ(i), rank_u(i) ),    i in L_u ∩ X
@@ -1202,22 +1084,20 @@ class PopularityRankCorrelation(PopularityMetric):
     direction: ClassVar[Direction] = "zero"
 
     over: Literal["list", "history", "test"] = "list"
-    popularity: str | None = None
-    k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: those of the popularity, and of ``over``."""
         more = {"list": frozenset[str](), "history": {"train"}, "test": {"test"}}[self.over]
         return super().needs_now() | more
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
         popularity = read_popularity(evidence, self.popularity)
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
         listed = np.append(popularity, np.nan)[np.where(known, items, -1)]
         warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
         listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
-        return [evidence.measure_queries(_correlate_with_rank(listed))]
+        return _correlate_with_rank(listed)
 
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         """Return the correlation of popularities, best item first; ``consumed`` is not used."""
@@ -1225,7 +1105,7 @@ class PopularityRankCorrelation(PopularityMetric):
 
     def desiderata(self) -> Sequence[Desideratum]:
         """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
+        return evaluate_desiderata(self.compare_sets)
 
     def _mark_positions(self, evidence: Evidence) -> BoolArray:
         if self.over == "test":

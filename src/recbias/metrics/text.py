@@ -1,10 +1,7 @@
-"""What the metrics of responses share.
+"""Quality and diversity of the responses of a language model.
 
-Tokens and n-grams of texts, and their overlap.
-Similarity of texts by the vectors of their tokens.
-Similarity of responses and their references by the vectors of their tokens.
-BLEU from sacrebleu and ROUGE-L from rouge-score, the extra ``recbias[text]``.
-Quality and diversity of the responses of a language model.
+Tokens and n-grams of texts and their overlap, similarity by the vectors of tokens, BLEU from
+sacrebleu and ROUGE-L from rouge-score (the extra ``recbias[text]``).
 """
 
 from __future__ import annotations
@@ -22,15 +19,15 @@ from annotated_types import Gt
 
 from recbias.core.context import track_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
-from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.evidence import Evidence, Responses
-from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.measures import Direction, Measurement
 from recbias.core.plugins import InputFile, ModelName
 from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
-from recbias.statistics.bootstrap import build_estimate, estimate_from_totals, sample_jackknife
+from recbias.metrics.base import PerQuery, Totals, WholeSet
+from recbias.statistics.bootstrap import build_estimate, sample_jackknife
 
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Lao, Japanese and Chinese, which have no blanks between words."""
@@ -40,8 +37,8 @@ LONGEST_WORD = 2
 fewer than two on average."""
 
 
-class ResponseMetric:
-    """A metric of the responses of a model."""
+class _ResponseMetric(PerQuery):
+    """A metric with one value for each response of a model."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"responses"})
     unit: ClassVar[str] = "response"
@@ -79,11 +76,6 @@ def warn_of_undivided_texts(
         total = f"{n_undivided:,} of {len(texts):,} references"
         message = f"{total} have no blanks between words, so that a clause is one token"
         warn(f"{evidence.metric}: {message}; {remedy}")
-
-
-def measure_mean(evidence: Evidence, values: FloatArray) -> Measurement:
-    """Return the mean of one value per response; NaN is undefined."""
-    return Measurement.from_units(UnitScores("response", get_responses(evidence).ids, values))
 
 
 Tokens: TypeAlias = Literal["words", "characters"]
@@ -250,7 +242,7 @@ def _divide_by_length(vectors: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _VectorMetric(InheritsSections, ResponseMetric):
+class _VectorMetric(_ResponseMetric):
     """A metric of the vectors of tokens.
 
     Args:
@@ -305,8 +297,8 @@ class _VectorMetric(InheritsSections, ResponseMetric):
         if self.encoder is not None:
             check_model(self.encoder, self.revision)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the mean over the responses."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each response."""
         texts, references, has_reference = get_texts_and_references(evidence)
         rows = np.flatnonzero(has_reference)
         codes, vectors = self._read_vectors([*texts[rows], *references[rows]])
@@ -316,7 +308,7 @@ class _VectorMetric(InheritsSections, ResponseMetric):
         _report_missing(evidence, codes, tables)
         values = np.full(texts.size, np.nan)
         values[rows] = self._compare(tables[0], tables[1], vectors)
-        return [measure_mean(evidence, values)]
+        return values
 
     def _compare(self, texts: Matrix, references: Matrix, vectors: AnyArray) -> FloatArray:
         raise NotImplementedError
@@ -476,7 +468,7 @@ BLOCK = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class BLEU(ResponseMetric):
+class BLEU(WholeSet):
     """The n-gram overlap of all responses with their references.
 
         BLEU = 100 · min(1, exp(1 - r/c)) · exp( (1/n) Σ_{m ≤ n} ln p_m )
@@ -505,14 +497,14 @@ class BLEU(ResponseMetric):
     """
 
     libraries: ClassVar[tuple[str, ...]] = ("sacrebleu",)
+    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
     direction: ClassVar[Direction] = "higher"
-    unit = ""
 
     n: Annotated[int, Gt(0)] = 4
     tokenize: Tokenizer = "13a"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the statistics of each response, and BLEU of their sums."""
         from scipy.sparse import csr_array
 
         texts, references, has_reference = get_texts_and_references(evidence)
@@ -521,8 +513,7 @@ class BLEU(ResponseMetric):
         )
         remedy = "for Chinese use tokenize: zh, for other such scripts tokenize: char"
         warn_of_undivided_texts(evidence, references[has_reference], statistics[:, -1], remedy)
-        return estimate_from_totals(
-            evidence,
+        return Totals(
             csr_array(statistics),
             lambda sums: np.apply_along_axis(compute_bleu, -1, sums, self.n),
             n_excluded=int(np.count_nonzero(~has_reference)),
@@ -530,7 +521,7 @@ class BLEU(ResponseMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct(ResponseMetric):
+class Distinct(WholeSet):
     """The diversity of the responses: the share of distinct n-grams.
 
         Dist-n = distinct n-grams / all n-grams,    over all responses together
@@ -552,8 +543,8 @@ class Distinct(ResponseMetric):
         conversation models", NAACL 2016.
     """
 
+    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
     direction: ClassVar[Direction] = "higher"
-    unit = ""
 
     n: Annotated[int, Gt(0)] = 2
     tokens: Tokens = "words"
@@ -571,7 +562,7 @@ class Distinct(ResponseMetric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RougeL(ResponseMetric):
+class RougeL(_ResponseMetric):
     """The longest common subsequence of a response and its reference.
 
         ROUGE-L = 2 P R / (P + R),    P = LCS(x, y) / |x|,    R = LCS(x, y) / |y|
@@ -597,8 +588,8 @@ class RougeL(ResponseMetric):
 
     tokens: Literal["rouge"] | Tokens = "rouge"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the mean over the responses."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each response."""
         texts, references, has_reference = get_texts_and_references(evidence)
         values = np.full(texts.size, np.nan)
         rows = np.flatnonzero(has_reference)
@@ -607,11 +598,11 @@ class RougeL(ResponseMetric):
         if n_empty := int(np.isnan(values[rows]).sum()):
             message = f"{n_empty:,} references have no token of tokens: {self.tokens}"
             warn(f"{evidence.metric}: {message}; for other than Latin letters use characters")
-        return [measure_mean(evidence, values)]
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnigramF1(ResponseMetric):
+class UnigramF1(_ResponseMetric):
     """The overlap of the tokens of a response and its reference, in any order.
 
         F1 = 2 |x ∩ y| / (|x| + |y|)
@@ -638,8 +629,8 @@ class UnigramF1(ResponseMetric):
 
     tokens: Tokens = "words"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the mean over the responses."""
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each response."""
         texts, references, has_reference = get_texts_and_references(evidence)
         tokens_of_responses, tokens_of_references = (
             [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
@@ -648,7 +639,7 @@ class UnigramF1(ResponseMetric):
         n_tokens = np.array([len(tokens) for tokens in tokens_of_references])[has_reference]
         remedy = "use tokens: characters"
         warn_of_undivided_texts(evidence, references[has_reference], n_tokens, remedy)
-        return [measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))]
+        return unigram_f1(tokens_of_responses, tokens_of_references)
 
 
 def _count_distinct(counts: Any) -> tuple[float, FloatArray]:

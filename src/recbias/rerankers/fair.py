@@ -1,11 +1,4 @@
-"""Greedy ranking in which every prefix of a list respects target shares of groups.
-
-Lists that are fair to two groups of queries and two of items: one problem, two multipliers.
-CPFair: lists that trade scores for fairness to groups of users and of items at once.
-DetGreedy: every prefix of a list follows target shares of the values of an attribute.
-The least numbers of protected items in the prefixes of a list, by a binomial test.
-FA*IR: a least share of protected items in every prefix of a list.
-"""
+"""Re-rankers that are fair to groups of items: CPFair, DetGreedy and FA*IR."""
 
 from __future__ import annotations
 
@@ -339,10 +332,7 @@ class _Search:
                 break
 
     def _find_root(self, multipliers: FloatArray, side: int, limit: float) -> float:
-        """Return where a difference that falls with its multiplier is 0, or an end of ±limit.
-
-        The lists on both sides of the root are mixed.
-        """
+        """Return where a difference that falls with its multiplier is 0, or an end of ±limit."""
 
         def evaluate(value: float) -> tuple[float, Codes]:
             changed = multipliers.copy()

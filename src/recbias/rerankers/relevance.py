@@ -1,12 +1,4 @@
-"""Greedy selection of lists: each rank takes the candidate that adds most to an objective.
-
-The values of an attribute of the items, as re-rankers read them.
-The types of settings that several re-rankers have.
-Calibration: lists whose shares of an attribute are those of the user's history.
-Calibrated popularity: lists as popular as the user's history.
-MMR: lists of items that differ from each other.
-xQuAD for the long tail: lists that cover both popular and other items.
-"""
+"""Re-rankers that trade relevance for calibration, diversity, or items of the long tail."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rank correlation: Spearman's rho, and Kendall's tau between metrics.
+"""Agreement: rank correlation of values, and chance-corrected agreement of raters.
 
-Chance-corrected agreement of raters: the kappas of Cohen and Fleiss, Krippendorff's alpha.
+Spearman's rho, Kendall's tau between metrics, the kappas of Cohen and Fleiss, and Krippendorff's
+alpha.
 """
 
 from __future__ import annotations
@@ -207,11 +208,7 @@ def _joint_shares(a: FloatArray, b: FloatArray) -> tuple[FloatArray, int]:
 
 
 def _moments(ratings: FloatArray, level: Level) -> Matrix:
-    """Return the terms of each unit whose sums determine alpha, CSR ``(units, c)``.
-
-    The columns are m_u, the disagreement within the unit, and the terms of the overall
-    disagreement: the count of each value (``nominal``), or Σ v and Σ v² (``interval``).
-    """
+    """Return the terms of each unit whose sums determine alpha, CSR ``(units, c)``."""
     from scipy.sparse import csr_array, hstack
 
     rated = ~np.isnan(ratings)

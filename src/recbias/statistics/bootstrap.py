@@ -1,13 +1,7 @@
-"""Random sets of rows, so that the bootstrap of many rows takes no longer than that of some.
+"""The bootstrap: of queries, of the members of sets, of clusters, and of the words of slots.
 
-The bootstrap of the linear part of an estimate, found by leaving out each row in turn.
-The bootstrap over queries, for metrics of the whole set of lists such as coverage and Gini.
-The bootstrap over the members of a set, and the jackknife.
-The bootstrap of group means over clusters: names within their label, or templates.
-The interval of an estimate from its bootstrap samples.
-Estimates from all queries or responses together, with bootstrap intervals.
-Bootstrap samples of the means and sums of groups of queries.
-The bootstrap of estimates over all combinations of the words of several slots.
+Many rows are sampled as sums of random sets, so that they take no longer than some. Estimates from
+all queries together have intervals from samples of the queries, or from the jackknife.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is compared: estimates of several systems, and tests within a model; which are the same.
-
-Comparison of all pairs of systems, corrected within a family: ``significance.csv``.
-"""
+"""Comparison of all pairs of systems, corrected within a family: ``significance.csv``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The bootstrap of users from whom counts are taken, for functions of them that are not smooth.
-
-Intervals of means whose values depend on counts of the sample, such as the popularity of items.
+"""Intervals of means whose values depend on counts of the sample, such as the popularity of items.
 
 A sample of users gives both the values and the counts, so that the sampling error of the counts
 is part of that of the mean.

@@ -1,10 +1,6 @@
-"""What the gaps between groups are, for the reports.
+"""Group means of a metric with a value for each query, the gaps between them, and their tests.
 
-Tests of independent groups, from their moments.
-Tests between groups that share units, such as the users who read each of two languages.
-Group means of a per-query metric, and the gaps between them.
-Groups of queries over several seeds or folds: the mean of each unit, and their tests.
-The rank-sum test of two independent samples.
+Groups may share units, and may be pooled over several seeds or folds.
 """
 
 from __future__ import annotations

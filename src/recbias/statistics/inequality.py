@@ -1,8 +1,4 @@
-"""Measures of inequality of counts: Gini index, Shannon entropy, and the popularity head.
-
-Measures of how evenly recommendations are distributed over items, and their extreme counts.
-How unequal groups of queries are: indices of inequality between and within them.
-"""
+"""Inequality of counts (Gini, entropy, Jain, popularity head), and of groups of queries."""
 
 from __future__ import annotations
 

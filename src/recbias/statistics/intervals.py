@@ -1,9 +1,4 @@
-"""Power of t-tests: the smallest detectable difference, and how many units a difference needs.
-
-The standard error behind an interval, and the difference that its test could have found.
-Confidence intervals of means and of bootstrapped estimates.
-The ratio of two means, or of two estimates with bootstrap samples, with an interval.
-"""
+"""Confidence intervals of means, bootstrapped estimates and ratios, and the power of t-tests."""
 
 from __future__ import annotations
 
@@ -537,10 +532,7 @@ def estimate_resampled_ratio(
 
 
 def _solve(x: float, y: float, squares: FloatArray) -> tuple[float, float]:
-    """Return the ends of {θ : (x - θ y)² ≤ s_xx - 2 θ s_xy + θ² s_yy}, NaN unless an interval.
-
-    ``squares`` are the variances and the covariance, times the squared quantile.
-    """
+    """Return the ends of {θ : (x - θ y)² ≤ s_xx - 2 θ s_xy + θ² s_yy}, NaN unless an interval."""
     (s_xx, s_xy), (_, s_yy) = squares
     # θ² (y² - s_yy) - 2 θ (x y - s_xy) + x² - s_xx = 0
     square = y**2 - s_yy

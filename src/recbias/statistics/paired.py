@@ -1,13 +1,7 @@
-"""Adjusted p-values for a family of tests.
+"""Paired tests of two systems, their effect sizes, and p-values adjusted for a family.
 
-Standardised effect sizes.
-Moments of the paired differences of all pairs of systems, by sums of products.
-Rank sums of signed differences and their null distribution.
-Paired tests with a known null distribution: Student's t and Wilcoxon's signed ranks.
-The chi-squared test of two proportions, and the exact test where counts are small.
-The sign-flip permutation test of paired differences.
-
-Differences of two systems so similar that these sums cancel are computed explicitly.
+Student's t, Wilcoxon's signed ranks, the sign-flip permutation test, and tests of two proportions.
+Differences of two systems so similar that sums of products cancel are computed explicitly.
 """
 
 from __future__ import annotations
@@ -332,11 +326,7 @@ def iterate_differences(
 def _sum_pairs(
     values: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return the mean of each system ``[s]`` and sums of centred values over pairs ``[s, s]``.
-
-    The sums are the number of units of the pair, the sums of the row's values over them, and the
-    sums of the row's squares and of the products.
-    """
+    """Return the mean of each system ``[s]`` and sums of centred values over pairs ``[s, s]``."""
     defined = ~np.isnan(values)
     if defined.all():
         return _sum_complete_pairs(values)

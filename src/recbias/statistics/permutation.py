@@ -1,14 +1,9 @@
-"""Permutation of two labels over units such as names, within strata.
+"""Permutation tests: of labels over units within strata, of words of slots, and of two sets.
 
-Permutation of labels that depend on the words of several slots, such as two persons.
-Permutation of several labels over units, within strata: do the groups differ at all?
-Permutation tests of the membership of two sets.
-
-Differences between strata (such as their templates) are therefore not attributed to labels. A
-stratum of two units, one of each label, is a pair whose sides are swapped: the sign-flip test.
-
-Pairs of words share words and are not independent of each other, so the classes (genders) of the
-words are permuted for each slot; the label of a pair follows from the classes of its words.
+Differences between strata (such as their templates) are not attributed to labels. A stratum of two
+units, one of each label, is a pair whose sides are swapped: the sign-flip test. Pairs of words
+share words and are not independent, so the classes (genders) of the words are permuted for each
+slot; the label of a pair follows from the classes of its words.
 """
 
 from __future__ import annotations

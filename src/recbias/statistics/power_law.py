@@ -117,11 +117,7 @@ def _maximize_likelihood(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
 def _compute_distances(
     values: FloatArray, n_tail: FloatArray, starts: AnyArray, exponents: FloatArray
 ) -> FloatArray:
-    """Return the Kolmogorov-Smirnov distance for each ``xmin``, ``float64[s]``.
-
-    Between two observed values S is constant and the law decreases, so the largest difference is
-    at, or just above, an observed value.
-    """
+    """Return the Kolmogorov-Smirnov distance for each ``xmin``, ``float64[s]``."""
     from scipy.special import zeta
 
     distances = np.empty(starts.size)

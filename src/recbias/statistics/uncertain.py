@@ -1,7 +1,4 @@
-"""What each query contributes to the means of groups that are known as probabilities.
-
-Means of a per-query metric for groups that are known as probabilities, and their gaps.
-"""
+"""Means of a metric for groups that are known as probabilities, and their gaps."""
 
 from __future__ import annotations
 

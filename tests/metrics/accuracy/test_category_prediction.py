@@ -289,23 +289,18 @@ def test_values_belong_to_their_reviews_in_any_order_of_items() -> None:
     ranked = rank_items(scores)
     world = make_review_evidence(items, ranked, categories=kinds)
     categories = build_category_matrix(world, "categories", ())
-    (measurement,) = score_reviews(world, accuracy.average_precision, categories)
-    assert measurement.units is not None
+    values = score_reviews(world, accuracy.average_precision, categories)
     sets = [set(labels.split("|")) for labels in kinds]
     for review in range(0, 300, 7):
         hits = [bool(sets[other] & sets[items[review]]) for other in ranked[review]]
         precisions = [sum(hits[:rank]) / rank for rank in range(1, 21) if hits[rank - 1]]
-        assert measurement.units.values[review] == pytest.approx(
-            sum(precisions) / len(precisions), rel=1e-12
-        )
+        assert values[review] == pytest.approx(sum(precisions) / len(precisions), rel=1e-12)
 
 
 def test_undefined_reviews_are_counted_in_a_warning() -> None:
     world = make_review_evidence([3, 0, 3], [[0, 1, 2, 3]] * 3, categories=KINDS)
     with collect_warnings() as messages:
-        (measurement,) = score_reviews(
-            world, accuracy.ndcg, build_category_matrix(world, "categories", ())
-        )
+        (measurement,) = accuracy.CategoryNDCG().measure(world)
     assert (measurement.n, measurement.undefined) == (1, 2)
     reason = "their items share no category with any ranked item"
     assert messages == [f"the metric: 2 reviews are undefined, because {reason}"]
@@ -314,7 +309,5 @@ def test_undefined_reviews_are_counted_in_a_warning() -> None:
 def test_reviews_of_items_without_training_rows_have_relevant_items() -> None:
     # item 0 is no candidate: of 1, 2 and 3 item 1 shares B with it
     world = make_review_evidence([0], [[2, 1, 3]], categories=KINDS)
-    (measurement,) = score_reviews(
-        world, accuracy.reciprocal_rank, build_category_matrix(world, "categories", ())
-    )
+    (measurement,) = accuracy.CategoryMRR().measure(world)
     assert measurement.value == 0.5

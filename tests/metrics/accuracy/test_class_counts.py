@@ -7,14 +7,21 @@ import pytest
 from sklearn.metrics import fbeta_score
 
 from recbias.core.context import collect_warnings
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
 from recbias.metrics.accuracy import (
+    ClassPrecision,
     count_classes,
     f_measure,
-    measure_weighted_f,
     require_predictions,
     warn_of_unknown_items,
 )
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
+
+
+def measure_weighted_f(evidence: Evidence, *, alpha: float) -> list[Measurement]:
+    metric = type("WeightedF", (ClassPrecision,), {"alpha": alpha})()
+    return list(metric.measure(evidence))
 
 
 def test_each_review_counts_its_class_its_prediction_and_its_hit() -> None:

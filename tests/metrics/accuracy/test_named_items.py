@@ -7,9 +7,9 @@ from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.evidence import Evidence
 from recbias.metrics import accuracy
 from recbias.metrics.accuracy import (
+    ClassMRR,
     check_cutoff,
     compute_in_blocks,
-    measure_reviews,
     require_predictions,
     validate_cutoff,
 )
@@ -56,24 +56,6 @@ def test_values_do_not_depend_on_the_block_size(
     assert values.tolist() == [0, 1, 4, 9, 16]
 
 
-def test_the_block_size_follows_from_the_memory_per_review(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    requested: list[int] = []
-
-    def block_size(bytes_a_row: int) -> int:
-        requested.append(bytes_a_row)
-        return 9
-
-    monkeypatch.setattr(accuracy, "block_size", block_size)
-    compute_in_blocks(
-        lambda rows: np.zeros(1),
-        require_predictions(make_review_evidence([0], [[0, 1, 2]])),
-        bytes_a_row=16,
-    )
-    assert requested == [16 + 3 * accuracy.BYTES_PER_RANK]
-
-
 def test_no_reviews_give_no_values() -> None:
     assert compute_in_blocks(
         lambda _: np.ones(1), require_predictions(make_review_evidence([], np.empty((0, 3))))
@@ -81,11 +63,9 @@ def test_no_reviews_give_no_values() -> None:
 
 
 def test_units_are_reviews() -> None:
-    predictions = require_predictions(make_review_evidence([0, 1, 2], [[0, 1, 2]] * 3))
-    (measurement,) = measure_reviews(predictions, np.array([1.0, 0.0, np.nan]))
+    (measurement,) = ClassMRR().measure(make_review_evidence([0, 1, 2], [[0, 1, 2]] * 3))
     assert measurement.units is not None
     assert (measurement.units.unit, measurement.units.ids.tolist()) == (
         "review",
         ["r0", "r1", "r2"],
     )
-    assert (measurement.value, measurement.n, measurement.undefined) == (0.5, 2, 1)

@@ -14,7 +14,6 @@ from recbias.metrics.popularity import (
     build_list_matrix,
     gini_of_rows,
     herfindahl,
-    mark_items,
     read_popularity,
     sum_rows,
 )
@@ -78,7 +77,6 @@ def test_list_and_history_matrices_hold_the_items_of_each_query() -> None:
     ]
     assert build_list_matrix(evidence, 1).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     assert build_history_matrix(evidence).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
-    assert mark_items(lists).tolist() == [True, False, False, True, True]
 
 
 def test_popularity_is_counted_in_training_or_read_from_a_column() -> None:

@@ -1,11 +1,8 @@
 """Association of target sets with two groups in the embedding space of a model.
 
-Projection of groups and target sets on the plane that separates the groups, for a plot.
-R-RIPA: the association of sets of items with the direction of a sensitive attribute.
-
-The cosines of each entity of E and P with the members of the groups A and B measure which group it
-is nearer to. Entities without a vector, or with a vector of 0, are excluded and counted in a
-warning. All intervals come from one bootstrap of the entities and of the members of the groups.
+The cosines of each entity with the members of the groups measure which group it is nearer to.
+Entities without a vector, or with a vector of 0, are excluded and counted in a warning. All
+intervals come from one bootstrap of the entities and of the members of the groups.
 """
 
 from __future__ import annotations
@@ -68,10 +65,7 @@ class _Association(TargetMetric):
         return frozenset({"permutations"})
 
     def _measure_associations(self, evidence: Evidence) -> tuple[SetPair, SetValues]:
-        """Return the groups, and the EAA of each entity of the targets.
-
-        The mean of cosines is the product of the mean unit vectors, so only these are resampled.
-        """
+        """Return the groups, and the EAA of each entity of the targets."""
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         gap = groups[0].directions.mean(axis=0) - groups[1].directions.mean(axis=0)
         rng = make_bootstrap_generator(evidence)
@@ -445,10 +439,7 @@ class RRipa(ChoosingMetric, TargetMetric):
 
 
 def _leave_uncompared(estimate: Measurement) -> Measurement:
-    """Return an estimate with its interval, and without samples by which models are compared.
-
-    Undefined samples leave estimates with values of units without a p-value.
-    """
+    """Return an estimate with its interval, and without samples by which models are compared."""
     samples = estimate.replicates
     if samples is not None and estimate.units is not None:
         undefined = np.full(samples.size, np.nan)

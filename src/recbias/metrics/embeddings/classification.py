@@ -1,7 +1,4 @@
-"""Classification of the entities of two target sets into two groups.
-
-Classification of users and items into groups by their vectors.
-"""
+"""Classification of users and items into two groups by their vectors."""
 
 from __future__ import annotations
 

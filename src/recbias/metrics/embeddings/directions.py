@@ -1,11 +1,7 @@
-"""Linear classification by the squared hinge loss, fitted by Newton's method.
+"""The direction of a sensitive attribute in the embedding space of a model, and its tests.
 
-A linear support vector classifier of two groups of vectors.
-The direction of a sensitive attribute in the embedding space of a model.
-A direction and the means of target sets on bootstrap samples of groups and targets.
-Three tests of whether a direction represents an attribute.
-The estimation of a direction from two groups, on bootstrap samples and permutations of them.
-Similarity of the directions that several methods estimate for one attribute.
+Directions are estimated from two groups, also by a linear support vector classifier, on bootstrap
+samples and permutations of the groups.
 """
 
 from __future__ import annotations
@@ -146,10 +142,7 @@ def _newton_step(
 
 
 def _search_line(slack: FloatArray, change: FloatArray, slope: float, curvature: float) -> float:
-    """Return the t >= 0 of least ``slope t + curvature t²/2 + Σ max(0, slack - t change)²/2``.
-
-    The pieces of the derivative, increasing and linear, meet where a loss becomes 0 or positive.
-    """
+    """Return the t >= 0 of least ``slope t + curvature t²/2 + Σ max(0, slack - t change)²/2``."""
     active = slack > 0
     crossing = np.flatnonzero(np.where(active, change > 0, change < 0))
     stops = slack[crossing] / change[crossing]

@@ -1,11 +1,4 @@
-"""The share of a group in the audience of each item, and the favourite items of each user.
-
-The two groups and two target sets that a spec names, and given pairs of members.
-Directions of a vector space that separate two sets of vectors.
-The two groups and two target sets of a spec, and their vectors.
-Estimates and tests of two sets of which each entity has one value: EAA, or a cosine.
-Base classes of the metrics of two groups, and of two groups and two target sets.
-"""
+"""The two groups and two target sets of a spec, their vectors, and estimates of their entities."""
 
 from __future__ import annotations
 

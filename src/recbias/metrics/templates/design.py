@@ -1,8 +1,4 @@
-"""The labels of queries, the templates, and the words that fill their slots.
-
-The units that carry a label: the statistics count, resample and permute them.
-The items in the lists of each unit, counted by attribute value.
-The units that carry a label in queries from templates: names, or the templates themselves.
+"""The units that carry a label in queries from templates: names, or the templates themselves.
 
 A label such as race belongs to the name in the slot, so eighteen sentences with one name are one
 observation of that name. If a label value has one word only (a location), the sentences are the
@@ -17,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from annotated_types import Gt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
@@ -322,10 +317,6 @@ class Design:
         selected = {name: vars(self)[name][units] for name in names}
         words = None if self.words is None else self.words[:, units]
         return replace(self, queries=np.empty(0, dtype=np.intp), words=words, **selected)
-
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-"""How many ranks of each list are evaluated; None evaluates all."""
 
 
 @dataclass(frozen=True, eq=False)

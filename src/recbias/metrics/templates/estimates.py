@@ -1,8 +1,4 @@
-"""The estimates of label values, which of them are compared, and both sides of each comparison.
-
-Permutation tests between the label values of one model.
-Base classes of the metrics of the lists under each value of a label.
-"""
+"""Estimates of label values, which of them are compared, and their permutation tests."""
 
 from __future__ import annotations
 
@@ -343,10 +339,7 @@ def _warn_no_p_value(evidence: Evidence, design: Design, n: int) -> None:
 
 
 def _batch_layouts(layouts: list[_Layout]) -> list[list[list[_Layout]]]:
-    """Group layouts with the same strata by their units, and those groups by their length.
-
-    Comparisons with the rest all have the same units, so that they share their permutations.
-    """
+    """Group layouts with the same strata by their units, and those groups by their length."""
     by_units: dict[bytes, list[_Layout]] = defaultdict(list)
     for layout in layouts:
         by_units[np.sort(layout.units).tobytes()].append(layout)

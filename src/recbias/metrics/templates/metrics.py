@@ -1,11 +1,4 @@
-"""How much more often an attribute value is recommended under one label than under the others.
-
-The share of the recommendations, or of the items, that have each value of an attribute.
-The mean level of an attribute of the items recommended under each label: how expensive.
-Which label values the recommendations of each attribute value come from.
-The most frequent words in the names of the items recommended under each label.
-The variance between lists, divided between label, name and wording.
-"""
+"""Metrics of the items recommended under each value of a label of the prompts."""
 
 from __future__ import annotations
 
@@ -27,10 +20,10 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import find_nearest, suggest
+from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     NEUTRAL,
     TEMPLATE,
-    Cutoff,
     Design,
     SlotCounts,
     UnitChoice,

@@ -1,0 +1,174 @@
+"""The three bases of metrics.
+
+``PerQuery`` returns a value for each query, ``WholeSet`` totals and a function of them, and
+``Grouped`` values for each query and group. The bases make the rows: units, undefined values,
+intervals and bootstrap samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
+from recbias.core.docstrings import InheritsSections
+from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement, UnitScores
+from recbias.statistics.bootstrap import estimate_by_jackknife, estimate_from_totals
+from recbias.statistics.intervals import log_interval
+
+Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+"""How many ranks of each list are evaluated; by default all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerQuery(InheritsSections):
+    """A metric with one value for each query, review or response; their mean is reported."""
+
+    unit: ClassVar[str] = "query"
+    is_share: ClassVar[bool] = False
+    """Whether the values are 0 or 1."""
+
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each unit, ``float64[n]``; NaN is undefined."""
+        raise NotImplementedError
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return the interval of the mean where that of a mean of known values is wrong."""
+        return None
+
+    def units(self, evidence: Evidence) -> tuple[str, Ids]:
+        """Return the kind and the names of the units."""
+        if self.unit == "review":
+            return self.unit, evidence.predictions.ids  # type: ignore[union-attr]
+        if self.unit == "response":
+            return self.unit, evidence.responses.ids  # type: ignore[union-attr]
+        return evidence.queries.unit, evidence.queries.ids.ids
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each unit, and their mean."""
+        values = self.values(evidence)
+        mean = Measurement.from_units(UnitScores(*self.units(evidence), values, self.is_share))
+        return [_replace_interval(mean, self.interval(evidence, values))]
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What each query adds to the totals of a metric, and the function of these totals.
+
+    Args:
+        rows: What each query adds, an array or CSR ``(q, c)``.
+        estimate: From sums of rows ``(..., c)`` to values ``float64[...]``.
+        without_rows: The value without each row of a CSR matrix of 0 and 1, ``float64[q]``, for
+            the jackknife.
+        n_excluded: The number of queries without a row, counted as undefined.
+        df: Degrees of freedom of the standard error; NaN for the normal distribution.
+    """
+
+    rows: Any
+    estimate: Callable[[AnyArray], FloatArray]
+    without_rows: Callable[[Any], FloatArray] | None = None
+    n_excluded: int = 0
+    df: float = math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeSet(InheritsSections):
+    """A metric of all queries together, a function of totals over them.
+
+    The interval comes from bootstrap samples of the queries, or from the jackknife where the
+    totals have a value without each row.
+    """
+
+    unit: ClassVar[str] = ""
+    log_scale: ClassVar[bool] = False
+    """Whether the interval is that of the logarithm."""
+    is_step: ClassVar[bool] = False
+    """Whether the metric counts what is above 0, so that leaving out a row changes too little."""
+
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return what each query adds, and the function of the sums."""
+        raise NotImplementedError
+
+    def interval(self, evidence: Evidence, totals: Totals) -> tuple[float, float] | None:
+        """Return the interval of the estimate where that of its samples is wrong."""
+        return None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        totals = self.totals(evidence)
+        if totals.without_rows is not None:
+            return estimate_by_jackknife(
+                evidence, totals.rows, totals.estimate, totals.without_rows, is_step=self.is_step
+            )
+        (row,) = estimate_from_totals(
+            evidence, totals.rows, totals.estimate, n_excluded=totals.n_excluded, df=totals.df
+        )
+        if self.log_scale and row.replicates is not None:
+            low, high = log_interval(row.value, row.replicates)
+            row = replace(row, ci_low=low, ci_high=high, log_scale=True)
+        return [_replace_interval(row, self.interval(evidence, totals))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped(InheritsSections):
+    """A metric with one value for each query and group, and one row for each group."""
+
+    unit: ClassVar[str] = "query"
+
+    def values(self, evidence: Evidence) -> Iterator[tuple[str, FloatArray, float]]:
+        """Yield the name of each group, its value of each query, and a further variance.
+
+        The variance is that of an error of the mean which is independent of the sampling of the
+        queries, such as that of unknown groups; NaN if there is none.
+        """
+        raise NotImplementedError
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query and their mean, for each group."""
+        rows = []
+        for group, values, variance in self.values(evidence):
+            row = replace(evidence.measure_queries(values), target=group)
+            rows.append(row if math.isnan(variance) else _widen_interval(row, variance))
+        return rows
+
+
+def divide(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
+    """Return the quotient, NaN where the denominator is not above 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    undefined = np.full(shape, np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
+
+
+def mark_candidates(evidence: Evidence) -> BoolArray:
+    """Return which items may be recommended, ``bool[n_items]``; all if it is not known."""
+    if evidence.candidates is None:
+        return np.ones(len(evidence.item_ids), dtype=bool)
+    return evidence.candidates
+
+
+def warn_excluded(evidence: Evidence, n: int, item: str) -> None:
+    """Warn of ``n`` positions of the lists, that hold such an item and are excluded."""
+    if n:
+        warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
+
+
+def _replace_interval(row: Measurement, ends: tuple[float, float] | None) -> Measurement:
+    return (
+        row if ends is None else replace(row, ci_low=ends[0], ci_high=ends[1], own_interval=True)
+    )
+
+
+def _widen_interval(row: Measurement, variance: float) -> Measurement:
+    """Return a mean with the interval x ± √(h² + z(0.975)² V), h the half width without V."""
+    from scipy.special import ndtri
+
+    error = float(ndtri(0.975)) * math.sqrt(variance)
+    half_width = math.hypot((row.ci_high - row.ci_low) / 2.0, error)
+    return _replace_interval(row, (row.value - half_width, row.value + half_width))
