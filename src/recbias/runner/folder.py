@@ -25,6 +25,7 @@ from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists
 from recbias.core.files import digest_file
 from recbias.core.machine import point_link
+from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
 from recbias.core.queries import Queries, parse_uncertain_label
 from recbias.formats import manifest
 from recbias.formats.manifest import FailedStep, Manifest
@@ -37,7 +38,6 @@ from recbias.runner.results import (
     ModelMeasurement,
     QueryDigests,
     TableWriter,
-    build_groups_table,
     build_metrics_table,
     describe_searches,
     encode_column,
@@ -349,8 +349,8 @@ def write_results(
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
         write_searches(folder, searches)
-    _write_csv(folder / "metrics.csv", build_metrics_table(measured))
-    _write_csv(folder / "significance.csv", significance)
+    METRICS.write(folder, build_metrics_table(measured))
+    SIGNIFICANCE.write(folder, significance)
     write_supplements(folder, measured, _digest_queries(plan, executor))
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
@@ -362,7 +362,7 @@ def write_results(
 def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
     """Write ``groups.csv`` if the run has metrics by group."""
     if groups:
-        _write_csv(folder / "groups.csv", build_groups_table(groups))
+        GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
 
 
 def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
@@ -372,10 +372,6 @@ def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
         for context in plan.data_contexts
     }
     return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
-
-
-def _write_csv(path: Path, table: pd.DataFrame) -> None:
-    table.to_csv(path, index=False, lineterminator="\n")
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -39,13 +39,18 @@ from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
 from recbias.core.measures import (
     ALL,
+    COUNTS,
+    DIRECTIONS,
     FIT_COLUMNS,
+    IMPORTANCES,
     LEARNING_CURVE,
+    LEARNING_CURVES,
     METRIC_KEY_COLUMNS,
-    METRICS_COLUMNS,
+    METRICS,
     POOLED,
-    ROUND_COLUMNS,
     ROUNDING,
+    ROUNDS,
+    TRIALS,
     VALUE_COLUMNS,
     Bounds,
     Contrast,
@@ -58,13 +63,7 @@ from recbias.core.queries import parse_uncertain_label
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
-from recbias.runner.tuning import (
-    IMPORTANCES,
-    TRIALS,
-    SearchResult,
-    make_importance_rows,
-    make_trial_rows,
-)
+from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
 from recbias.statistics.uncertain import compare_pooled_contributions
@@ -290,7 +289,7 @@ def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
 
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
-    rows = _build_table([measurement.row() for measurement in measurements])
+    rows = METRICS.build(measurement.row() for measurement in measurements)
     means = []
     if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
         means.append(_add_intervals(_average_over(rows, averaged), measurements))
@@ -299,10 +298,6 @@ def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFram
         means.append(_limit_intervals(over_datasets, measurements))
     means += _pool_datasets(measurements)
     return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
-
-
-def _build_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
 
 
 def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -320,7 +315,7 @@ def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         if "dataset" not in columns or summary.n < MIN_DATASETS:
             mean |= {"ci_low": math.nan, "ci_high": math.nan}
         means.append(mean)
-    return _build_table(means)
+    return METRICS.build(means)
 
 
 def _limit_intervals(
@@ -376,7 +371,7 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFram
             )
             together = replace(template, dataset=POOLED, measurement=measurement)
             rows.append(together.row() | template.metric_keys)
-    return [_build_table(rows)] if rows else []
+    return [METRICS.build(rows)] if rows else []
 
 
 def collect_groups(
@@ -403,12 +398,6 @@ def collect_groups(
         for folds in _gather_folds(rows)
         for pooled in _pool(folds, varying, beside.get(_identify(folds[0].metric)))
     ]
-
-
-def build_groups_table(groups: Sequence[ModelMeasurement]) -> pd.DataFrame:
-    """Return ``groups.csv``, with the columns of ``metrics.csv``."""
-    rows = [group.row() for group in groups if group.measurement.group]
-    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
 
 
 def _get_gap(metric: PluginSpec_of_specs) -> str:
@@ -601,10 +590,6 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-FILE = "rounds.csv"
-"""The file in the run folder."""
-
-
 def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
     """Write ``rounds.csv``; no file for a run without feedback.
 
@@ -617,8 +602,7 @@ def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
         for row in _list_rows(model_plan, executor)
     ]
     if rows:
-        table = pd.DataFrame(rows, columns=list(ROUND_COLUMNS)).astype({"k": "Int64"})
-        table.to_csv(folder / FILE, index=False, lineterminator="\n")
+        ROUNDS.write(folder, rows)
 
 
 def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]:
@@ -635,12 +619,6 @@ def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]
                 yield make_measurement(fit_keys, metric, value).row() | counts
         executor.forget((split, *plan.measures))
 
-
-COUNTS = "counts.csv"
-"""One row per count: the keys of its value in ``metrics.csv``, ``name`` and ``count``."""
-
-DIRECTIONS = "directions.csv"
-"""One row per direction: ``dataset`` to ``metric``, ``direction``, ``dimensions`` and ``file``."""
 
 FOLDER = "directions"
 """The folder of the files ``1.npy``, ``2.npy``, ..., each a unit vector, ``float64[d]``."""
@@ -670,9 +648,7 @@ def write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
     """Write the counts that determine values; no file without such values."""
     rows = [row for value in measured for row in _list_counts(value)]
     if rows:
-        columns = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "name", "count"]
-        table = pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})
-        table.to_csv(folder / COUNTS, index=False, lineterminator="\n")
+        COUNTS.write(folder, rows)
 
 
 def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
@@ -692,8 +668,7 @@ def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None
             (folder / FOLDER).mkdir(exist_ok=True)
             np.save(folder / file, axis, allow_pickle=False)
     if rows:
-        table = pd.DataFrame([*rows.values()])
-        table.to_csv(folder / DIRECTIONS, index=False, lineterminator="\n")
+        DIRECTIONS.write(folder, rows.values())
 
 
 def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
@@ -765,10 +740,6 @@ def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
     }
 
 
-CURVES = "learning_curves.csv"
-"""The file of the losses."""
-
-
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
     """Return the results of the searches that succeeded, each once, in the order of the plan."""
     searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
@@ -788,10 +759,8 @@ def write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResul
         fit_keys = make_fit_keys(model_plan)
         trials += make_trial_rows(search.trials, fit_keys)
         importances += make_importance_rows(search, fit_keys)
-    trial_table = pd.DataFrame(trials, columns=list(TRIALS)).astype({"epochs": "Int64"})
-    importance_table = pd.DataFrame(importances, columns=list(IMPORTANCES))
-    for name, table in (("trials.csv", trial_table), ("importances.csv", importance_table)):
-        table.to_csv(folder / name, index=False, lineterminator="\n")
+    TRIALS.write(folder, trials)
+    IMPORTANCES.write(folder, importances)
 
 
 def describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
@@ -814,8 +783,7 @@ def write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None:
             tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
         executor.forget((answer,))
     if tables:
-        table = pd.concat(tables, ignore_index=True)[[*FIT_COLUMNS, *LEARNING_CURVE]]
-        table.to_csv(folder / CURVES, index=False, lineterminator="\n")
+        LEARNING_CURVES.write(folder, pd.concat(tables, ignore_index=True))
 
 
 _NEEDS = frozenset({"lists", "test"})

@@ -24,7 +24,7 @@ from recbias.core.measures import (
     ALL,
     METRIC_KEY_COLUMNS,
     PAIR_COLUMNS,
-    SIGNIFICANCE_COLUMNS,
+    SIGNIFICANCE,
     Contrast,
 )
 from recbias.core.plugins import ActsAfterTests
@@ -203,7 +203,7 @@ def compare_models(
             failures.append(describe_failure(f"compare the models by {test.label}", failure))
     tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
     if not tables:
-        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS)), failures
+        return SIGNIFICANCE.build(), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
     return table, failures
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset import FloatArray, Vocabulary
-from recbias.core.measures import TRADEOFF_COLUMNS, Direction, format_metric
+from recbias.core.measures import TRADEOFFS, Direction, format_metric
 from recbias.runner.results import ModelMeasurement
 from recbias.runner.significance import collect_estimates
 from recbias.runner.stages import derive_bootstrap_seed
@@ -202,8 +202,7 @@ def write_tradeoffs(
 ) -> None:
     """Write ``tradeoffs.csv`` if a model of the run is re-ranked."""
     if any(model.reranked for model in models):
-        table = build_tradeoffs(models, metrics, measurements)
-        table.to_csv(folder / "tradeoffs.csv", index=False, lineterminator="\n")
+        TRADEOFFS.write(folder, build_tradeoffs(models, metrics, measurements))
 
 
 def build_tradeoffs(
@@ -243,7 +242,7 @@ def build_tradeoffs(
             for accuracy in (estimate for estimate in accuracies if not estimate.keys["group"]):
                 for bias, metric in biases:
                     rows += _compare(run_keys, model, accuracy, bias, metric)
-    return pd.DataFrame(rows, columns=list(TRADEOFF_COLUMNS))
+    return TRADEOFFS.build(rows)
 
 
 def is_accuracy(metric: PluginSpec) -> bool:

@@ -127,12 +127,6 @@ def find_choice(choice: Choice, value: Any) -> int:
 FILE = "trials.json"
 """The file of a stored trial, and of a stored search."""
 
-TRIALS = (
-    *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "epochs"),
-    "settings",
-)
-"""The columns of ``trials.csv``."""
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -743,10 +737,6 @@ class RunRerankTrial(RunTrial):
 
 FILE_SEARCH = "importances.json"
 """The file of a stored search beside its trials."""
-
-IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
-"""The columns of ``importances.csv``."""
-
 
 TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
 """The work of a stage whose model may be searched."""

@@ -15,6 +15,7 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
+from recbias.core.measures import METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.views import select_headline
@@ -132,9 +133,8 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
         table[name] = [
             int(value) if str(value).isdecimal() else value for value in table[name].tolist()
         ]
-    for name in table.columns.intersection(
-        ["n", "undefined", "family_size", "round", "interactions"]
-    ):
+    counts = METRICS.counts | SIGNIFICANCE.counts | ROUNDS.counts
+    for name in table.columns.intersection([*counts]):
         if table[name].notna().all():
             table[name] = table[name].astype("int64")
     if "significant" in table:
