@@ -105,7 +105,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,7 +137,7 @@ def test_the_written_spec_runs_the_same_rounds(run: recbias.Run, folder: Path) -
 FRAGILE = '''
 from dataclasses import dataclass
 
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ OWN = '''
 from dataclasses import dataclass
 
 import counts_of_neighbors
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ SPLIT = '''
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.data.splits import RandomHoldout
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ import ctypes
 import os
 from dataclasses import dataclass
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)

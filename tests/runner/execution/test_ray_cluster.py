@@ -34,7 +34,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: A
 ASKING_MODEL = '''
 from dataclasses import dataclass
 
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
 
 
 @dataclass(frozen=True, kw_only=True)

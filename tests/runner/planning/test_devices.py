@@ -165,7 +165,7 @@ def test_another_device_has_another_address_but_another_gpu_has_not(tmp_path: Pa
 
 PLUGIN = """\
 from recbias.plugin import *
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_a_plugin_file_is_addressed_by_its_code(
     path = tmp_path / "mine.py"
     models = [f"{path}:Mine"]
     source = """
-        from recbias.models.unpersonalised import MostPop
+        from recbias.models.baselines import MostPop
 
         SIZE = 1  # Why.
 

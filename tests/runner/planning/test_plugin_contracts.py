@@ -24,7 +24,7 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 {top}
 

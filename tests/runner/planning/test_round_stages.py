@@ -83,7 +83,7 @@ VECTORS = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from recbias.models.unpersonalised import MostPop
+from recbias.models.baselines import MostPop
 
 
 @dataclass(frozen=True, kw_only=True)

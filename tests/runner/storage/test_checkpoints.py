@@ -282,7 +282,7 @@ import os, sys
 from pathlib import Path
 import recbias
 from recbias.core import stage_context as context_module
-from recbias.runner.execution.executor import Silent
+from recbias.runner.stage import Silent
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 

@@ -108,7 +108,7 @@ REWRITING = '''
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)

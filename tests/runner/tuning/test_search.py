@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.evidence import RankedLists
 
 
 
