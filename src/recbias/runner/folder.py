@@ -272,14 +272,8 @@ REFERENCE = "reference.csv"
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """A folder of results that is not published yet.
-
-    Args:
-        temporary: The folder, in one that is removed with it.
-        experiment: ``results/<name>``.
-        spec: The first eight digits of the spec's digest.
-    """
+class _RunFolder:
+    """A folder of results that is not published yet."""
 
     temporary: Path
     experiment: Path
@@ -323,7 +317,7 @@ def check_latest(out: Path, plan: Plan) -> None:
 
 
 @contextmanager
-def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
+def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
     """Yield a folder for the results of a run; it is removed unless it is published.
 
     Raises:
@@ -331,7 +325,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     """
     with report_unwritable(out), Store(out / "store").temporary() as temporary:
         (folder := temporary / "run").mkdir()
-        yield RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
+        yield _RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
 
 
 def write_results(
@@ -375,10 +369,7 @@ def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the size in bytes and the SHA-256 digest of each table.
-
-    A reader refuses another size; `recbias verify` names another digest.
-    """
+    """Write the manifest, with the size in bytes and the SHA-256 digest of each table."""
     suffixes = {".csv", ".jsonl", ".parquet"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
     tables = [path for path in tables if path.name != REFERENCE]

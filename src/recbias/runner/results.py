@@ -199,7 +199,7 @@ def sum_counts(
     return np.asarray(total, dtype=np.float64)
 
 
-MIN_DATASETS = 3
+_MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
 
 FailedValue: TypeAlias = tuple[str, str, str, int | None]
@@ -246,7 +246,7 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
-def make_measurement(
+def _make_measurement(
     fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
     """Return a value of a model, whose interval is within the range of the metric."""
@@ -266,7 +266,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
-            measurements += [make_measurement(fit_keys, metric, value) for value in values]
+            measurements += [_make_measurement(fit_keys, metric, value) for value in values]
         measurements += [
             ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
             for metric, model, missing in plan.undefined
@@ -301,18 +301,14 @@ def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFram
 
 
 def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the mean and spread of each value over some columns.
-
-    A mean over three or more datasets has the t interval that treats them as a sample. A mean
-    over folds and seeds has none here: they share their data, see ``_add_intervals``.
-    """
+    """Return the mean and spread of each value over some columns."""
     keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in columns]
     means = []
     for key, group in rows.groupby(keys, sort=False, dropna=False):
         summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
         mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
         mean |= {name: vars(summary)[name] for name in VALUE_COLUMNS}
-        if "dataset" not in columns or summary.n < MIN_DATASETS:
+        if "dataset" not in columns or summary.n < _MIN_DATASETS:
             mean |= {"ci_low": math.nan, "ci_high": math.nan}
         means.append(mean)
     return METRICS.build(means)
@@ -426,7 +422,7 @@ def _measure_groups(
             queries, values = map(executor.value, stage.inputs)
             group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
             for group in group_values(queries, values):
-                yield make_measurement(fit_keys, metric, group)
+                yield _make_measurement(fit_keys, metric, group)
             executor.forget(stage.inputs[1:])
 
 
@@ -514,7 +510,7 @@ class TableWriter:
         self._writer.write_table(chunk)
 
 
-USAGE = ("prompt_tokens", "completion_tokens")
+_USAGE = ("prompt_tokens", "completion_tokens")
 """The labels of a response that count tokens."""
 
 
@@ -535,7 +531,7 @@ def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iter
             "reply": text,
             "outcome": label.get("outcome"),
             "parsed": _parse_json(label.get("parsed")),
-            "usage": {name: label[name] for name in USAGE if name in label} or None,
+            "usage": {name: label[name] for name in _USAGE if name in label} or None,
             "cached": label.get("cached"),
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
@@ -557,12 +553,7 @@ def write_label_replies(path: Path, plan: Plan, executor: Executor) -> None:
 
 
 def _write_label_lines(replies: pd.DataFrame, keys: dict[str, Any]) -> Iterator[str]:
-    """Yield one JSON line for each reply that labels follow from; without a probability null.
-
-    Args:
-        replies: The replies, see ``AsksAboutItems``.
-        keys: The dataset, seed and detector.
-    """
+    """Yield one JSON line for each reply that labels follow from; without a probability null."""
     grouped = ("probability", "label")
     for row in replies.to_dict("records"):
         line: dict[str, Any] = dict(keys)
@@ -616,7 +607,7 @@ def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]
         counts = {"round": number, "interactions": len(executor.value(split).train)}
         for metric, stage in zip(plan.metrics, plan.measures, strict=True):
             for value in executor.value(stage) if executor.has_succeeded(stage) else ():
-                yield make_measurement(fit_keys, metric, value).row() | counts
+                yield _make_measurement(fit_keys, metric, value).row() | counts
         executor.forget((split, *plan.measures))
 
 
@@ -640,22 +631,19 @@ def write_supplements(
         with TableWriter(folder / name) as writer:
             for chunk in chunks:
                 writer.add(chunk)
-    write_counts(folder, measured)
-    write_directions(folder, measured)
+    _write_counts(folder, measured)
+    _write_directions(folder, measured)
 
 
-def write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+def _write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
     """Write the counts that determine values; no file without such values."""
     rows = [row for value in measured for row in _list_counts(value)]
     if rows:
         COUNTS.write(folder, rows)
 
 
-def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
-    """Write each direction once, and the table of them; nothing without directions.
-
-    Each file can be the ``direction`` of a metric. A direction that is undefined has no file.
-    """
+def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+    """Write each direction once, and the table of them; nothing without directions."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for value in measured:
         keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}

@@ -122,11 +122,7 @@ class Run:
 
 
 def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the same types in each of its files, so that they can be joined.
-
-    A seed and a fold are integers, or ``all``; counts are integers and truth values booleans. Text
-    is not categorical, and blank where it does not apply.
-    """
+    """Return a table with the same types in each of its files, so that they can be joined."""
     categories = table.select_dtypes("category").columns
     table = table.astype(dict.fromkeys(categories, "object"))
     for name in table.columns.intersection(["seed", "fold"]):
