@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
 from recbias.core.context import (
@@ -66,14 +66,7 @@ _SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
 """Kinds of stage that are not needed if the answers and searches that read them are stored."""
 
 
-class _KnowsStored(Protocol):
-    """Knows which results may be reused."""
-
-    def is_stored(self, stage: Stage) -> bool:
-        """Return whether the result of a stage is stored and may be reused."""
-
-
-def _select_needed_stages(executor: _KnowsStored, model_plan: ModelPlan) -> tuple[Stage, ...]:
+def _select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
     """Return the stages of a model: without training if its answer is stored."""
     search = model_plan.search
     results = {"fit": model_plan.asking, "trial": search, "baseline": search}
