@@ -1,4 +1,4 @@
-"""Generate docs/plugins, one page per plug-in and an index, from docstrings and fields.
+"""Generate docs/plugins, a page per plug-in and an index, and the columns of result files.
 
 Run by ``make docs``. Do not edit the pages by hand.
 """  # noqa: INP001  a script
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from recbias.cli.catalogue import Page, read_page, split_blocks, split_entries
 from recbias.config.settings import Parameter
+from recbias.core.measures import TABLES
 from recbias.registry import REGISTRIES
 
 FOLDER = Path(__file__).parent / "plugins"
@@ -170,6 +171,8 @@ def write_pages() -> None:
         path = FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    columns = ["# Columns of result files", "", *(table.describe() for table in TABLES)]
+    (FOLDER.parent / "columns.md").write_text("\n".join(columns), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measures import ROUND_COLUMNS
+from recbias.core.measures import ROUNDS
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -57,7 +57,7 @@ def run(folder: Path) -> recbias.Run:
 
 def test_the_file_has_a_row_for_each_value_of_each_round(run: recbias.Run) -> None:
     rounds = read_rounds(run)
-    assert tuple(rounds.columns) == ROUND_COLUMNS
+    assert tuple(rounds.columns) == ROUNDS.names
     assert rounds["model"].unique().tolist() == NAMES
     counts = rounds.groupby("model")["round"].value_counts()
     assert len(set(counts)) == 1

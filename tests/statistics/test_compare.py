@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.dataset import FloatArray
-from recbias.core.measures import SIGNIFICANCE_COLUMNS, Contrast
+from recbias.core.measures import SIGNIFICANCE, Contrast
 from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
 from recbias.statistics.paired import Correction, PairedT, SignFlip, Wilcoxon, adjust
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_compared_has_no_row(which: str, values: FloatArray) -> N
     }[which]
     comparison = tabulate(*figures)
     assert comparison.empty
-    assert tuple(comparison.columns) == SIGNIFICANCE_COLUMNS
+    assert tuple(comparison.columns) == SIGNIFICANCE.names
 
 
 def test_it_does_not_stop_what_can(values: FloatArray) -> None:

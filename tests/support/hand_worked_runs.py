@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.reports.run import RunTables, read_run
 from support.run_folders import RunSpec, make_manifest
 
@@ -64,9 +64,9 @@ def write_run(
     manifest = {**make_manifest(RunSpec(models=models)), "metrics": list(metrics)}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    frame = pd.DataFrame(values, columns=list(METRICS_COLUMNS))
+    frame = pd.DataFrame(values, columns=list(METRICS.names))
     frame.to_csv(folder / "metrics.csv", index=False)
-    frame = pd.DataFrame(comparisons, columns=list(SIGNIFICANCE_COLUMNS))
+    frame = pd.DataFrame(comparisons, columns=list(SIGNIFICANCE.names))
     frame.to_csv(folder / "significance.csv", index=False)
     return read_run(folder)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.config.experiment import Experiment
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.reports.published import Join, PublishedTable, load_published
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import ALL
@@ -44,8 +44,8 @@ def invent_run(experiment: Experiment, table: PublishedTable) -> RunTables:
             tests += [{**row, **test} for test in invent_tests(joins, model, numbers)]
     return RunTables(
         Path(),
-        pd.DataFrame(metrics, columns=list(METRICS_COLUMNS)),
-        pd.DataFrame(tests, columns=list(SIGNIFICANCE_COLUMNS)),
+        pd.DataFrame(metrics, columns=list(METRICS.names)),
+        pd.DataFrame(tests, columns=list(SIGNIFICANCE.names)),
         describe_plan(experiment),
     )
 

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from recbias.core.measures import METRICS, SIGNIFICANCE
+
 HOSTILE = (
     "<script>alert(1)</script>",
     "a|b & \"c\" 'd' $x_1$ 100%",
@@ -129,21 +131,7 @@ def _make_metrics(world: RunSpec, units: Units) -> pd.DataFrame:
                 ["value", "undefined"]
             ].mean()
             frame = pd.concat([frame, mean.assign(**{column: "all"})])
-    columns = [
-        "dataset",
-        "model",
-        "seed",
-        "fold",
-        "metric",
-        "k",
-        "group",
-        "target",
-        "value",
-        "std",
-        "n",
-        "undefined",
-    ]
-    return frame.reindex(columns=[*columns, "ci_low", "ci_high"])
+    return frame.reindex(columns=list(METRICS.names))
 
 
 def _make_significance(world: RunSpec, units: Units) -> pd.DataFrame:
@@ -158,37 +146,7 @@ def _make_significance(world: RunSpec, units: Units) -> pd.DataFrame:
                 fit = {"dataset": dataset, "model": "", "seed": seed, "fold": fold}
                 key = {"metric": metric, "k": world.k, "group": "", "target": "", "a": a, "b": b}
                 rows.append(fit | key | _compare(scores_a, scores_b, family))
-    columns = [
-        "dataset",
-        "model",
-        "seed",
-        "fold",
-        "metric",
-        "k",
-        "group",
-        "target",
-        "test",
-        "between",
-        "a",
-        "b",
-        "n",
-        "mean_a",
-        "mean_b",
-        "difference",
-        "ci_low",
-        "ci_high",
-        "statistic",
-        "df",
-        "p",
-        "p_adjusted",
-        "correction",
-        "family",
-        "family_size",
-        "alpha",
-        "significant",
-        "effect_size",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=list(SIGNIFICANCE.names))
 
 
 def _compare(scores_a: Any, scores_b: Any, family: int) -> dict[str, Any]:

@@ -447,8 +447,8 @@ KeyEnv: TypeAlias = Annotated[
     ),
 ]
 
-_COUNTS = ("k", "n", "undefined", "family_size", "needed", "needed_a", "needed_b")
-"""The keys of a row that hold whole numbers, or null."""
+_NEEDED = {"needed", "needed_a", "needed_b"}
+"""The counts of a row of `recbias power`."""
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
@@ -579,7 +579,10 @@ def _convert_counts(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> _convert_counts({"k": "5", "n": 60.0, "undefined": "", "value": 1.0})
     {'k': 5, 'n': 60, 'undefined': None, 'value': 1.0}
     """
-    return {name: _to_whole(value) if name in _COUNTS else value for name, value in row.items()}
+    from recbias.core.measures import METRICS, SIGNIFICANCE
+
+    counts = METRICS.whole_numbers | SIGNIFICANCE.whole_numbers | _NEEDED
+    return {name: _to_whole(value) if name in counts else value for name, value in row.items()}
 
 
 def _to_whole(value: float | str | None) -> float | None:

@@ -49,11 +49,11 @@ def has_file(path: Path) -> bool:
     except OSError as error:
         if error.errno in _ABSENT:
             return False
-        raise make_read_error(path, error) from error
+        raise _make_read_error(path, error) from error
     if stat.S_ISREG(mode):
         return True
     if stat.S_ISDIR(mode):
-        raise make_read_error(path, IsADirectoryError(errno.EISDIR, "it is a folder"))
+        raise _make_read_error(path, IsADirectoryError(errno.EISDIR, "it is a folder"))
     message = "cannot be read: it is a pipe or a device, not a file"
     remedy = "write its output into a file, and name that file"
     raise MissingFile(message, where=str(path), remedy=remedy)
@@ -87,7 +87,7 @@ def convert_read_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if is_shortage(error):
             raise
-        raise make_read_error(path, error) from error
+        raise _make_read_error(path, error) from error
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def read_input(path: Path) -> bytes:
         return stream.read()
 
 
-def make_read_error(path: Path, error: OSError) -> MissingFile:
+def _make_read_error(path: Path, error: OSError) -> MissingFile:
     """Return the user's error for a file that the operating system cannot read."""
     remedy = _REMEDIES.get(error.errno or 0, "name a plain file that can be read")
     if error.errno == errno.ENOENT:

@@ -9,51 +9,283 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.dataset import FloatArray, Ids
 from recbias.core.errors import WrongType
 
-FIT_COLUMNS = ("dataset", "model", "seed", "fold")
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result file.
+
+    Args:
+        type: ``str``, ``float``, ``int``, ``bool``, or ``int | None`` for whole numbers that do
+            not apply to every row.
+        by_test: Whether a paired test returns it for each pair of systems.
+    """
+
+    name: str
+    type: Any
+    meaning: str
+    by_test: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A result file: writer, readers, JSON and documentation follow from its columns."""
+
+    file: str
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns in the order of the file."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def counts(self) -> frozenset[str]:
+        """The columns with a whole number in every row."""
+        return frozenset(column.name for column in self.columns if column.type is int)
+
+    @cached_property
+    def whole_numbers(self) -> frozenset[str]:
+        """The columns of whole numbers, also those that do not apply to every row."""
+        optional = {column.name for column in self.columns if column.type == int | None}
+        return self.counts | optional
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The columns of numbers."""
+        floats = {column.name for column in self.columns if column.type is float}
+        return self.whole_numbers | floats
+
+    def describe(self) -> str:
+        """Return the columns and their meanings as a table in Markdown."""
+        rows = [f"| `{column.name}` | {column.meaning} |" for column in self.columns]
+        return "\n".join([f"### {self.file}", "", "| column | meaning |", "|---|---|", *rows, ""])
+
+    def build(self, rows: Iterable[Mapping[str, Any]] | pd.DataFrame = ()) -> pd.DataFrame:
+        """Return rows as the table that is written."""
+        rows = rows if isinstance(rows, pd.DataFrame) else list(rows)
+        table = pd.DataFrame(rows, columns=list(self.names))
+        return table.astype(dict.fromkeys(self.whole_numbers, "Int64"))
+
+    def write(self, folder: Path, rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> None:
+        """Write the CSV file into a run folder."""
+        self.build(rows).to_csv(folder / self.file, index=False, lineterminator="\n")
+
+
+_FIT = (
+    Column(
+        "dataset", str, "the dataset; `all` for the mean over datasets, `pooled` for all together"
+    ),
+    Column("model", str, "the label of the model; blank where models are compared"),
+    Column("seed", str, "the seed; `all` for the mean over seeds"),
+    Column("fold", str, "the fold, from 1; `all` for the mean over folds"),
+)
+_METRIC_KEYS = (
+    Column("metric", str, "the metric with its settings"),
+    Column("k", int | None, "the number of ranks that are measured"),
+    Column("group", str, "the group of queries that the value is restricted to"),
+    Column("target", str, "the items that the value is restricted to"),
+)
+_VALUES = (
+    Column("value", float, "the value; blank if it is undefined"),
+    Column("std", float, "the sample standard deviation over units, or over what is averaged"),
+    Column("n", int, "the number of units that have a value"),
+    Column("undefined", int, "the number of units that have none"),
+    Column("ci_low", float, "the lower end of the 95% interval"),
+    Column("ci_high", float, "the upper end of the 95% interval"),
+)
+FIT_COLUMNS = tuple(column.name for column in _FIT)
 """Identify a fitted model."""
 
-METRIC_KEY_COLUMNS = ("metric", "k", "group", "target")
+METRIC_KEY_COLUMNS = tuple(column.name for column in _METRIC_KEYS)
 """Identify a value of a fitted model."""
 
-VALUE_COLUMNS = ("value", "std", "n", "undefined", "ci_low", "ci_high")
+VALUE_COLUMNS = tuple(column.name for column in _VALUES)
 """The value of a metric, its spread and its interval."""
 
-METRICS_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, *VALUE_COLUMNS)
-"""The columns of ``metrics.csv``."""
-
-ROUND_COLUMNS = (*FIT_COLUMNS, "round", "interactions", *METRIC_KEY_COLUMNS, *VALUE_COLUMNS)
-"""The columns of ``rounds.csv``; ``interactions`` is the number that the model is trained on."""
-
-PAIR_COLUMNS = (
-    *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high"),
-    *("statistic", "df", "p", "effect_size"),
+METRICS = Table("metrics.csv", (*_FIT, *_METRIC_KEYS, *_VALUES))
+GROUPS = Table("groups.csv", METRICS.columns)
+ROUNDS = Table(
+    "rounds.csv",
+    (
+        *_FIT,
+        Column("round", int, "the round of feedback, from 1"),
+        Column("interactions", int, "the number of interactions that the model is trained on"),
+        *_METRIC_KEYS,
+        *_VALUES,
+    ),
 )
+SIGNIFICANCE = Table(
+    "significance.csv",
+    (
+        *_FIT,
+        *_METRIC_KEYS,
+        Column("test", str, "the test, with the settings in which tests of one kind differ"),
+        Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
+        Column("a", str, "the first side"),
+        Column("b", str, "the second side"),
+        Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
+        Column("mean_a", float, "the value of the first side", by_test=True),
+        Column("mean_b", float, "the value of the second side", by_test=True),
+        Column("difference", float, "the first value minus the second", by_test=True),
+        Column(
+            "ci_low", float, "the lower end of the 95% interval of the difference", by_test=True
+        ),
+        Column("ci_high", float, "the upper end of the interval", by_test=True),
+        Column("statistic", float, "the statistic of the test", by_test=True),
+        Column("df", float, "its degrees of freedom", by_test=True),
+        Column("p", float, "the two-sided p-value before the correction", by_test=True),
+        Column("p_adjusted", float, "the p-value after the correction, within its family"),
+        Column("correction", str, "how the p-values of a family are corrected"),
+        Column("family", str, "the comparisons that are corrected together"),
+        Column("family_size", int, "the number of tests in the family"),
+        Column("alpha", float, "the level"),
+        Column("significant", bool, "whether the adjusted p-value is at most the level"),
+        Column(
+            "effect_size", float, "the size of the effect, as the test defines it", by_test=True
+        ),
+    ),
+)
+PAIR_COLUMNS = tuple(column.name for column in SIGNIFICANCE.columns if column.by_test)
 """The columns that a test gives for each pair of systems."""
 
-SIGNIFICANCE_COLUMNS = (
-    *(*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b"),
-    *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df", "p"),
-    *("p_adjusted", "correction", "family", "family_size", "alpha", "significant", "effect_size"),
+TRADEOFFS = Table(
+    "tradeoffs.csv",
+    (
+        *_FIT,
+        Column("baseline", str, "the model that is re-ranked"),
+        Column("reranker", str, "the re-ranker"),
+        Column("setting", str, "the setting that makes re-ranking stronger"),
+        Column("strength", float, "its value"),
+        Column("accuracy", str, "the metric of accuracy"),
+        Column("bias", str, "the metric of bias"),
+        Column("target", str, "the items that the bias is restricted to"),
+        Column("n", float, "the number of units for which both metrics are defined"),
+        Column("accuracy_before", float, "the accuracy of the baseline"),
+        Column("accuracy_after", float, "the accuracy of the re-ranked model"),
+        Column("accuracy_lost", float, "the first minus the second"),
+        Column("accuracy_lost_low", float, "the lower end of its 95% interval"),
+        Column("accuracy_lost_high", float, "the upper end"),
+        Column("bias_before", float, "the bias of the baseline"),
+        Column("bias_after", float, "the bias of the re-ranked model"),
+        Column(
+            "bias_removed", float, "the reduction of the bias, of its absolute value if 0 is best"
+        ),
+        Column("bias_removed_low", float, "the lower end of its 95% interval"),
+        Column("bias_removed_high", float, "the upper end"),
+        Column(
+            "price", float, "accuracy lost divided by bias removed; blank unless bias is removed"
+        ),
+        Column("price_low", float, "the lower end of its 95% interval"),
+        Column("price_high", float, "the upper end"),
+    ),
 )
-"""The columns of ``significance.csv``."""
+COUNTS = Table(
+    "counts.csv",
+    (
+        *_FIT,
+        *_METRIC_KEYS,
+        Column("name", str, "what is counted"),
+        Column("count", float, "the count, which adds up over datasets"),
+    ),
+)
+DIRECTIONS = Table(
+    "directions.csv",
+    (
+        *_FIT,
+        Column("metric", str, "the metric with its settings"),
+        Column("direction", str, "the name of the direction"),
+        Column("dimensions", int, "the length of the vector"),
+        Column("file", str, "the unit vector, `float64[d]`"),
+    ),
+)
+TRIALS = Table(
+    "trials.csv",
+    (
+        *_FIT,
+        Column("trial", int, "the number of the trial"),
+        Column("value", float, "the objective on the validation set"),
+        Column("state", str, "`done`, `pruned`, `excluded` or `failed`"),
+        Column("seconds", float, "how long the trial took"),
+        Column("epochs", int | None, "the number of validated epochs"),
+        Column("settings", str, "the settings as JSON"),
+    ),
+)
+IMPORTANCES = Table(
+    "importances.csv",
+    (
+        *_FIT,
+        Column("setting", str, "a searched setting"),
+        Column("importance", float, "the share of the variance of the values that it explains"),
+    ),
+)
+_CURVE = (
+    Column("epoch", float, "the epoch in the whole training, from 1"),
+    Column("step", float, "the step in the whole training, from 1"),
+    Column("loss", str, "the name of the loss"),
+    Column("value", float, "its value"),
+)
+LEARNING_CURVE = tuple(column.name for column in _CURVE)
+"""The columns of a learning curve."""
 
-TRADEOFF_COLUMNS = (
-    *("dataset", "model", "seed", "fold", "baseline", "reranker", "setting", "strength"),
-    *("accuracy", "bias", "target", "n", "accuracy_before", "accuracy_after"),
-    *("accuracy_lost", "accuracy_lost_low", "accuracy_lost_high", "bias_before", "bias_after"),
-    *("bias_removed", "bias_removed_low", "bias_removed_high"),
-    *("price", "price_low", "price_high"),
+LEARNING_CURVES = Table("learning_curves.csv", (*_FIT, *_CURVE))
+PER_UNIT = Table(
+    "per_unit.parquet",
+    (
+        *_FIT,
+        Column("unit", str, "the kind of the unit: `query`, `response`, ..."),
+        Column("unit_id", str, "the unit"),
+        *_METRIC_KEYS,
+        Column("value", float, "the value of the unit"),
+    ),
 )
-"""The columns of ``tradeoffs.csv``."""
+REPLICATES = Table(
+    "replicates.parquet",
+    (
+        *_FIT,
+        *_METRIC_KEYS,
+        Column("queries", str, "the digest of the queries; equal queries share their samples"),
+        Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
+        Column("log_scale", bool, "whether the interval is that of the logarithm"),
+        Column("value", float, "the value on one bootstrap sample of the queries"),
+    ),
+)
+LISTS = Table(
+    "lists.parquet",
+    (
+        *_FIT,
+        Column("query_id", str, "the query"),
+        Column("rank", int, "the rank, from 1"),
+        Column("item_id", str, "the recommended item"),
+        Column("score", float, "its score"),
+    ),
+)
+POPULARITY = Table(
+    "popularity.parquet",
+    (
+        _FIT[0],
+        _FIT[2],
+        _FIT[3],
+        Column("item_id", str, "the item"),
+        Column("interactions", int, "its number of training interactions"),
+    ),
+)
+TABLES = (
+    *(METRICS, PER_UNIT, SIGNIFICANCE, GROUPS, ROUNDS, TRADEOFFS, LISTS, POPULARITY, REPLICATES),
+    *(COUNTS, DIRECTIONS, TRIALS, IMPORTANCES, LEARNING_CURVES),
+)
+"""All result files with columns."""
 
 ALL = "all"
 """The dataset, seed or fold of a row that holds the mean over all of them."""
@@ -63,10 +295,6 @@ POOLED = "pooled"
 
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
-
-LEARNING_CURVE = ("epoch", "step", "loss", "value")
-"""The columns of a learning curve: the number of the epoch and of the step in the whole training,
-from 1, the name of a loss, and its value."""
 
 
 @runtime_checkable

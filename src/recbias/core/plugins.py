@@ -81,7 +81,7 @@ class LabelsTexts(Protocol):
 
 
 @runtime_checkable
-class EvaluatesTextsBySettings(Protocol):
+class _EvaluatesTextsBySettings(Protocol):
     """A detector that has values of texts with some of its settings only."""
 
     def evaluates_texts(self) -> bool:
@@ -96,7 +96,7 @@ def evaluates_texts(detector: object) -> TypeGuard[LabelsTexts]:
     """
     if not isinstance(detector, LabelsTexts):
         return False
-    return not isinstance(detector, EvaluatesTextsBySettings) or detector.evaluates_texts()
+    return not isinstance(detector, _EvaluatesTextsBySettings) or detector.evaluates_texts()
 
 
 class StoredValues(Protocol):

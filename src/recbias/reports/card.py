@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
 from recbias.core.files import compute_digest, digest_file, has_file, open_input
+from recbias.core.measures import VALUE_COLUMNS
 from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
@@ -49,7 +50,6 @@ SignatureState: TypeAlias = Literal["valid", "wrong", "absent", "not checked", "
 _TIMED = "trials.csv"  # a table that holds durations, which differ between runs of equal results
 
 _PLACE = ("dataset", "model", "seed", "fold", "group", "target")
-_ESTIMATE = ("value", "std", "n", "undefined", "ci_low", "ci_high")
 _COMPARISON = (
     *("test", "between", "a", "b", "n", "difference", "ci_low", "ci_high", "p", "p_adjusted"),
     *("correction", "family", "family_size", "alpha", "effect_size"),
@@ -134,7 +134,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
             | {name: getattr(metric, name) for name in texts}
             for title, metric in views.collect_definitions(run).items()
         ],
-        "estimates": _select(to_records(estimates), _ESTIMATE),
+        "estimates": _select(to_records(estimates), VALUE_COLUMNS),
         "comparisons": _select(rows, (*_COMPARISON, "significant", "detectable")),
         "checks": _select(run.manifest.get("checks", []), _CHECK, ("seed", "fold")),
         "limits": {
@@ -334,7 +334,7 @@ def _tabulate_estimates(card: Card) -> Table:
     varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
     cells, is_moved = [], False
     for row in rows:
-        numbers = [math.nan if row[name] is None else row[name] for name in _ESTIMATE]
+        numbers = [math.nan if row[name] is None else row[name] for name in VALUE_COLUMNS]
         value, _, n, undefined, low, high = numbers
         is_moved |= value < low or value > high
         places = wording.count_decimals([value, low, high])

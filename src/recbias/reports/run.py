@@ -16,11 +16,19 @@ from recbias.core.context import warn
 from recbias.core.errors import DataError, MissingRun
 from recbias.core.files import convert_read_errors, has_file, open_input, to_local_path
 from recbias.core.measures import (
-    FIT_COLUMNS,
-    METRICS_COLUMNS,
-    ROUND_COLUMNS,
-    SIGNIFICANCE_COLUMNS,
-    TRADEOFF_COLUMNS,
+    GROUPS,
+    IMPORTANCES,
+    LEARNING_CURVES,
+    LISTS,
+    METRICS,
+    PER_UNIT,
+    POPULARITY,
+    REPLICATES,
+    ROUNDS,
+    SIGNIFICANCE,
+    TRADEOFFS,
+    TRIALS,
+    Table,
 )
 from recbias.formats.manifest import parse_manifest
 
@@ -28,15 +36,7 @@ REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and met
 
 REPAIR = "copy the run folder again, or `recbias run` its spec again: stored stages are reused"
 
-_KEYS = ("dataset", "model", "seed", "fold")
-_MEASURED = (*_KEYS, "metric", "k", "group", "target")
-# the columns of each file that readers use
-_COLUMNS = {
-    "per_unit.parquet": (*_MEASURED, "unit", "unit_id", "value"),
-    "replicates.parquet": _MEASURED,
-    "lists.parquet": (*_KEYS, "query_id", "rank", "item_id", "score"),
-    "popularity.parquet": ("dataset", "item_id", "interactions"),
-}
+_PARQUET = {table.file: table for table in (PER_UNIT, REPLICATES, LISTS, POPULARITY)}
 
 
 @contextmanager
@@ -62,35 +62,16 @@ def convert_parquet_errors(path: Path) -> Iterator[None]:
 
 
 def _require_columns(path: Path, names: Sequence[object]) -> None:
-    """Refuse a Parquet file without the columns that a run writes."""
-    missing = [name for name in _COLUMNS.get(path.name, ()) if name not in names]
+    """Refuse a Parquet file without the columns that a run writes.
+
+    Raises:
+        MissingRun: A column is absent.
+    """
+    table = _PARQUET.get(path.name)
+    missing = [name for name in table.names if name not in names] if table else []
     if missing:
         message = f"it has no column {', '.join(missing)}"
         raise MissingRun(message, where=str(path), remedy=REPAIR)
-
-
-_NUMBERS = {
-    *("round", "interactions", "k", "value", "std", "n", "undefined", "ci_low", "ci_high"),
-    *("mean_a", "mean_b", "alpha", "difference", "statistic", "df", "p", "p_adjusted"),
-    *("family_size", "effect_size"),
-}
-_SEARCH = (
-    (*FIT_COLUMNS, "state", "settings", "setting"),
-    (*("trial", "value", "seconds", "epochs", "importance"),),
-)
-_TRADEOFF_TEXTS = (
-    *(*FIT_COLUMNS, "baseline", "reranker", "setting", "accuracy", "bias", "target"),
-)
-# columns of text and of numbers
-_OPTIONAL_TABLES = {
-    "trials.csv": _SEARCH,
-    "importances.csv": _SEARCH,
-    "learning_curves.csv": ((*FIT_COLUMNS, "loss"), ("epoch", "step", "value")),
-    "tradeoffs.csv": (
-        _TRADEOFF_TEXTS,
-        tuple(name for name in TRADEOFF_COLUMNS if name not in _TRADEOFF_TEXTS),
-    ),
-}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -102,20 +83,14 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_optional(path: Path) -> pd.DataFrame:
-    if path.suffix == ".parquet":
-        return _read_parquet(path)
-    if path.name in _OPTIONAL_TABLES:
-        return _read_csv(path, *_OPTIONAL_TABLES[path.name])
-    return _read_table(path, ROUND_COLUMNS if path.name == "rounds.csv" else METRICS_COLUMNS)
-
-
-def _read_at_use(name: str) -> cached_property[pd.DataFrame | None]:
+def _read_if_present(table: Table) -> cached_property[pd.DataFrame | None]:
     """Return a property that reads a file at its first use; None if there is no such file."""
 
     def read_file(run: RunTables) -> pd.DataFrame | None:
-        path = run.folder / name
-        return _read_optional(path) if has_file(path) else None
+        path = run.folder / table.file
+        if not has_file(path):
+            return None
+        return _read_parquet(path) if path.suffix == ".parquet" else _read_table(table, run.folder)
 
     return cached_property(read_file)
 
@@ -140,16 +115,16 @@ class RunTables:
     significance: pd.DataFrame
     manifest: Mapping[str, Any]
 
-    per_unit = _read_at_use("per_unit.parquet")
-    replicates = _read_at_use("replicates.parquet")
-    lists = _read_at_use("lists.parquet")
-    popularity = _read_at_use("popularity.parquet")
-    trials = _read_at_use("trials.csv")
-    importances = _read_at_use("importances.csv")
-    groups = _read_at_use("groups.csv")
-    tradeoffs = _read_at_use("tradeoffs.csv")
-    rounds = _read_at_use("rounds.csv")
-    learning_curves = _read_at_use("learning_curves.csv")
+    per_unit = _read_if_present(PER_UNIT)
+    replicates = _read_if_present(REPLICATES)
+    lists = _read_if_present(LISTS)
+    popularity = _read_if_present(POPULARITY)
+    trials = _read_if_present(TRIALS)
+    importances = _read_if_present(IMPORTANCES)
+    groups = _read_if_present(GROUPS)
+    tradeoffs = _read_if_present(TRADEOFFS)
+    rounds = _read_if_present(ROUNDS)
+    learning_curves = _read_if_present(LEARNING_CURVES)
 
     @cached_property
     def spec_text(self) -> str:
@@ -182,11 +157,11 @@ def read_run(folder: Path) -> RunTables:
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = read_manifest(folder / "manifest.json")
     _require_whole_files(folder, manifest)
-    metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
-    path = folder / "significance.csv"
-    significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+    metrics = _read_table(METRICS, folder)
+    path = folder / SIGNIFICANCE.file
+    significance = pd.DataFrame(columns=list(SIGNIFICANCE.names))
     if has_file(path) and path.stat().st_size:
-        significance = _read_table(path, SIGNIFICANCE_COLUMNS)
+        significance = _read_table(SIGNIFICANCE, folder)
     return RunTables(folder, metrics, significance, manifest)
 
 
@@ -245,30 +220,26 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
 
 
-def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+def _read_table(table: Table, folder: Path) -> pd.DataFrame:
+    path = folder / table.file
     _require_file(path)
-    numbers = [name for name in columns if name in _NUMBERS]
-    frame = _read_csv(path, [name for name in columns if name not in _NUMBERS], numbers)
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        message = f"it has no column {', '.join(missing)}"
-        raise MissingRun(message, where=str(path), remedy=REMEDY)
-    return frame
-
-
-def _read_csv(path: Path, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    types = dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64")
+    types = {name: "float64" if name in table.numbers else "str" for name in table.names}
     try:
         with convert_read_errors(path):
-            return pd.read_csv(
+            frame = pd.read_csv(
                 path,
                 dtype=types,
                 keep_default_na=False,
-                na_values={name: ["", "nan", "NaN"] for name in numbers},
+                na_values={name: ["", "nan", "NaN"] for name in table.numbers},
                 float_precision="round_trip",
             )
     except (ValueError, pd.errors.ParserError) as error:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
+    missing = [name for name in table.names if name not in frame.columns]
+    if missing:
+        message = f"it has no column {', '.join(missing)}"
+        raise MissingRun(message, where=str(path), remedy=REMEDY)
+    return frame
 
 
 RUN_COLUMNS = (

@@ -28,7 +28,7 @@ from recbias.core.packages import is_installed
 from recbias.core.plugins import is_cuda
 from recbias.runner.stage import Stage
 
-DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
+_DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
 
 _LITERAL = (
@@ -277,7 +277,7 @@ def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
     for entry in os.scandir(folder):
         path = Path(entry.path)
         if entry.is_file():
-            if path.suffix in DATA_SUFFIXES:
+            if path.suffix in _DATA_SUFFIXES:
                 digests.add((path.relative_to(base).as_posix(), digest_file(path)))
         elif entry.name != "__pycache__" and not (path / "__init__.py").exists():
             digests |= _digest_data(path, base)
@@ -375,7 +375,7 @@ def library_version(name: str) -> str:
         return ""
 
 
-LIBRARIES_ENVIRONMENT = (
+_LIBRARIES_ENVIRONMENT = (
     *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),
     *("implicit", "lenskit", "numba", "optuna", "torch", "transformers"),
 )
@@ -389,7 +389,7 @@ def describe_environment() -> dict[str, Any]:
         "commit": _find_commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: library_version(name) for name in LIBRARIES_ENVIRONMENT},
+        "libraries": {name: library_version(name) for name in _LIBRARIES_ENVIRONMENT},
     }
 
 

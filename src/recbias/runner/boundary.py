@@ -25,13 +25,13 @@ from recbias.core.machine import describe_shortage, is_shortage, raise_received
 from recbias.core.registry import locate_failure
 from recbias.core.text import make_storable
 
-TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
+_TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
 """Errors that may not occur again: of memory, disks, networks and processes."""
 
-LOWER_SIZES = "lower what makes it large: batch_size, negatives, embedding_size"
+_LOWER_SIZES = "lower what makes it large: batch_size, negatives, embedding_size"
 """What to do if memory ran out and more cannot be had."""
 
-CARD_FAILED = "CUDA error: "
+_CARD_FAILED = "CUDA error: "
 """What torch's message begins with when a GPU failed or vanished."""
 
 
@@ -55,7 +55,7 @@ def attempt(
         raise_received()
         if passes_on(error):
             raise
-        is_transient = isinstance(error, TRANSIENT_ERRORS) or is_shortage(error)
+        is_transient = isinstance(error, _TRANSIENT_ERRORS) or is_shortage(error)
         if not (is_transient or _is_of_card(error)):
             on_lasting_failure()
         return None, _make_storable(_describe_failure(error))
@@ -87,7 +87,7 @@ def _locate_last_call(error: BaseException) -> str:
 
 
 def _is_of_card(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError) and CARD_FAILED in str(error)
+    return isinstance(error, RuntimeError) and _CARD_FAILED in str(error)
 
 
 def _make_storable(failure: Failure) -> Failure:
@@ -108,14 +108,14 @@ def _describe_failure(error: BaseException) -> Failure:
         return Failure(f"{error}{place if is_of_code else ''}", error.remedy, user=True)
     if is_shortage(error):
         message, remedy = describe_shortage(error)
-        return Failure(message, f"{remedy}, or {LOWER_SIZES}", user=True)
+        return Failure(message, f"{remedy}, or {_LOWER_SIZES}", user=True)
     if _is_of_card(error):
-        message = f"the GPU failed: {str(error).partition(CARD_FAILED)[2].partition(chr(10))[0]}"
+        message = f"the GPU failed: {str(error).partition(_CARD_FAILED)[2].partition(chr(10))[0]}"
         remedy = "run the same command again to resume, on another device if it fails again"
         return Failure(message, remedy, traceback=traceback.format_exc())
     if isinstance(error, DeadProcess):
         return Failure(str(error), error.remedy, traceback=traceback.format_exc())
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
-    is_of_author = bool(place) and not isinstance(error, (RecbiasError, *TRANSIENT_ERRORS))
+    is_of_author = bool(place) and not isinstance(error, (RecbiasError, *_TRANSIENT_ERRORS))
     remedy = "fix the code of the plug-in" if is_of_author else ""
     return Failure(f"{message}{place}", remedy, traceback=traceback.format_exc())

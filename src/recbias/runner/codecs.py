@@ -39,25 +39,25 @@ ARRAYS = "arrays.npz"
 """The file of named arrays in a folder."""
 
 
-def save_arrays(arrays: Mapping[str, AnyArray], folder: Path) -> None:
+def _save_arrays(arrays: Mapping[str, AnyArray], folder: Path) -> None:
     """Write named arrays to one file in a folder."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     np.savez(folder / ARRAYS, allow_pickle=False, **plain)
 
 
-def load_arrays(folder: Path) -> dict[str, AnyArray]:
+def _load_arrays(folder: Path) -> dict[str, AnyArray]:
     """Read the named arrays of a folder."""
     # numpy leaves a file that it opens itself open if its archive is damaged
     with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
-MIN_THREADED_SIZE = 2**20
+_MIN_THREADED_SIZE = 2**20
 """The size in bytes from which on columns are read by threads, for which pyarrow waits for ever
 where the limit of the process (``ulimit -v``) lets none start."""
 
 
-def save_frame(frame: pd.DataFrame, path: Path) -> None:
+def _save_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a table to Parquet."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -65,15 +65,11 @@ def save_frame(frame: pd.DataFrame, path: Path) -> None:
     parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
 
 
-def load_frame(path: Path) -> pd.DataFrame:
-    """Read a table from Parquet; missing text is None.
-
-    Raises:
-        ValueError: It is damaged.
-    """
+def _load_frame(path: Path) -> pd.DataFrame:
+    """Read a table from Parquet; missing text is None."""
     from pyarrow import parquet
 
-    is_large = path.stat().st_size > MIN_THREADED_SIZE
+    is_large = path.stat().st_size > _MIN_THREADED_SIZE
     try:
         with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
             frame: pd.DataFrame = file.read(use_threads=is_large).to_pandas(use_threads=is_large)
@@ -84,25 +80,25 @@ def load_frame(path: Path) -> pd.DataFrame:
     return frame
 
 
-def save_ids(ids: Ids, path: Path) -> None:
+def _save_ids(ids: Ids, path: Path) -> None:
     """Write identifiers or texts to Parquet."""
-    save_frame(pd.DataFrame({"id": ids}), path)
+    _save_frame(pd.DataFrame({"id": ids}), path)
 
 
-def load_ids(path: Path) -> Ids:
+def _load_ids(path: Path) -> Ids:
     """Read identifiers or texts from Parquet."""
-    return load_frame(path)["id"].to_numpy(dtype=object)
+    return _load_frame(path)["id"].to_numpy(dtype=object)
 
 
 CURVE = "learning_curve.parquet"
 
 
-def save_answers(answers: ModelOutputs, folder: Path) -> None:
+def _save_answers(answers: ModelOutputs, folder: Path) -> None:
     """Write the answers of a model to a folder."""
     arrays: dict[str, AnyArray | None] = {}
     if answers.lists is not None:
         arrays |= {"items": answers.lists.items, "scores": answers.lists.scores}
-        save_ids(answers.lists.outside, folder / "outside.parquet")
+        _save_ids(answers.lists.outside, folder / "outside.parquet")
     if answers.embeddings is not None:
         arrays |= {"user_vectors": answers.embeddings.users}
         arrays |= {"item_vectors": answers.embeddings.items}
@@ -110,26 +106,26 @@ def save_answers(answers: ModelOutputs, folder: Path) -> None:
         ranked = answers.predictions.ranked
         smallest_type = np.min_scalar_type(int(ranked.max(initial=0)))
         arrays |= {"named": ranked.astype(smallest_type), "named_of": answers.predictions.items}
-        save_ids(answers.predictions.ids, folder / "named_ids.parquet")
+        _save_ids(answers.predictions.ids, folder / "named_ids.parquet")
     if answers.learning_curve is not None:
-        save_frame(answers.learning_curve, folder / CURVE)
-    save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
+        _save_frame(answers.learning_curve, folder / CURVE)
+    _save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
             columns = {key: column for key, column in vars(table).items() if key != "labels"}
-            save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
-            save_frame(table.labels, folder / f"{name}_labels.parquet")
+            _save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
+            _save_frame(table.labels, folder / f"{name}_labels.parquet")
 
 
-def load_answers(folder: Path) -> ModelOutputs:
+def _load_answers(folder: Path) -> ModelOutputs:
     """Read the answers of a model."""
-    arrays = load_arrays(folder)
+    arrays = _load_arrays(folder)
     lists = predictions = None
     if "items" in arrays:
-        outside = load_ids(folder / "outside.parquet")
+        outside = _load_ids(folder / "outside.parquet")
         lists = RankedLists(arrays["items"], arrays["scores"], outside)
     if "named" in arrays:
-        ids, ranked = load_ids(folder / "named_ids.parquet"), arrays["named"].astype(np.int32)
+        ids, ranked = _load_ids(folder / "named_ids.parquet"), arrays["named"].astype(np.int32)
         predictions = Predictions(ids, arrays["named_of"], ranked)
     users, items = arrays.get("user_vectors"), arrays.get("item_vectors")
     return ModelOutputs(
@@ -138,7 +134,7 @@ def load_answers(folder: Path) -> ModelOutputs:
         _load_columns(SentenceScores, folder, "sentences"),
         _load_columns(Responses, folder, "responses"),
         predictions,
-        load_frame(folder / CURVE) if (folder / CURVE).exists() else None,
+        _load_frame(folder / CURVE) if (folder / CURVE).exists() else None,
     )
 
 
@@ -146,9 +142,9 @@ def _load_columns(cls: Any, folder: Path, name: str) -> Any:
     path = folder / f"{name}.parquet"
     if not path.exists():
         return None
-    frame = load_frame(path)
+    frame = _load_frame(path)
     columns = {str(key): frame[key].to_numpy() for key in frame.columns}
-    labels = load_frame(folder / f"{name}_labels.parquet").reindex(range(len(frame)))
+    labels = _load_frame(folder / f"{name}_labels.parquet").reindex(range(len(frame)))
     return cls(**columns, labels=labels)
 
 
@@ -161,23 +157,23 @@ def save_dataset(dataset: Dataset, folder: Path) -> None:
     arrays: dict[str, AnyArray] = {}
     if dataset.reviews is not None:
         arrays |= {"review_users": dataset.reviews.users, "review_items": dataset.reviews.items}
-        save_ids(dataset.reviews.texts, folder / "reviews.parquet")
+        _save_ids(dataset.reviews.texts, folder / "reviews.parquet")
     _save_parts({"all": dataset.interactions}, folder, arrays)
     for name, table in (("users", dataset.users), ("items", dataset.items)):
         if table is not None:
-            save_frame(table.frame, folder / f"{name}.parquet")
+            _save_frame(table.frame, folder / f"{name}.parquet")
     if dataset.sentences is not None:
-        save_frame(dataset.sentences.frame, folder / "sentences.parquet")
+        _save_frame(dataset.sentences.frame, folder / "sentences.parquet")
     (folder / "counts.json").write_text(json.dumps(dataset.counts), encoding="utf-8")
 
 
 def load_dataset(folder: Path) -> Dataset:
     """Read a dataset."""
-    arrays = load_arrays(folder)
+    arrays = _load_arrays(folder)
     rows = _load_parts(arrays, folder)["all"]
     reviews = None
     if "review_users" in arrays:
-        texts = load_ids(folder / "reviews.parquet")
+        texts = _load_ids(folder / "reviews.parquet")
         reviews = Reviews(arrays["review_users"], arrays["review_items"], texts)
     sentences = folder / "sentences.parquet"
     return Dataset(
@@ -185,57 +181,57 @@ def load_dataset(folder: Path) -> Dataset:
         users=_load_attributes(folder / "users.parquet", rows.user_ids, "user"),
         items=_load_attributes(folder / "items.parquet", rows.item_ids, "item"),
         reviews=reviews,
-        sentences=Sentences(load_frame(sentences)) if sentences.exists() else None,
+        sentences=Sentences(_load_frame(sentences)) if sentences.exists() else None,
         counts=json.loads((folder / "counts.json").read_text(encoding="utf-8")),
     )
 
 
-def save_labels(labels: ItemLabels, folder: Path) -> None:
+def _save_labels(labels: ItemLabels, folder: Path) -> None:
     """Write the labels of a detector to a folder."""
-    save_frame(labels.frame, folder / "labels.parquet")
+    _save_frame(labels.frame, folder / "labels.parquet")
     if labels.replies is not None:
-        save_frame(labels.replies, folder / "replies.parquet")
+        _save_frame(labels.replies, folder / "replies.parquet")
 
 
 def load_labels(folder: Path) -> ItemLabels:
     """Read the labels of a detector."""
     replies = folder / "replies.parquet"
     return ItemLabels(
-        load_frame(folder / "labels.parquet"), load_frame(replies) if replies.exists() else None
+        _load_frame(folder / "labels.parquet"), _load_frame(replies) if replies.exists() else None
     )
 
 
-def save_split(split: Split, folder: Path) -> None:
+def _save_split(split: Split, folder: Path) -> None:
     """Write a split to a folder."""
     parts = {"train": split.train, "validation": split.validation, "test": split.test}
     _save_parts({name: rows for name, rows in parts.items() if rows is not None}, folder, {})
 
 
-def load_split(folder: Path) -> Split:
+def _load_split(folder: Path) -> Split:
     """Read a split."""
-    parts = _load_parts(load_arrays(folder), folder)
+    parts = _load_parts(_load_arrays(folder), folder)
     return Split(parts["train"], parts.get("test"), parts.get("validation"))
 
 
 def save_queries(queries: Queries, folder: Path) -> None:
     """Write queries to a folder."""
-    save_ids(queries.ids.ids, folder / "ids.parquet")
-    save_frame(queries.labels.frame, folder / "labels.parquet")
-    save_arrays({"users": queries.users}, folder)
+    _save_ids(queries.ids.ids, folder / "ids.parquet")
+    _save_frame(queries.labels.frame, folder / "labels.parquet")
+    _save_arrays({"users": queries.users}, folder)
     if queries.texts is not None:
-        save_ids(queries.texts, folder / "texts.parquet")
+        _save_ids(queries.texts, folder / "texts.parquet")
     (folder / "unit.json").write_text(json.dumps(queries.unit), encoding="utf-8")
 
 
 def load_queries(folder: Path) -> Queries:
     """Read queries."""
-    ids = Vocabulary(load_ids(folder / "ids.parquet"))
+    ids = Vocabulary(_load_ids(folder / "ids.parquet"))
     texts = folder / "texts.parquet"
     return Queries(
         ids=ids,
         labels=_read_attributes(folder / "labels.parquet", ids, "query"),
-        users=load_arrays(folder)["users"],
-        texts=load_ids(texts) if texts.exists() else None,
+        users=_load_arrays(folder)["users"],
+        texts=_load_ids(texts) if texts.exists() else None,
         unit=json.loads((folder / "unit.json").read_text(encoding="utf-8")),
     )
 
@@ -250,14 +246,14 @@ def _save_parts(
         for column in _COLUMNS
         if getattr(rows, column) is not None
     }
-    save_arrays({**columns, **arrays}, folder)
+    _save_arrays({**columns, **arrays}, folder)
     for vocabulary in ("user_ids", "item_ids"):
         ids: Vocabulary = getattr(next(iter(parts.values())), vocabulary)
-        save_ids(ids.ids, folder / f"{vocabulary}.parquet")
+        _save_ids(ids.ids, folder / f"{vocabulary}.parquet")
 
 
 def _load_parts(arrays: Mapping[str, Any], folder: Path) -> dict[str, Interactions]:
-    ids = [Vocabulary(load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
+    ids = [Vocabulary(_load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
     parts: dict[str, Interactions] = {}
     for name in ("all", "train", "validation", "test"):
         if f"{name}_users" in arrays:
@@ -272,7 +268,7 @@ def _load_attributes(path: Path, ids: Vocabulary, kind: str) -> Attributes | Non
 
 def _read_attributes(path: Path, ids: Vocabulary, kind: str) -> Attributes:
     """Return a stored table; one without columns still has a row for each identifier."""
-    return Attributes(ids, load_frame(path).reindex(range(len(ids))), kind)
+    return Attributes(ids, _load_frame(path).reindex(range(len(ids))), kind)
 
 
 _SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high", "df")
@@ -280,7 +276,7 @@ _FLAGS = ("log_scale", "own_interval")
 _ARRAYS = ("replicates", "counts")
 
 
-def save_measurements(measurements: Sequence[Measurement], folder: Path) -> None:
+def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> None:
     """Write the measurements of a metric to a folder; shared arrays of ids are written once."""
     records: list[dict[str, Any]] = []
     arrays: dict[str, AnyArray | None] = {}
@@ -302,17 +298,17 @@ def save_measurements(measurements: Sequence[Measurement], folder: Path) -> None
         ]
         records.append(record)
     for number, ids in enumerate(unit_ids.values()):
-        save_ids(ids, folder / f"units_{number}.parquet")
-    save_arrays({name: array for name, array in arrays.items() if array is not None}, folder)
+        _save_ids(ids, folder / f"units_{number}.parquet")
+    _save_arrays({name: array for name, array in arrays.items() if array is not None}, folder)
     (folder / "measurements.json").write_text(json.dumps(records), encoding="utf-8")
 
 
-def load_measurements(folder: Path) -> tuple[Measurement, ...]:
+def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
     """Read the measurements of a metric."""
     records = json.loads((folder / "measurements.json").read_text(encoding="utf-8"))
-    arrays = load_arrays(folder)
+    arrays = _load_arrays(folder)
     n_ids = 1 + max((record["ids"] for record in records if "ids" in record), default=-1)
-    unit_ids = [load_ids(folder / f"units_{number}.parquet") for number in range(n_ids)]
+    unit_ids = [_load_ids(folder / f"units_{number}.parquet") for number in range(n_ids)]
     measurements = []
     for index, record in enumerate(records):
         units = None
@@ -350,16 +346,16 @@ class Format:
 
 FORMATS: Mapping[str, Format] = {
     "dataset": Format(save_dataset, load_dataset),
-    "split": Format(save_split, load_split),
+    "split": Format(_save_split, _load_split),
     "queries": Format(save_queries, load_queries),
-    "label": Format(save_labels, load_labels),
+    "label": Format(_save_labels, load_labels),
     "trial": Format(
         lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),
-    "baseline": Format(save_answers, load_answers),
+    "baseline": Format(_save_answers, _load_answers),
     "search": Format(save_search, load_search),
-    "fit": Format(save_arrays, load_arrays),
-    "answer": Format(save_answers, load_answers),
-    "measure": Format(save_measurements, load_measurements),
+    "fit": Format(_save_arrays, _load_arrays),
+    "answer": Format(_save_answers, _load_answers),
+    "measure": Format(_save_measurements, _load_measurements),
 }
 """The format of each kind of stage."""

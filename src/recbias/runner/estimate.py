@@ -29,13 +29,13 @@ Sizes: TypeAlias = Mapping[str, int]
 MOST_RECORDS = 1000
 """The number of stored results that are read; addresses are in random order."""
 
-LEAST_RATIO = 1.5
+_LEAST_RATIO = 1.5
 """The ratio of two sizes from which on what they took tells how it grows."""
 
-MOST_GROWTH = 3.0
+_MOST_GROWTH = 3.0
 """The largest exponent that two sizes may tell: that of the inversion of a matrix."""
 
-SHARED_KINDS = frozenset({"dataset", "split", "queries"})
+_SHARED_KINDS = frozenset({"dataset", "split", "queries"})
 """Kinds of stage whose result has another size than their inputs."""
 
 
@@ -74,10 +74,10 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
 
 
-def get_extent(kind: str, sizes: Sizes) -> int:
+def _get_extent(kind: str, sizes: Sizes) -> int:
     """Return the size with which a stage of a kind grows; 0 if it is not known.
 
-    >>> get_extent("fit", {"users": 5, "training": 40}), get_extent("fit", {})
+    >>> _get_extent("fit", {"users": 5, "training": 40}), _get_extent("fit", {})
     (40, 0)
     """
     names = {
@@ -112,7 +112,7 @@ class StageSizes:
         self._known = {digest: sizes for digest, sizes in measured.items() if sizes}
         self._similar: dict[tuple[str, str, str], list[Sizes]] = defaultdict(list)
         for stage in stages:
-            if stage.kind in SHARED_KINDS and stage.digest in self._known:
+            if stage.kind in _SHARED_KINDS and stage.digest in self._known:
                 key = stage.kind, stage.subject, stage.settings
                 self._similar[key].append(self._known[stage.digest])
         for record in earlier:
@@ -131,7 +131,7 @@ class StageSizes:
                 break
             sizes |= {name: n for name, n in self.find(source).items() if name != "bytes"}
         sizes |= measure_sizes((), stage.files)
-        if stage.kind not in SHARED_KINDS or not sizes:
+        if stage.kind not in _SHARED_KINDS or not sizes:
             return sizes
         similar = self._similar.get((stage.kind, stage.subject, stage.settings), ())
         return next((each for each in similar if sizes.items() <= each.items()), sizes)
@@ -150,14 +150,14 @@ class StoredCosts:
         self._similar: dict[tuple[str, str, str], list[Stored]] = {}
         self._base_mb = math.inf
         for record in records:
-            if record.subject and get_extent(record.kind, record.sizes):
+            if record.subject and _get_extent(record.kind, record.sizes):
                 self._records[record.kind, record.subject].append(record)
             if record.peak_memory_mb:
                 self._base_mb = min(self._base_mb, record.peak_memory_mb)
 
     def estimate(self, stage: Stage, sizes: Sizes) -> Estimate | None:
         """Return what a stage takes that reads data of some sizes; None without a basis."""
-        extent = get_extent(stage.kind, sizes) if self._records else 0
+        extent = _get_extent(stage.kind, sizes) if self._records else 0
         similar = self._find_similar(stage) if extent else []
         seconds = _average(similar, lambda record: record.seconds)
         if not seconds:
@@ -186,7 +186,7 @@ def _average(records: Iterable[Stored], measure: Callable[[Stored], float]) -> d
     values: dict[int, list[float]] = defaultdict(list)
     for record in records:
         if not math.isnan(value := measure(record)):
-            values[get_extent(record.kind, record.sizes)].append(value)
+            values[_get_extent(record.kind, record.sizes)].append(value)
     return {size: fmean(values[size]) for size in values}
 
 
@@ -198,12 +198,12 @@ def _extrapolate(figures: Mapping[int, float], extent: int) -> float:
     """
     ordered = sorted(figures, key=lambda size: abs(math.log(size / extent)))
     nearest = ordered[0]
-    distant = [size for size in ordered if abs(math.log(size / nearest)) >= math.log(LEAST_RATIO)]
+    distant = [size for size in ordered if abs(math.log(size / nearest)) >= math.log(_LEAST_RATIO)]
     exponent = 1.0
     if distant and min(figures[nearest], figures[distant[0]]) > 0:
         ratio = figures[distant[0]] / figures[nearest]
         exponent = math.log(ratio) / math.log(distant[0] / nearest)
-    return figures[nearest] * math.pow(extent / nearest, min(max(exponent, 0.0), MOST_GROWTH))
+    return figures[nearest] * math.pow(extent / nearest, min(max(exponent, 0.0), _MOST_GROWTH))
 
 
 @dataclass(frozen=True)
@@ -305,10 +305,7 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
 
 
 def _estimate(stage: Stage, sizes: Sizes, costs: StoredCosts) -> Step:
-    """Return the step of a stage to run: by stored results, else by what its model says.
-
-    What a model says comes on top of this process, which has read the data.
-    """
+    """Return the step of a stage to run: by stored results, else by what its model says."""
     expected = costs.estimate(stage, sizes)
     memory_mb = expected.memory_mb if expected is not None else None
     if memory_mb is None and stage.kind in {"fit", "trial"} and "items" in sizes:

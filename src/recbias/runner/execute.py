@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
 from recbias.core.context import (
@@ -62,22 +62,12 @@ from recbias.runner.stage import (
 from recbias.runner.stages import LabelItems
 from recbias.runner.store import SCRATCH, StageCheckpoints, Store, describe_damage, find_values
 
-SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
+_SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
 """Kinds of stage that are not needed if the answers and searches that read them are stored."""
 
 
-class KnowsStored(Protocol):
-    """Knows which results may be reused."""
-
-    def is_stored(self, stage: Stage) -> bool:
-        """Return whether the result of a stage is stored and may be reused."""
-
-
-def select_needed_stages(executor: KnowsStored, model_plan: ModelPlan) -> tuple[Stage, ...]:
-    """Return the stages of a model: without training if its answer is stored.
-
-    Nor are the trials of a search needed if its result is stored. Those of later rounds are last.
-    """
+def _select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
+    """Return the stages of a model: without training if its answer is stored."""
     search = model_plan.search
     results = {"fit": model_plan.asking, "trial": search, "baseline": search}
     unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
@@ -89,13 +79,13 @@ def select_needed_stages(executor: KnowsStored, model_plan: ModelPlan) -> tuple[
         stage for stage in model_plan.own_stages if unneeded.isdisjoint({stage.kind, stage.digest})
     ]
     for later in model_plan.rounds:
-        needed += [later.data_context.split, *select_needed_stages(executor, later)]
+        needed += [later.data_context.split, *_select_needed_stages(executor, later)]
     return tuple(needed)
 
 
 def look_up_results(plan: Plan, store: Store) -> None:
     """Ask a store at a URL for the results of a plan at the same time and not one by one."""
-    store.look_up(stage.digest for stage in plan.stages if stage.kind not in SELDOM_NEEDED)
+    store.look_up(stage.digest for stage in plan.stages if stage.kind not in _SELDOM_NEEDED)
 
 
 __all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
@@ -266,7 +256,7 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
 def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
     """Compute the stages of one model; after a failure other than a metric's, skip the rest."""
     records = []
-    for stage in select_needed_stages(executor, model_plan):
+    for stage in _select_needed_stages(executor, model_plan):
         records.append(executor.ensure(stage))
         if records[-1].failure is not None and stage.kind != "measure":
             break
@@ -308,16 +298,16 @@ def execute(  # noqa: PLR0913  the options of a run, each by name
 def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
     stages = [stage for context in plan.data_contexts for stage in context.stages]
     for model_plan in plan.model_plans:
-        stages += select_needed_stages(executor, model_plan)
+        stages += _select_needed_stages(executor, model_plan)
     stored = {stage.digest for stage in stages if executor.is_stored(stage)}
     earlier = (record for _, record in islice(executor.store, MOST_RECORDS))
     return RemainingWork(stages, stored, earlier, workers=workers)
 
 
-NO_SHARES: Mapping[str, float] = MappingProxyType({})
+_NO_SHARES: Mapping[str, float] = MappingProxyType({})
 """The shares of a GPU if nothing is known of the memory of models."""
 
-SEARCHING = frozenset({"baseline", "trial"})
+_SEARCHING = frozenset({"baseline", "trial"})
 """Kinds of stage that come before the result of a search."""
 
 
@@ -370,8 +360,8 @@ class Jobs:
                 jobs.waiting.append(Job(model_plan, frozenset({answer.digest})))
                 continue
             planned |= {answer.digest} if answer is not None else set()
-            stages = select_needed_stages(executor, model_plan)
-            trials = [stage for stage in stages if stage.kind in SEARCHING]
+            stages = _select_needed_stages(executor, model_plan)
+            trials = [stage for stage in stages if stage.kind in _SEARCHING]
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
                 jobs.waiting.append(Job(model_plan))
                 continue
@@ -410,14 +400,14 @@ class Jobs:
             if stage.kind == "answer"
         }
 
-    def count_gpus(self, job: Job, shares: Mapping[str, float] = NO_SHARES) -> float:
+    def count_gpus(self, job: Job, shares: Mapping[str, float] = _NO_SHARES) -> float:
         """Return the number of GPUs that a job needs: the most of a stage to run, 0 without CUDA.
 
         ``shares`` are the shares of a GPU that stages need, by address; others need a whole one.
         """
         stages = job.stages
         if isinstance(job.work, ModelPlan):
-            stages = select_needed_stages(self.executor, job.work)
+            stages = _select_needed_stages(self.executor, job.work)
         missing = [stage for stage in stages if not self.executor.is_stored(stage)]
         needs = [
             (sum(map(is_cuda, stage.devices)), shares.get(stage.digest, 1.0)) for stage in missing
@@ -441,7 +431,7 @@ class Jobs:
         for stage in stages:
             executor.store.look_again(stage.digest)
         if isinstance(job.work, ModelPlan):
-            stages = select_needed_stages(executor, job.work)
+            stages = _select_needed_stages(executor, job.work)
         unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
         stage = next(unfinished, stages[0])
         failure = _describe_death(exit_code)
@@ -457,7 +447,7 @@ class Jobs:
             self.executor.records[record.digest] = record
             self.executor.store.look_again(record.digest)
             self.executor.observer.finished(record)
-            if record.failure is None and record.kind in {*SEARCHING, "answer"}:
+            if record.failure is None and record.kind in {*_SEARCHING, "answer"}:
                 self.done.add(record.digest)
         return records
 
@@ -475,7 +465,7 @@ def _describe_death(exit_code: int | None) -> Failure:
 
 def _list_earlier(trial: Stage) -> frozenset[str]:
     """Return the addresses of the baseline and of the trials that a trial depends on."""
-    return frozenset(stage.digest for stage in trial.inputs if stage.kind in SEARCHING)
+    return frozenset(stage.digest for stage in trial.inputs if stage.kind in _SEARCHING)
 
 
 def digest_code(job: Job) -> str:
@@ -508,10 +498,7 @@ def run_job(
 
 
 def _wait_for_models(waiting: Sequence[Job]) -> list[Job]:
-    """Return the jobs, those of a model after the earlier models that it depends on.
-
-    They choose members for it, or have its training or its candidates.
-    """
+    """Return the jobs, those of a model after the earlier models that it depends on."""
     jobs, answers, owners = [], set[str](), dict[str, str]()
     for job in waiting:
         after = set[str]()
@@ -615,11 +602,7 @@ class _Worker:
             self.connection.send(((executor.store, job, records), options))
 
     def receive(self) -> list[StageRecord] | None:
-        """Return the records of its job, None if the process has died.
-
-        Raises:
-            RecbiasError: The run cannot go on, as when the disk is full.
-        """
+        """Return the records of its job, None if the process has died."""
         try:
             answer: list[StageRecord] | RecbiasError = self.connection.recv()
         except (EOFError, ConnectionResetError):

@@ -25,6 +25,7 @@ from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists
 from recbias.core.files import digest_file
 from recbias.core.machine import point_link
+from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
 from recbias.core.queries import Queries, parse_uncertain_label
 from recbias.formats import manifest
 from recbias.formats.manifest import FailedStep, Manifest
@@ -37,7 +38,6 @@ from recbias.runner.results import (
     ModelMeasurement,
     QueryDigests,
     TableWriter,
-    build_groups_table,
     build_metrics_table,
     describe_searches,
     encode_column,
@@ -272,14 +272,8 @@ REFERENCE = "reference.csv"
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """A folder of results that is not published yet.
-
-    Args:
-        temporary: The folder, in one that is removed with it.
-        experiment: ``results/<name>``.
-        spec: The first eight digits of the spec's digest.
-    """
+class _RunFolder:
+    """A folder of results that is not published yet."""
 
     temporary: Path
     experiment: Path
@@ -323,7 +317,7 @@ def check_latest(out: Path, plan: Plan) -> None:
 
 
 @contextmanager
-def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
+def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
     """Yield a folder for the results of a run; it is removed unless it is published.
 
     Raises:
@@ -331,7 +325,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     """
     with report_unwritable(out), Store(out / "store").temporary() as temporary:
         (folder := temporary / "run").mkdir()
-        yield RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
+        yield _RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
 
 
 def write_results(
@@ -349,8 +343,8 @@ def write_results(
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
         write_searches(folder, searches)
-    _write_csv(folder / "metrics.csv", build_metrics_table(measured))
-    _write_csv(folder / "significance.csv", significance)
+    METRICS.write(folder, build_metrics_table(measured))
+    SIGNIFICANCE.write(folder, significance)
     write_supplements(folder, measured, _digest_queries(plan, executor))
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
@@ -362,7 +356,7 @@ def write_results(
 def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
     """Write ``groups.csv`` if the run has metrics by group."""
     if groups:
-        _write_csv(folder / "groups.csv", build_groups_table(groups))
+        GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
 
 
 def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
@@ -374,15 +368,8 @@ def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
     return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
 
 
-def _write_csv(path: Path, table: pd.DataFrame) -> None:
-    table.to_csv(path, index=False, lineterminator="\n")
-
-
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the size in bytes and the SHA-256 digest of each table.
-
-    A reader refuses another size; `recbias verify` names another digest.
-    """
+    """Write the manifest, with the size in bytes and the SHA-256 digest of each table."""
     suffixes = {".csv", ".jsonl", ".parquet"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
     tables = [path for path in tables if path.name != REFERENCE]

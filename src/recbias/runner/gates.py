@@ -66,7 +66,7 @@ def _add_case(suite: Element, name: str, row: Mapping[str, Any]) -> None:
         {"classname": _escape(f"{name}.{row['model']}"), "name": _escape(title), "time": "0"},
     )
     if tag := _choose_tag(row):
-        SubElement(case, tag, {"message": _escape(explain_verdict(row))})
+        SubElement(case, tag, {"message": _escape(_explain_verdict(row))})
 
 
 def _choose_tag(row: Mapping[str, Any]) -> str:
@@ -87,11 +87,11 @@ def describe_value(row: Mapping[str, Any]) -> str:
     return str(row["metric"]) if row["k"] is None else f"{row['metric']}@{row['k']}"
 
 
-def explain_verdict(row: Mapping[str, Any]) -> str:
+def _explain_verdict(row: Mapping[str, Any]) -> str:
     """Return a verdict with the value and the interval it is based on.
 
     >>> row = {"metric": "nDCG", "k": 10, "model": "EASE", "baseline": "", "line": "at least 0.5"}
-    >>> explain_verdict(row | {"value": 0.4, "ci_low": 0.3, "ci_high": 0.45, "verdict": "fail"})
+    >>> _explain_verdict(row | {"value": 0.4, "ci_low": 0.3, "ci_high": 0.45, "verdict": "fail"})
     'fail: nDCG@10 of EASE is 0.4 [0.3, 0.45], must be at least 0.5'
     """
     subject = f"{describe_value(row)} of {row['model']}"
@@ -138,16 +138,16 @@ def decide(value: float, interval: Interval, limits: Interval) -> Verdict:
     """
     if math.isnan(value):
         return "undecided"
-    low, high = (value, value) if has_no_interval(interval) else interval
+    low, high = (value, value) if _has_no_interval(interval) else interval
     if limits[0] <= low and high <= limits[1]:
         return "pass"
     return "fail" if high < limits[0] or low > limits[1] else "undecided"
 
 
-def has_no_interval(interval: Interval) -> bool:
+def _has_no_interval(interval: Interval) -> bool:
     """Return whether an end of an interval is undefined.
 
-    >>> has_no_interval((0.1, math.nan))
+    >>> _has_no_interval((0.1, math.nan))
     True
     """
     return any(map(math.isnan, interval))
@@ -258,7 +258,7 @@ def _build_row(
     has_failed: bool,
 ) -> CheckRow:
     verdict = decide(value, interval, check.spec.limits)
-    basis = "value" if has_no_interval(interval) else "interval"
+    basis = "value" if _has_no_interval(interval) else "interval"
     if math.isnan(value):
         basis = "failure" if has_failed else "undefined"
     keys = {name: str(row.get(name, "")) for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
@@ -285,7 +285,7 @@ def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-OPTION = "--fail-over"
+_OPTION = "--fail-over"
 """The option of the command, for messages."""
 
 _ROUNDING = 1e-12
@@ -313,10 +313,10 @@ def parse_tolerance(text: str) -> Tolerance:
     try:
         limit = float(number)
     except ValueError:
-        remedy = f"write {OPTION} 0.05, or {OPTION} nDCG=0.05"
-        raise WrongType(f"{text!r} has no number", where=OPTION, remedy=remedy) from None
+        remedy = f"write {_OPTION} 0.05, or {_OPTION} nDCG=0.05"
+        raise WrongType(f"{text!r} has no number", where=_OPTION, remedy=remedy) from None
     if not 0 <= limit < math.inf:
-        raise OutOfRange(f"must be at least 0, found {number}", where=OPTION, remedy="give 0.05")
+        raise OutOfRange(f"must be at least 0, found {number}", where=_OPTION, remedy="give 0.05")
     return Tolerance(metric.strip(), limit)
 
 
@@ -334,7 +334,7 @@ class Tolerances:
             if tolerance.metric and normalize_name(tolerance.metric) not in known:
                 message = f"no compared metric is called {tolerance.metric!r}"
                 remedy = suggest(tolerance.metric, valid)
-                raise UnknownName(message, where=OPTION, remedy=remedy)
+                raise UnknownName(message, where=_OPTION, remedy=remedy)
 
     def find_limit(self, names: Sequence[str], default: float = math.inf) -> float:
         """Return the tolerance of a metric, or the default if it has none.

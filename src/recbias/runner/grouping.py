@@ -28,18 +28,12 @@ from recbias.statistics.groups import MAX_PAIRS, compute_gap, list_group_pairs, 
 from recbias.statistics.inequality import GroupInequality, InequalityKind
 from recbias.statistics.uncertain import compute_uncertain_gap, summarize_uncertain_groups
 
-LOW_INFORMATION = 0.1
+_LOW_INFORMATION = 0.1
 """Below this share of explained variance, intervals are more than three times as wide."""
 
 
-def form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGroups:
-    """Return the probabilities of the groups that a metric is reported for.
-
-    Raises:
-        UserError: The probabilities are out of range, do not add up to 1, or tell nothing.
-        UnknownName: There is no such reference group.
-        Contradiction: ``ugf`` is asked for other than two groups.
-    """
+def _form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGroups:
+    """Return the probabilities of the groups that a metric is reported for."""
     groups = read_uncertain_groups(queries.labels, grouping.by)
     if grouping.gap == "ugf" and len(groups.names) > 2:
         message = f"ugf compares two groups, and {grouping.by!r} has {len(groups.names):,}"
@@ -58,7 +52,7 @@ def find_reference(groups: UncertainGroups, grouping: Grouping) -> int:
         raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
 
 
-def measure_by_probability(
+def _measure_by_probability(
     measurements: Sequence[Measurement],
     groups: UncertainGroups,
     grouping: Grouping,
@@ -86,7 +80,7 @@ def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
     least = int(groups.information.argmin())
     share = float(groups.information[least])
-    if share < LOW_INFORMATION:
+    if share < _LOW_INFORMATION:
         name, factor = groups.names[least], 1.0 / np.sqrt(share)
         tells = f"{name} tells {share:.1%} of the variance of its label"
         if groups.assumption == "probability":
@@ -144,11 +138,11 @@ class GroupMeasurements:
     def _group_by_probability(
         self, queries: Queries, measurements: Sequence[Measurement]
     ) -> tuple[Measurement, ...]:
-        groups = form_uncertain_groups(queries, self.grouping)
+        groups = _form_uncertain_groups(queries, self.grouping)
         if self.grouping.gap == "groups":
             warn_of_probabilities(groups, self.name)
         rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
-        return measure_by_probability(measurements, groups, self.grouping, rng)
+        return _measure_by_probability(measurements, groups, self.grouping, rng)
 
     def _group(
         self, measurement: Measurement, groups: Groups, queries: Queries
@@ -172,7 +166,7 @@ class GroupMeasurements:
 def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:
     """Return the groups of queries, certain or known as probabilities; see both for errors."""
     if parse_uncertain_label(grouping.by) is not None:
-        return form_uncertain_groups(queries, grouping)
+        return _form_uncertain_groups(queries, grouping)
     return form_groups(queries, grouping)
 
 

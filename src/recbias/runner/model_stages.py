@@ -53,7 +53,7 @@ SMOKE_TEST_TRIALS = 2
 
 
 @dataclass(frozen=True)
-class OutputPlanner(StagePlanner):
+class _OutputPlanner(StagePlanner):
     """Plans the stages of a model; a smoke test runs a few trials of a search only."""
 
     is_smoke_test: bool = False
@@ -77,7 +77,7 @@ class OutputPlanner(StagePlanner):
                     f"fit {learner.label}",
                     "",
                     _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model),
-                    join_stages(search, context.dataset, context.split),
+                    _join_stages(search, context.dataset, context.split),
                     keys,
                 ),
                 learner,
@@ -89,7 +89,7 @@ class OutputPlanner(StagePlanner):
                 f"ask {model.label}",
                 "",
                 _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model),
-                join_stages(search, context.dataset, context.split, context.asked, fit),
+                _join_stages(search, context.dataset, context.split, context.asked, fit),
                 keys,
             ),
             model,
@@ -125,7 +125,7 @@ class OutputPlanner(StagePlanner):
         labels = context.labels if "items" in reranker.plugin.needs else ()
         shared = (context.dataset, context.split, context.asked)
         rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
-        read = join_stages(search, *shared, candidates, *labels)
+        read = _join_stages(search, *shared, candidates, *labels)
         answer = self.place(
             Stage("answer", f"re-rank {model.label}", "", rerank, read, keys, self.locate(model)),
             reranker,
@@ -134,17 +134,14 @@ class OutputPlanner(StagePlanner):
         )
         planned = ModelPlan(
             *(context, model, base.fit, answer, (), (), trials, search),
-            candidates=join_stages(validation, candidates),
+            candidates=_join_stages(validation, candidates),
         )
         return self._take_sample(planned)
 
     def _plan_validation(
         self, context: DataContext, model: PluginSpec, base: ModelPlan, n: int
     ) -> Stage | None:
-        """Return the stage that asks a model for the candidates of the users with validation rows.
-
-        None without a search of the re-ranker.
-        """
+        """Return the stage that asks for the candidates of users with validation rows."""
         if model.tune is None:
             return None
         keys = replace(context.training_keys, model=model.label)
@@ -158,7 +155,7 @@ class OutputPlanner(StagePlanner):
                 f"ask {asked.label} for {n} candidates of the validation users",
                 "",
                 _tune(ask, asked),
-                join_stages(base.search, context.dataset, context.split, base.fit),
+                _join_stages(base.search, context.dataset, context.split, base.fit),
                 keys,
             ),
             asked,
@@ -186,11 +183,7 @@ class OutputPlanner(StagePlanner):
         keys: Keys,
         candidates: Stage | None = None,
     ) -> tuple[tuple[Stage, ...], Stage | None]:
-        """Return the trials of a hyperparameter search, and the stage that selects the best.
-
-        Those of a re-ranker read the candidates that it re-ranks. Before the trials is their
-        baseline, if they are compared with one.
-        """
+        """Return the trials of a hyperparameter search, and the stage that selects the best."""
         if model.tune is None:
             return (), None
         (seed, fold), tune = _get_training_fold(keys), model.tune
@@ -223,7 +216,7 @@ class OutputPlanner(StagePlanner):
             "",
             "",
             work,
-            join_stages(context.dataset, context.split, candidates, *labels, *baseline),
+            _join_stages(context.dataset, context.split, candidates, *labels, *baseline),
             keys,
             self.locate(model),
             files,
@@ -258,7 +251,7 @@ def _get_training_fold(keys: Keys) -> tuple[int, int]:
     return keys.seed or 0, keys.fold or 1
 
 
-def join_stages(*stages: Stage | None) -> tuple[Stage, ...]:
+def _join_stages(*stages: Stage | None) -> tuple[Stage, ...]:
     """Return the stages that are there."""
     return tuple(filter(None, stages))
 
@@ -268,21 +261,17 @@ def _tune(work: TunedWork, model: PluginSpec) -> TunedWork | UseBestSettings:
     return work if model.tune is None else UseBestSettings(work, model.tune.space)
 
 
-PlanModel = Callable[[DataContext, PluginSpec], ModelPlan]
+_PlanModel = Callable[[DataContext, PluginSpec], ModelPlan]
 """Returns the plan of a model in a data context, with its metrics."""
 
 
-def plan_rounds(
+def _plan_rounds(
     first: ModelPlan,
     feedback: FeedbackSpec,
-    plan_model: PlanModel,
+    plan_model: _PlanModel,
     place: Callable[..., Stage],
 ) -> Iterator[ModelPlan]:
-    """Yield the plans of a model in the rounds after the first.
-
-    The data context of a round is that of the first with another split: that of the round before
-    and the items accepted in it. Every model has a history of its own.
-    """
+    """Yield the plans of a model in the rounds after the first."""
     previous = first
     for number in range(2, feedback.rounds + 1):
         split = _plan_acceptance(previous, feedback, number, first.model.label, place)
@@ -302,7 +291,7 @@ def _plan_acceptance(
     context = previous.data_context
     keys = context.training_keys
     seed, fold = keys.seed or 0, keys.fold or 1
-    accept = AcceptItems(get_world(context), feedback, seed, fold, number)
+    accept = AcceptItems(_get_world(context), feedback, seed, fold, number)
     title = f"accept items of {label} for round {number}"
     shared = (context.dataset, context.split, context.asked)
     inputs = (*shared, *filter(None, (previous.asking,)))
@@ -315,7 +304,7 @@ def _plan_acceptance(
     return place(Stage("split", title, "", accept, inputs, keys), identity=identity)
 
 
-def get_world(context: DataContext) -> object:
+def _get_world(context: DataContext) -> object:
     """Return the dataset plug-in of a data context."""
     return getattr(context.dataset.work, "source", None)
 
@@ -380,7 +369,7 @@ def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserErro
         yield experiment.fault(model.where, message, remedy=remedy, kind=Contradiction)
 
 
-NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
+_NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 """The model of the plan for metrics of a dataset alone."""
 
 
@@ -391,15 +380,7 @@ def measures_models(metric: PluginSpec) -> bool:
 
 @dataclass(frozen=True)
 class _Measure:
-    """What the stages of a metric in one data context share.
-
-    These two are kept, as their identities, by which this is found, would be used again.
-
-    Args:
-        location: The entry of the metric in the spec.
-        before: Their inputs before the answer of the model.
-        after: Those after it.
-    """
+    """What the stages of a metric in one data context share."""
 
     data_context: DataContext
     metric: PluginSpec
@@ -411,7 +392,7 @@ class _Measure:
 
 
 @dataclass(frozen=True)
-class ModelPlanner(OutputPlanner):
+class ModelPlanner(_OutputPlanner):
     """Plans the stages of each model, with those that measure it."""
 
     _measures: dict[tuple[object, ...], _Measure] = field(
@@ -424,14 +405,14 @@ class ModelPlanner(OutputPlanner):
         for model in self.experiment.models:
             planned = self._plan_model(context, model)
             if feedback is not None:
-                rounds = plan_rounds(planned, feedback, self._plan_model, self.place)
+                rounds = _plan_rounds(planned, feedback, self._plan_model, self.place)
                 planned = replace(planned, rounds=tuple(rounds))
             yield planned
         metrics = [metric for metric in self.experiment.metrics if not measures_models(metric)]
         if metrics:
             keys = replace(context.keys, model=DATASET)
             measures = tuple(self._plan_metric(context, None, metric, keys) for metric in metrics)
-            yield ModelPlan(context, NO_MODEL, None, None, tuple(metrics), measures)
+            yield ModelPlan(context, _NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
         planned = self.plan_outputs(context, model, self.experiment.k)
@@ -460,7 +441,7 @@ class ModelPlanner(OutputPlanner):
     ) -> _Measure:
         """Return what the stages of a data context that measure by a metric have in common."""
         choice = self._plan_choice(context, metric)
-        world = get_world(context) if "odds" in metric.needs else None
+        world = _get_world(context) if "odds" in metric.needs else None
         compute = ComputeMetric(metric.plugin, metric.name, has_answer, choice is not None, world)
         seed, fold = keys.seed or 0, keys.fold or 0
         facts: StageFacts = self.recall(
@@ -475,7 +456,7 @@ class ModelPlanner(OutputPlanner):
         )
         labels = context.labels if "items" in metric.needs else ()
         before = (context.dataset, context.split, context.queries)
-        after = join_stages(choice, *labels)
+        after = _join_stages(choice, *labels)
         return _Measure(context, metric, self.locate(metric), compute, facts, before, after)
 
     def _plan_metric(

@@ -102,7 +102,7 @@ def _can_be_given(hint: Any) -> bool:
     return not is_open(hint)
 
 
-def list_undocumented(experiment: Experiment) -> tuple[str, ...]:
+def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:
     """Return a warning for each metric of another author that has no formula for reports."""
     remedy = "write it as an indented block in the docstring"
     return tuple(
@@ -293,4 +293,4 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is worth knowing before the run: skipped datasets, metrics without a formula."""
-        return (*self.skipped, *list_undocumented(self.experiment))
+        return (*self.skipped, *_list_undocumented(self.experiment))

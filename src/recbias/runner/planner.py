@@ -56,11 +56,11 @@ from recbias.runner.stage_planner import (
 from recbias.runner.stages import LabelItems, LoadDataset, SelectQueries, SplitDataset, TakeQueries
 from recbias.runner.store import Fingerprints
 
-UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
+_UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
 """The gaps of groups that are known as probabilities."""
 
 
-def find_grouping_faults(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
+def _find_grouping_faults(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
     """Yield the faults of ``by`` and ``gap`` of a metric."""
     if metric.grouping is None:
         return
@@ -80,9 +80,9 @@ def _check_probabilities(
     experiment: Experiment, metric: PluginSpec, grouping: Grouping
 ) -> Iterator[UserError]:
     """Yield the settings that need the group of each query, where it is a probability."""
-    if grouping.gap and grouping.gap not in UNCERTAIN_GAPS:
+    if grouping.gap and grouping.gap not in _UNCERTAIN_GAPS:
         message = f"{grouping.gap} needs the group of each query, and {grouping.by!r} is not known"
-        key_path, remedy = (*metric.where, "gap"), f"choose one of {', '.join(UNCERTAIN_GAPS)}"
+        key_path, remedy = (*metric.where, "gap"), f"choose one of {', '.join(_UNCERTAIN_GAPS)}"
         yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
     if grouping.min_group:
         message = f"min_group counts the queries of a group, and {grouping.by!r} is not known"
@@ -93,20 +93,12 @@ def _check_probabilities(
 TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 """Outputs that a search can measure on the validation sentences of a dataset."""
 
-MOST_STAGES = 100_000
+_MOST_STAGES = 100_000
 """The largest plan: planning this many stages takes some ten seconds."""
 
 
-def validate_experiment(experiment: Experiment) -> None:
-    """Raise every contradiction between the parts of an experiment.
-
-    Of a spec with errors, only the parts without them are compared.
-
-    Raises:
-        Faults: A plug-in breaks the contract of its kind, a metric needs an output that no model
-            provides, a model needs data that the dataset does not have, the lists are
-            shorter than a metric's cutoff, and so on.
-    """
+def _validate_experiment(experiment: Experiment) -> None:
+    """Raise every contradiction between the parts of an experiment."""
     validate_plugins(experiment)
     checks = [_check_packages]
     if is_whole(experiment, "dataset", "split", "queries"):
@@ -163,8 +155,8 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
     n_models, n_metrics = len(experiment.models), len(experiment.metrics)
     n_shared = 3 + len(experiment.labels) + trials
     n_stages = contexts * (n_shared + n_models * (2 + n_metrics) * rounds)
-    if n_stages > MOST_STAGES:
-        message = f"{n_stages:,} stages are more than {MOST_STAGES:,}"
+    if n_stages > _MOST_STAGES:
+        message = f"{n_stages:,} stages are more than {_MOST_STAGES:,}"
         remedy = "use fewer seeds, folds, trials, rounds, models or metrics, or several specs"
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
@@ -261,7 +253,7 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
                 yield _report_missing(experiment, metric, need, "this experiment")
         if has_models:
             yield from _check_chooser(experiment, metric)
-        yield from find_grouping_faults(experiment, metric)
+        yield from _find_grouping_faults(experiment, metric)
         yield from experiment.find_short_lists(metric)
 
 
@@ -316,7 +308,7 @@ def check_experiment(
         Faults: As for ``make_plan``.
     """
     checks: tuple[Callable[[], object], ...] = (
-        lambda: validate_experiment(experiment),
+        lambda: _validate_experiment(experiment),
         lambda: _digest_input_files(experiment, options, fingerprints),
         lambda: choose_devices(experiment),
     )
@@ -369,11 +361,7 @@ def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
 def _digest_input_files(
     experiment: Experiment, options: RunOptions, fingerprints: Fingerprints
 ) -> tuple[dict[str, dict[Path, str]], tuple[str, ...]]:
-    """Return the digest of each input file of each dataset, by label, and what is skipped.
-
-    A dataset with the setting ``missing: skip`` is skipped if none of its files is there; the last
-    one is not.
-    """
+    """Return the digest of each input file of each dataset, by label, and what is skipped."""
     digests: dict[str, dict[Path, str]] = {}
     faults: list[UserError] = []
     skipped: dict[str, UserError] = {}

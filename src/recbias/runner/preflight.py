@@ -39,7 +39,7 @@ from recbias.runner.stage_planner import raise_faults
 from recbias.runner.stages import add_labels, build_evidence, make_training_data
 
 
-def explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:
+def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:
     """Return the error of a label that no query has; another one if it is a column of items."""
     if not isinstance(error, UnknownColumn) or evidence.items is None:
         return error
@@ -66,12 +66,8 @@ COPIES = 4
 """A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
 
 
-def check_memory(model: PluginSpec, interactions: Interactions) -> None:
-    """Refuse a model, or a value of its search, that cannot fit into memory with some data.
-
-    Raises:
-        TooLittleMemory: The location is the setting that is large, if one is.
-    """
+def _check_memory(model: PluginSpec, interactions: Interactions) -> None:
+    """Refuse a model, or a value of its search, that cannot fit into memory with some data."""
     n_users, n_items, n_rows = interactions.n_users, interactions.n_items, len(interactions)
     require_memory(
         get_least_memory(model.plugin, n_users, n_items),
@@ -112,10 +108,7 @@ def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
 
 
 def _check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
-    """Refuse a search whose largest values, which a trial may combine, cannot fit into memory.
-
-    The location is the setting in the search space.
-    """
+    """Refuse a search whose largest values, which a trial may combine, cannot fit into memory."""
     cls: type = type(model.plugin)
     settings, largest = read_settings(cls), copy.copy(model.plugin)
     searched = {}
@@ -264,7 +257,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
             seen = make_training_data(dataset, executor.value(context.split))
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
-                check_memory(model, executor.value(context.dataset).interactions)
+                _check_memory(model, executor.value(context.dataset).interactions)
                 if isinstance(model.plugin, ChecksData):
                     model.plugin.check_data(seen)  # type: ignore[arg-type]
         except UserError as error:
@@ -340,7 +333,7 @@ def _check_metric(
         try:
             check_groups(evidence.queries, metric.grouping)
         except UserError as error:
-            fault = explain_item_column(error, metric.grouping.by, evidence)
+            fault = _explain_item_column(error, metric.grouping.by, evidence)
             yield _locate_setting(metric, fault.where or "by", fault, experiment)
     if isinstance(metric.plugin, ChecksEarly):
         try:

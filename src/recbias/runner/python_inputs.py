@@ -19,7 +19,7 @@ from recbias.core.errors import BrokenContract, WrongType
 from recbias.core.registry import Registry
 from recbias.runner.store import report_unwritable
 
-OBJECT_SECTIONS = {"models": "models", "metrics": "metrics", "tests": "tests"}
+_OBJECT_SECTIONS = {"models": "models", "metrics": "metrics", "tests": "tests"}
 """The keys of a spec whose entries may be objects, with their registries."""
 
 _IDENTIFIERS = frozenset({"user_ids", "item_ids"})
@@ -49,7 +49,7 @@ def replace_python_inputs(
             _describe_entry(entry, registries[kind], f"{key}[{at}]")
             for at, entry in enumerate(spec[key])
         ]
-        for key, kind in OBJECT_SECTIONS.items()
+        for key, kind in _OBJECT_SECTIONS.items()
         if isinstance(spec.get(key), list | tuple)
     }
     return {key: _replace(value, folder, str(key)) for key, value in {**spec, **sections}.items()}

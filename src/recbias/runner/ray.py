@@ -33,15 +33,15 @@ from recbias.runner.stage import make_record
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
 
-MIB = 2**20
+_MIB = 2**20
 
-CONTEXT_MB = 700
+_CONTEXT_MB = 700
 """The memory of a process on a card besides tensors: its context, and the libraries of CUDA."""
 
-MAX_TASKS_PER_CARD = 8
+_MAX_TASKS_PER_CARD = 8
 """The number of tasks that share a GPU at most: more would wait for each other."""
 
-CHECK_SECONDS = 60.0
+_CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
 
 
@@ -51,13 +51,8 @@ def read_version() -> str:
     return version
 
 
-def check_nodes(ray: Any, store: Store) -> None:
-    """Refuse a cluster with a node that has another recbias, or that lacks the results folder.
-
-    Raises:
-        Contradiction: A node does not answer, has another version or other source code, or does
-            not see the results folder although there is no store at a URL.
-    """
+def _check_nodes(ray: Any, store: Store) -> None:
+    """Refuse a cluster with a node that has another recbias, or that lacks the results folder."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
@@ -68,14 +63,14 @@ def check_nodes(ray: Any, store: Store) -> None:
             if node["Alive"]:
                 placed = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
                 answers[describe.options(scheduling_strategy=placed).remote()] = node
-        ready, late = ray.wait([*answers], num_returns=len(answers), timeout=CHECK_SECONDS)
+        ready, late = ray.wait([*answers], num_returns=len(answers), timeout=_CHECK_SECONDS)
         for answer in late:
             message = f"node {_name_node(answers[answer])} does not answer"
             raise Contradiction(message, remedy="remove it from the cluster, or start it again")
         for answer in ready:
             version, source, sees_folder = ray.get(answer)
             name = _name_node(answers[answer])
-            require_same_recbias(version, source, name)
+            _require_same_recbias(version, source, name)
             if not sees_folder:
                 message = f"node {name} does not see {store.folder.absolute()}"
                 remedy = "mount the results folder there under the same path, or give --store URL"
@@ -100,12 +95,8 @@ def _make_probe(marker: str | None) -> Any:
     return describe_node
 
 
-def require_same_recbias(version: str, source: str, node: str) -> None:
-    """Refuse a node whose recbias would compute other results, or that has none.
-
-    Raises:
-        Contradiction: The version or the source code differs from this machine's.
-    """
+def _require_same_recbias(version: str, source: str, node: str) -> None:
+    """Refuse a node whose recbias would compute other results, or that has none."""
     here = read_version()
     if not version:
         message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
@@ -157,12 +148,8 @@ def _list_names(paths: Sequence[Path]) -> str:
     return f"{paths[0]}{more}"
 
 
-def check_gpus(plan: Plan, ray: Any) -> None:
-    """Refuse a plan with models on CUDA if no node has a GPU, or if a model selects one of them.
-
-    Raises:
-        Contradiction: Ray would never start its tasks, or would hide the selected GPU from it.
-    """
+def _check_gpus(plan: Plan, ray: Any) -> None:
+    """Refuse a plan with models on CUDA without a GPU, or with a selected one."""
     devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
     if numbered := sorted(devices - {"cuda"}):
         message = f"device {numbered[0]}: Ray selects the GPU of each task"
@@ -172,14 +159,11 @@ def check_gpus(plan: Plan, ray: Any) -> None:
         raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
-def plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
-    """Return the bytes that stages are expected to take, by address, where it is known.
-
-    They are at most those of the largest node, as Ray would never start a task of more.
-    """
+def _plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
+    """Return the bytes that stages are expected to take, by address, where it is known."""
     largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
     return {
-        step.stage.digest: int(min(step.memory_mb * MIB, largest))
+        step.stage.digest: int(min(step.memory_mb * _MIB, largest))
         for step in steps
         if not step.stored and step.memory_mb is not None
     }
@@ -191,28 +175,28 @@ def plan_cards(steps: Sequence[Step], card: int) -> Mapping[str, float]:
     ``card`` is the memory of a GPU in bytes, 0 if it is not known.
     """
     return {
-        step.stage.digest: choose_share((CONTEXT_MB + step.expected.card_mb) * MIB, card)
+        step.stage.digest: _choose_share((_CONTEXT_MB + step.expected.card_mb) * _MIB, card)
         for step in (steps if card else ())
         if step.expected is not None and step.expected.card_mb is not None
     }
 
 
-def choose_share(n_bytes: float, card: float) -> float:
+def _choose_share(n_bytes: float, card: float) -> float:
     """Return the share of a GPU for a task: one of so many that fit together, to 4 digits.
 
-    >>> choose_share(20e9, 80e9), choose_share(25e9, 80e9), choose_share(50e9, 80e9)
+    >>> _choose_share(20e9, 80e9), _choose_share(25e9, 80e9), _choose_share(50e9, 80e9)
     (0.25, 0.3333, 1.0)
     """
-    n_tasks = min(int(card // n_bytes), MAX_TASKS_PER_CARD)
+    n_tasks = min(int(card // n_bytes), _MAX_TASKS_PER_CARD)
     return 10_000 // max(n_tasks, 1) / 10_000
 
 
-def count_memory(job: Job, needs: Mapping[str, int]) -> int:
+def _count_memory(job: Job, needs: Mapping[str, int]) -> int:
     """Return the bytes of the largest stage of a job, 0 if none is known."""
     return max((needs.get(stage.digest, 0) for stage in job.stages), default=0)
 
 
-MAX_NODE_DEATHS = 3
+_MAX_NODE_DEATHS = 3
 """The number of nodes that may die under a task before it fails."""
 
 
@@ -254,8 +238,8 @@ class RayTasks:
             options = {} if os.environ.get("RAY_ADDRESS") else own
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
-            check_gpus(plan, ray)
-            check_nodes(ray, store)
+            _check_gpus(plan, ray)
+            _check_nodes(ray, store)
             yield
         finally:
             if starts_ray:
@@ -266,7 +250,7 @@ class RayTasks:
         import ray
 
         steps = preview(plan, executor.store).steps
-        needs = plan_memory(steps, ray), plan_cards(steps, measure_card())
+        needs = _plan_memory(steps, ray), plan_cards(steps, measure_card())
         tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
         while True:
             for job in tasks.jobs.take():
@@ -303,7 +287,7 @@ class _RunningTasks:
         executor, records = self.executor, self.jobs.select_input_records(job)
         arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job, self.shares)}
-        if n_bytes := count_memory(job, self.memory):
+        if n_bytes := _count_memory(job, self.memory):
             options["memory"] = n_bytes
         if isinstance(self.store, RemoteStore) and _sends_requests(job):
             options |= _stay_on(self.origin, self.ray)
@@ -320,7 +304,7 @@ class _RunningTasks:
             return self.jobs.finish(self.ray.get(ready), job)
         except errors.NodeDiedError:
             self.deaths[job] += 1
-            if self.deaths[job] < MAX_NODE_DEATHS:
+            if self.deaths[job] < _MAX_NODE_DEATHS:
                 message = "a node of Ray died: its task starts again on another node"
                 self.executor.observer.warned(message)
                 self.start(job)
@@ -356,7 +340,7 @@ def _run_task(
     context = ray.get_runtime_context()
     node = context.get_node_id()
     limit_card(context.get_assigned_resources().get("GPU", 0))
-    require_same_recbias(*expected, "that started the run")
+    _require_same_recbias(*expected, "that started the run")
     files, search_path = imported
     sys.path += [folder for folder in search_path if folder not in sys.path]
     import_files(files)

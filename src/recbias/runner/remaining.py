@@ -15,13 +15,13 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from recbias.core.context import StageRecord, Stored
 from recbias.runner.stage import Stage
 
-MODEL_KINDS = frozenset({"baseline", "trial", "fit", "answer"})
+_MODEL_KINDS = frozenset({"baseline", "trial", "fit", "answer"})
 """Kinds of stage whose time depends on the model."""
 
-LEAST_MODELS = 3
+_LEAST_MODELS = 3
 """The least number of models whose mean estimates the time of another one."""
 
-RENEWED_EVERY = 1.0
+_RENEWED_EVERY = 1.0
 """Seconds between two estimates, since a plan may have many stages."""
 
 _Seconds: TypeAlias = dict[str, list[float]]
@@ -33,7 +33,7 @@ class RemainingWork:
     The time that a stage takes is estimated by the mean of the most similar stages: of the same
     title in this run (another fold or seed), else in the store, else of the same kind and model,
     else of the same kind. The training of a model that is searched takes as long as a trial; that
-    of a model without any record as long as the mean of at least ``LEAST_MODELS`` others. Other
+    of a model without any record as long as the mean of at least ``_LEAST_MODELS`` others. Other
     data may have been stored, so the store counts only once a stage of the kind is finished in
     this run. There is no estimate before every stage has such a basis.
 
@@ -102,12 +102,12 @@ class RemainingWork:
     def estimate(self) -> float | None:
         """Return the seconds until the last stage is done; None without a basis or stages.
 
-        The sum over the stages is renewed after ``RENEWED_EVERY`` seconds.
+        The sum over the stages is renewed after ``_RENEWED_EVERY`` seconds.
         """
         now = self._clock()
         if not self._waiting:
             return None
-        if self._sum is None or now - self._summed_at >= RENEWED_EVERY:
+        if self._sum is None or now - self._summed_at >= _RENEWED_EVERY:
             self._sum, self._summed_at = self._sum_stages(now), now
         return None if self._sum is None else max(0.0, self._sum - (now - self._summed_at))
 
@@ -134,7 +134,9 @@ class RemainingWork:
         records = next(filter(None, similar), None)
         if records is None:
             means = [fmean(seconds) for seconds in self._by_kind.get(kind, {}).values()]
-            records = means if len(means) >= (LEAST_MODELS if kind in MODEL_KINDS else 1) else None
+            records = (
+                means if len(means) >= (_LEAST_MODELS if kind in _MODEL_KINDS else 1) else None
+            )
         return fmean(records) if records else None
 
     def describe(self) -> str:

@@ -70,10 +70,7 @@ def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
 def _iterate_senders(
     plan: Plan, executor: Executor
 ) -> Iterator[tuple[str, Callable[[], dict[str, PlannedRequest]] | None]]:
-    """Yield the label of each detector and model that sends requests, and what lists them.
-
-    It is None for a model whose settings are searched.
-    """
+    """Yield the label of each detector and model that sends requests, and what lists them."""
     for at, detector in enumerate(plan.experiment.labels):
         contexts = [
             context for context in plan.data_contexts if not executor.is_stored(context.labels[at])

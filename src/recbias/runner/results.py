@@ -39,13 +39,18 @@ from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
 from recbias.core.measures import (
     ALL,
+    COUNTS,
+    DIRECTIONS,
     FIT_COLUMNS,
+    IMPORTANCES,
     LEARNING_CURVE,
+    LEARNING_CURVES,
     METRIC_KEY_COLUMNS,
-    METRICS_COLUMNS,
+    METRICS,
     POOLED,
-    ROUND_COLUMNS,
     ROUNDING,
+    ROUNDS,
+    TRIALS,
     VALUE_COLUMNS,
     Bounds,
     Contrast,
@@ -58,13 +63,7 @@ from recbias.core.queries import parse_uncertain_label
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
-from recbias.runner.tuning import (
-    IMPORTANCES,
-    TRIALS,
-    SearchResult,
-    make_importance_rows,
-    make_trial_rows,
-)
+from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
 from recbias.statistics.uncertain import compare_pooled_contributions
@@ -200,7 +199,7 @@ def sum_counts(
     return np.asarray(total, dtype=np.float64)
 
 
-MIN_DATASETS = 3
+_MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
 
 FailedValue: TypeAlias = tuple[str, str, str, int | None]
@@ -247,7 +246,7 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
-def make_measurement(
+def _make_measurement(
     fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
     """Return a value of a model, whose interval is within the range of the metric."""
@@ -267,7 +266,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
-            measurements += [make_measurement(fit_keys, metric, value) for value in values]
+            measurements += [_make_measurement(fit_keys, metric, value) for value in values]
         measurements += [
             ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
             for metric, model, missing in plan.undefined
@@ -290,7 +289,7 @@ def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
 
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
-    rows = _build_table([measurement.row() for measurement in measurements])
+    rows = METRICS.build(measurement.row() for measurement in measurements)
     means = []
     if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
         means.append(_add_intervals(_average_over(rows, averaged), measurements))
@@ -301,26 +300,18 @@ def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFram
     return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
 
 
-def _build_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
-
-
 def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the mean and spread of each value over some columns.
-
-    A mean over three or more datasets has the t interval that treats them as a sample. A mean
-    over folds and seeds has none here: they share their data, see ``_add_intervals``.
-    """
+    """Return the mean and spread of each value over some columns."""
     keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in columns]
     means = []
     for key, group in rows.groupby(keys, sort=False, dropna=False):
         summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
         mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
         mean |= {name: vars(summary)[name] for name in VALUE_COLUMNS}
-        if "dataset" not in columns or summary.n < MIN_DATASETS:
+        if "dataset" not in columns or summary.n < _MIN_DATASETS:
             mean |= {"ci_low": math.nan, "ci_high": math.nan}
         means.append(mean)
-    return _build_table(means)
+    return METRICS.build(means)
 
 
 def _limit_intervals(
@@ -376,7 +367,7 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFram
             )
             together = replace(template, dataset=POOLED, measurement=measurement)
             rows.append(together.row() | template.metric_keys)
-    return [_build_table(rows)] if rows else []
+    return [METRICS.build(rows)] if rows else []
 
 
 def collect_groups(
@@ -405,12 +396,6 @@ def collect_groups(
     ]
 
 
-def build_groups_table(groups: Sequence[ModelMeasurement]) -> pd.DataFrame:
-    """Return ``groups.csv``, with the columns of ``metrics.csv``."""
-    rows = [group.row() for group in groups if group.measurement.group]
-    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
-
-
 def _get_gap(metric: PluginSpec_of_specs) -> str:
     return metric.grouping.gap if metric.grouping else ""
 
@@ -437,7 +422,7 @@ def _measure_groups(
             queries, values = map(executor.value, stage.inputs)
             group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
             for group in group_values(queries, values):
-                yield make_measurement(fit_keys, metric, group)
+                yield _make_measurement(fit_keys, metric, group)
             executor.forget(stage.inputs[1:])
 
 
@@ -525,7 +510,7 @@ class TableWriter:
         self._writer.write_table(chunk)
 
 
-USAGE = ("prompt_tokens", "completion_tokens")
+_USAGE = ("prompt_tokens", "completion_tokens")
 """The labels of a response that count tokens."""
 
 
@@ -546,7 +531,7 @@ def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iter
             "reply": text,
             "outcome": label.get("outcome"),
             "parsed": _parse_json(label.get("parsed")),
-            "usage": {name: label[name] for name in USAGE if name in label} or None,
+            "usage": {name: label[name] for name in _USAGE if name in label} or None,
             "cached": label.get("cached"),
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
@@ -568,12 +553,7 @@ def write_label_replies(path: Path, plan: Plan, executor: Executor) -> None:
 
 
 def _write_label_lines(replies: pd.DataFrame, keys: dict[str, Any]) -> Iterator[str]:
-    """Yield one JSON line for each reply that labels follow from; without a probability null.
-
-    Args:
-        replies: The replies, see ``AsksAboutItems``.
-        keys: The dataset, seed and detector.
-    """
+    """Yield one JSON line for each reply that labels follow from; without a probability null."""
     grouped = ("probability", "label")
     for row in replies.to_dict("records"):
         line: dict[str, Any] = dict(keys)
@@ -601,10 +581,6 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-FILE = "rounds.csv"
-"""The file in the run folder."""
-
-
 def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
     """Write ``rounds.csv``; no file for a run without feedback.
 
@@ -617,8 +593,7 @@ def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
         for row in _list_rows(model_plan, executor)
     ]
     if rows:
-        table = pd.DataFrame(rows, columns=list(ROUND_COLUMNS)).astype({"k": "Int64"})
-        table.to_csv(folder / FILE, index=False, lineterminator="\n")
+        ROUNDS.write(folder, rows)
 
 
 def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]:
@@ -632,15 +607,9 @@ def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]
         counts = {"round": number, "interactions": len(executor.value(split).train)}
         for metric, stage in zip(plan.metrics, plan.measures, strict=True):
             for value in executor.value(stage) if executor.has_succeeded(stage) else ():
-                yield make_measurement(fit_keys, metric, value).row() | counts
+                yield _make_measurement(fit_keys, metric, value).row() | counts
         executor.forget((split, *plan.measures))
 
-
-COUNTS = "counts.csv"
-"""One row per count: the keys of its value in ``metrics.csv``, ``name`` and ``count``."""
-
-DIRECTIONS = "directions.csv"
-"""One row per direction: ``dataset`` to ``metric``, ``direction``, ``dimensions`` and ``file``."""
 
 FOLDER = "directions"
 """The folder of the files ``1.npy``, ``2.npy``, ..., each a unit vector, ``float64[d]``."""
@@ -662,24 +631,19 @@ def write_supplements(
         with TableWriter(folder / name) as writer:
             for chunk in chunks:
                 writer.add(chunk)
-    write_counts(folder, measured)
-    write_directions(folder, measured)
+    _write_counts(folder, measured)
+    _write_directions(folder, measured)
 
 
-def write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+def _write_counts(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
     """Write the counts that determine values; no file without such values."""
     rows = [row for value in measured for row in _list_counts(value)]
     if rows:
-        columns = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "name", "count"]
-        table = pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})
-        table.to_csv(folder / COUNTS, index=False, lineterminator="\n")
+        COUNTS.write(folder, rows)
 
 
-def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
-    """Write each direction once, and the table of them; nothing without directions.
-
-    Each file can be the ``direction`` of a metric. A direction that is undefined has no file.
-    """
+def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+    """Write each direction once, and the table of them; nothing without directions."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for value in measured:
         keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}
@@ -692,8 +656,7 @@ def write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None
             (folder / FOLDER).mkdir(exist_ok=True)
             np.save(folder / file, axis, allow_pickle=False)
     if rows:
-        table = pd.DataFrame([*rows.values()])
-        table.to_csv(folder / DIRECTIONS, index=False, lineterminator="\n")
+        DIRECTIONS.write(folder, rows.values())
 
 
 def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
@@ -765,10 +728,6 @@ def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
     }
 
 
-CURVES = "learning_curves.csv"
-"""The file of the losses."""
-
-
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
     """Return the results of the searches that succeeded, each once, in the order of the plan."""
     searches: dict[str, tuple[ModelPlan, SearchResult]] = {}
@@ -788,10 +747,8 @@ def write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResul
         fit_keys = make_fit_keys(model_plan)
         trials += make_trial_rows(search.trials, fit_keys)
         importances += make_importance_rows(search, fit_keys)
-    trial_table = pd.DataFrame(trials, columns=list(TRIALS)).astype({"epochs": "Int64"})
-    importance_table = pd.DataFrame(importances, columns=list(IMPORTANCES))
-    for name, table in (("trials.csv", trial_table), ("importances.csv", importance_table)):
-        table.to_csv(folder / name, index=False, lineterminator="\n")
+    TRIALS.write(folder, trials)
+    IMPORTANCES.write(folder, importances)
 
 
 def describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
@@ -814,8 +771,7 @@ def write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None:
             tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
         executor.forget((answer,))
     if tables:
-        table = pd.concat(tables, ignore_index=True)[[*FIT_COLUMNS, *LEARNING_CURVE]]
-        table.to_csv(folder / CURVES, index=False, lineterminator="\n")
+        LEARNING_CURVES.write(folder, pd.concat(tables, ignore_index=True))
 
 
 _NEEDS = frozenset({"lists", "test"})

@@ -24,7 +24,7 @@ from recbias.core.measures import (
     ALL,
     METRIC_KEY_COLUMNS,
     PAIR_COLUMNS,
-    SIGNIFICANCE_COLUMNS,
+    SIGNIFICANCE,
     Contrast,
 )
 from recbias.core.plugins import ActsAfterTests
@@ -46,12 +46,8 @@ from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare,
 from recbias.statistics.paired import Correction, PairedTest
 
 
-def collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
-    """Return the tests within each model and metric, each once.
-
-    The tests of a gap between groups are those of the metric by group, and those of a metric with
-    another setting ``after_tests`` are those of the first one.
-    """
+def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
+    """Return the tests within each model and metric, each once."""
     families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
     by_groups = {key for row in measurements for key in _identify_pairs(row, "groups").values()}
     first_labels: dict[tuple[Any, ...], str] = {}
@@ -101,11 +97,7 @@ def _identify_tests(row: ModelMeasurement) -> tuple[Any, ...]:
 
 
 def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:
-    """Yield each test of a measurement with its group and target.
-
-    The compared groups or targets are the sides of the test, so its own group or target is blank.
-    A group that contains both sides stays: ``category=age`` for ``category=age&group=T1``.
-    """
+    """Yield each test of a measurement with its group and target."""
     group, target = row.measurement.group, row.measurement.target
     for contrast in row.measurement.contrasts:
         sides = (contrast.a, contrast.b)
@@ -117,15 +109,15 @@ def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast
         )
 
 
-ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
+_ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
 """The measurements of one quantity by model, one per fold and seed."""
 
-TEST_COLUMNS = ("a", "b", *PAIR_COLUMNS)
+_TEST_COLUMNS = ("a", "b", *PAIR_COLUMNS)
 """The columns that a test returns."""
 
 
 @dataclass(frozen=True)
-class CheckedTest:
+class _CheckedTest:
     """A test that raises BrokenContract if the columns of ``plugin`` are not what they must be."""
 
     plugin: PairedTest
@@ -150,10 +142,10 @@ class CheckedTest:
         returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]
         n = len(values) * (len(values) - 1) // 2
         remedy = "return compute_pair_moments(values).columns(self.alpha), and the other columns"
-        if missing := [name for name in TEST_COLUMNS if name not in returned]:
+        if missing := [name for name in _TEST_COLUMNS if name not in returned]:
             message = f"returns no column {', '.join(missing)}"
             raise make_fault(self.plugin.pairs, message, remedy)
-        columns = {name: np.asarray(returned[name]) for name in TEST_COLUMNS}
+        columns = {name: np.asarray(returned[name]) for name in _TEST_COLUMNS}
         for name, column in columns.items():
             if column.shape != (n,) or column.dtype.kind not in "fiub":
                 form = f"{column.dtype}{[*column.shape]}"
@@ -182,13 +174,13 @@ def compare_models(
     """
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
-    contrasts = collect_contrasts([*measurements, *groups])
+    contrasts = _collect_contrasts([*measurements, *groups])
     tables, failures = [], []
     for test in tests:
         test_models = partial(
             compare,
             estimates,
-            CheckedTest(test.plugin),
+            _CheckedTest(test.plugin),
             name=test.name,
             label=shorten_name(test.label),
             seed=seed,
@@ -203,7 +195,7 @@ def compare_models(
             failures.append(describe_failure(f"compare the models by {test.label}", failure))
     tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
     if not tables:
-        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS)), failures
+        return SIGNIFICANCE.build(), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
     return table, failures
 
@@ -247,7 +239,7 @@ def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEs
 
 
 def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(dict)
+    quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(dict)
     for row in measurements:
         keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
         quantities[keys][row.model] = [row]
@@ -257,16 +249,13 @@ def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
 
 
 def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    """Yield the estimates of each unit, if there are several folds or seeds.
-
-    A unit that all folds share has the mean of its values; folds with disjoint units are joined.
-    """
+    """Yield the estimates of each unit, if there are several folds or seeds."""
     averaged = {
         name: len({vars(row)[name] for row in measurements}) > 1 for name in ("seed", "fold")
     }
     if not any(averaged.values()):
         return
-    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(lambda: defaultdict(list))
+    quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(lambda: defaultdict(list))
     for row in measurements:
         quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
     for (dataset, *metric_keys), models in quantities.items():
@@ -282,7 +271,7 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
         yield _build_estimates({"dataset": dataset, **fold_keys, **named_keys}, complete)
 
 
-def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
+def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
     systems = [[fold.measurement for fold in folds] for folds in models.values()]
     measurements = [measurement for folds in systems for measurement in folds]
     if not all(map(share_units, zip(*systems, strict=False))):

@@ -76,10 +76,10 @@ NO_COST: Cost = MappingProxyType(
 """The cost of a stage of which nothing is known, such as a reused one."""
 
 
-POWERCAP = Path("/sys/class/powercap")
+_POWERCAP = Path("/sys/class/powercap")
 """Where Linux has the counters of the packages of processors; only root may read some of them."""
 
-MOST_WATTS = 500.0
+_MOST_WATTS = 500.0
 """The power of a package beyond which no counter is expected to run."""
 
 
@@ -90,7 +90,7 @@ class Counter(NamedTuple):
     range: float
 
 
-def read_packages(folder: Path = POWERCAP) -> dict[str, Counter]:
+def read_packages(folder: Path = _POWERCAP) -> dict[str, Counter]:
     """Return the counters of the packages of processors; empty if the machine does not tell."""
     counters = {}
     for path in sorted(folder.glob("intel-rapl:*")):
@@ -116,7 +116,7 @@ def subtract_packages(
     """
     if not end or end.keys() != start.keys():
         return None
-    if any(counter.range < MOST_WATTS * seconds for counter in end.values()):
+    if any(counter.range < _MOST_WATTS * seconds for counter in end.values()):
         return None
     return sum((end[name].joules - start[name].joules) % end[name].range for name in end)
 

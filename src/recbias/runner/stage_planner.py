@@ -323,7 +323,7 @@ def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
 
 def _find_method_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     """Yield the methods of its protocol that a plug-in lacks or that take other arguments."""
-    for name, promised in list_promised_methods(PROTOCOLS[spec.kind]).items():
+    for name, promised in _list_promised_methods(PROTOCOLS[spec.kind]).items():
         arguments = list(inspect.signature(promised).parameters)[1:]
         call = f"{name}({', '.join(arguments)})"
         method = inspect.getattr_static(spec.plugin, name, None)
@@ -346,7 +346,7 @@ def _write_head(call: str) -> str:
     return f"def {call.replace('(', '(self, ', 1).replace(', )', ')')}"
 
 
-def list_promised_methods(protocol: type) -> dict[str, Callable[..., Any]]:
+def _list_promised_methods(protocol: type) -> dict[str, Callable[..., Any]]:
     """Return the methods of a protocol by name."""
     functions = {
         name: value for name, value in vars(protocol).items() if inspect.isfunction(value)
@@ -359,7 +359,7 @@ def find_kinds(cls: type) -> list[str]:
     return [
         kind
         for kind, protocol in PROTOCOLS.items()
-        if all(hasattr(cls, name) for name in list_promised_methods(protocol))
+        if all(hasattr(cls, name) for name in _list_promised_methods(protocol))
     ]
 
 

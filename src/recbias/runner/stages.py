@@ -67,7 +67,7 @@ from recbias.core.registry import locate_code
 
 T = TypeVar("T")
 
-OUTPUT_METHODS: Mapping[str, str] = {
+_OUTPUT_METHODS: Mapping[str, str] = {
     "lists": "recommend",
     "embeddings": "embeddings",
     "sentence_scores": "sentence_scores",
@@ -90,13 +90,8 @@ def call_for(returned: type[T], method: Callable[..., Any], *arguments: Any) -> 
     return value
 
 
-def require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
-    """Return the dataset that a source loads.
-
-    Raises:
-        BrokenContract: It is something else, has codes outside its vocabularies, columns of
-            different lengths, or a table without a row for each user or item.
-    """
+def _require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
+    """Return the dataset that a source loads."""
     dataset = call_for(Dataset, load, *arguments)
     rows = dataset.interactions
     for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
@@ -130,26 +125,18 @@ def make_fault(method: Callable[..., Any], message: str, remedy: str) -> BrokenC
     return BrokenContract(f"{place}{name}() {message}", remedy=remedy)
 
 
-def require_outputs(fit: Callable[..., Any], fitted: object, outputs: Iterable[str]) -> None:
-    """Check that a fitted model has the method of each output that its model provides.
-
-    Raises:
-        BrokenContract: It lacks one.
-    """
+def _require_outputs(fit: Callable[..., Any], fitted: object, outputs: Iterable[str]) -> None:
+    """Check that a fitted model has the method of each output that its model provides."""
     for output in sorted(outputs):
-        method = OUTPUT_METHODS[output]
+        method = _OUTPUT_METHODS[output]
         if not hasattr(fitted, method):
             message = f"returns {type(fitted).__name__}, which has no {method}(): {output}"
             remedy = f"return an object with {method}(), or remove {output} from provides"
             raise make_fault(fit, message, remedy)
 
 
-def require_embeddings(fitted: Any, data: TrainingData) -> Embeddings:
-    """Return the embeddings of a fitted model: a row for each user, and for each item.
-
-    Raises:
-        BrokenContract: They have another shape.
-    """
+def _require_embeddings(fitted: Any, data: TrainingData) -> Embeddings:
+    """Return the embeddings of a fitted model: a row for each user, and for each item."""
     embeddings = call_for(Embeddings, fitted.embeddings)
     sizes = {"users": data.train.n_users, "items": data.train.n_items}
     for kind, n in sizes.items():
@@ -161,13 +148,8 @@ def require_embeddings(fitted: Any, data: TrainingData) -> Embeddings:
     return embeddings
 
 
-def require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measurement, ...]:
-    """Return the measurements that a metric returned.
-
-    Raises:
-        BrokenContract: They are something else, none, or two of the same group and target; their
-            values are not a number for each unit, or of a metric of another author infinite.
-    """
+def _require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measurement, ...]:
+    """Return the measurements that a metric returned."""
     rows = tuple(value) if isinstance(value, Iterable) else (value,)
     wrong = [row for row in rows if not isinstance(row, Measurement)]
     if wrong or not isinstance(value, Iterable):
@@ -198,14 +180,10 @@ def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -
             yield f"returns {n:,} infinite values"
 
 
-def require_labels(
+def _require_labels(
     label: Callable[..., Any], kinds: Sequence[str], items: Attributes, *arguments: Any
 ) -> dict[str, AnyArray]:
-    """Return the columns of a detector: one of numbers for each kind, besides graded ones.
-
-    Raises:
-        BrokenContract: It lacks a column, has others, or one does not have a number for each item.
-    """
+    """Return the columns of a detector: one of numbers for each kind, besides graded ones."""
     columns = call_for(Mapping, label, items, *arguments)  # type: ignore[type-abstract]
     allowed = {*kinds, *(f"{kind}_score" for kind in kinds)}
     remedy = "return a column of 0, 1 or NaN for each of its kinds: " + ", ".join(kinds)
@@ -223,12 +201,8 @@ def require_labels(
     return arrays
 
 
-def require_state(fitted: object, model: str) -> State:
-    """Return the state of a fitted model, if it maps names to arrays of numbers or text.
-
-    Raises:
-        BrokenContract: It is something else, or the fitted model has none.
-    """
+def _require_state(fitted: object, model: str) -> State:
+    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
     if not isinstance(fitted, Storable):
         raise _make_state_error(f"{model} has restore() but its fitted model no state()")
     state = fitted.state()
@@ -320,7 +294,7 @@ class LabelItems:
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        labels = require_labels(label, self.detector.kinds, dataset.items, rng)
+        labels = _require_labels(label, self.detector.kinds, dataset.items, rng)
         columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
         for name in columns:
             if name in dataset.items.names:
@@ -356,7 +330,7 @@ class ModelOutputs:
         return {name: getattr(self, name) for name in OUTPUTS}
 
 
-def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
+def _make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
     """Return an identifier of each review: user, item, and its number among those of the pair."""
     pairs = pd.DataFrame({"user": reviews.users, "item": reviews.items})
     numbers = pairs.groupby(["user", "item"]).cumcount().to_numpy() + 1
@@ -365,7 +339,7 @@ def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
     return np.array([f"{user}:{item}:{number}" for user, item, number in triples], dtype=object)
 
 
-DEFAULT_SOURCE = "users"
+_DEFAULT_SOURCE = "users"
 """The source of the queries of a spec without ``queries``."""
 
 
@@ -381,7 +355,7 @@ class LoadDataset:
     def __call__(self) -> Dataset:
         """Return the filtered dataset."""
         rng = make_generator(self.seed, "dataset")
-        dataset = require_dataset(self.source.load, self.data, rng)
+        dataset = _require_dataset(self.source.load, self.data, rng)
         for position, data_filter in enumerate(self.filters):
             rng = make_generator(self.seed, "filter", position)
             dataset = call_for(Dataset, data_filter.apply, dataset, rng)
@@ -419,7 +393,7 @@ class SelectQueries:
     limit: int | None
     lists_needed: bool = True
     folds: int = 1
-    name: str = DEFAULT_SOURCE
+    name: str = _DEFAULT_SOURCE
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
@@ -437,7 +411,7 @@ class SelectQueries:
     @property
     def _has_default_source(self) -> bool:
         """Whether the source is every user, the default of a spec without ``queries``."""
-        if not is_dataclass(self.source) or self.name != DEFAULT_SOURCE:
+        if not is_dataclass(self.source) or self.name != _DEFAULT_SOURCE:
             return False
         settings = vars(self.source)
         return all(settings[field.name] == field.default for field in fields(self.source))
@@ -507,7 +481,7 @@ class FitModel:
         """Return the learned state."""
         rng = make_generator(self.seed, "fit", self.name, self.fold)
         fitted = self.model.fit(make_training_data(dataset, split, self.dataset), rng)
-        return require_state(fitted, self.name)
+        return _require_state(fitted, self.name)
 
 
 @dataclass(frozen=True)
@@ -536,7 +510,7 @@ class AnswerQueries:
         data = make_training_data(dataset, split, self.dataset)
         fitted: Any = self.fit(data, state)
         needed = self.outputs & self.model.provides
-        require_outputs(self.model.fit, fitted, needed)
+        _require_outputs(self.model.fit, fitted, needed)
         lists = self._recommend(fitted, queries, data) if "lists" in needed else None
         texts = {  # after the lists, since a chat model keeps the replies that they are read from
             name: call_for(kind, getattr(fitted, name), queries)
@@ -548,7 +522,7 @@ class AnswerQueries:
                 fitted.learning_curve() if isinstance(fitted, HasLearningCurve) else None
             ),
             lists=lists,
-            embeddings=require_embeddings(fitted, data) if "embeddings" in needed else None,
+            embeddings=_require_embeddings(fitted, data) if "embeddings" in needed else None,
             predictions=(
                 self._predict(fitted, dataset, split, data) if "predictions" in needed else None
             ),
@@ -586,7 +560,7 @@ class AnswerQueries:
         if ranked.shape != (len(reviews), int(data.candidates.sum())):
             message = f"{self.name} ranks items of shape {ranked.shape} for {len(reviews):,} texts"
             raise BrokenContract(message, remedy="return every candidate for each text")
-        return Predictions(make_review_ids(reviews, data.train), reviews.items, ranked)
+        return Predictions(_make_review_ids(reviews, data.train), reviews.items, ranked)
 
     def _recommend(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
@@ -652,7 +626,7 @@ class ComputeMetric:
             odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
             evidence = replace(evidence, odds=odds)
         evidence = replace(evidence, **outputs.evidence, metric=self.name)
-        return require_measurements(self.metric.measure, self.metric.measure(evidence))
+        return _require_measurements(self.metric.measure, self.metric.measure(evidence))
 
 
 def build_evidence(

@@ -59,7 +59,7 @@ from recbias.runner.stage import Stage
 RECORD = "stage.json"
 """The file of a result with its record."""
 
-CHECKSUM = "sha256"
+_CHECKSUM = "sha256"
 """The key of ``stage.json`` with the checksum of the other keys."""
 
 ADDRESS = "address"
@@ -97,7 +97,7 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
 def seal_record(record: Mapping[str, Any]) -> str:
     """Return the text of a record with its checksum."""
     plain = json.loads(json.dumps(record, default=str))
-    return json.dumps({**plain, CHECKSUM: compute_digest(plain)}, ensure_ascii=False)
+    return json.dumps({**plain, _CHECKSUM: compute_digest(plain)}, ensure_ascii=False)
 
 
 def unseal_record(text: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def unseal_record(text: str) -> dict[str, Any]:
         ValueError: It is no record, or does not match its checksum.
     """
     record = json.loads(text)
-    if not isinstance(record, dict) or record.pop(CHECKSUM, "") != compute_digest(record):
+    if not isinstance(record, dict) or record.pop(_CHECKSUM, "") != compute_digest(record):
         raise ValueError(f"{RECORD} does not match its checksum")
     return record
 
@@ -121,10 +121,10 @@ REPLIES = "replies"
 VALUES = "values"
 """The folder of the values of texts, by which detectors label items."""
 
-TEMPORARY = "tmp"
+_TEMPORARY = "tmp"
 """The folder of what is being written."""
 
-LEFTOVER_SECONDS = 24 * 3600
+_LEFTOVER_SECONDS = 24 * 3600
 """The age from which a temporary folder is one that a killed process has left."""
 
 
@@ -254,7 +254,7 @@ class Store:
     @contextmanager
     def temporary(self) -> Iterator[Path]:
         """Yield a new folder of this process, named so that no other has it; it is removed."""
-        folder = self.folder / TEMPORARY / f"{os.getpid()}-{uuid.uuid4().hex}"
+        folder = self.folder / _TEMPORARY / f"{os.getpid()}-{uuid.uuid4().hex}"
         folder.mkdir(parents=True)
         try:
             yield folder
@@ -263,9 +263,9 @@ class Store:
 
     def sweep(self) -> None:
         """Remove the temporary folders that killed processes have left a day ago or longer."""
-        for folder in (self.folder / TEMPORARY).glob("*"):
+        for folder in (self.folder / _TEMPORARY).glob("*"):
             with suppress(FileNotFoundError):
-                if folder.stat().st_mtime < time.time() - LEFTOVER_SECONDS:
+                if folder.stat().st_mtime < time.time() - _LEFTOVER_SECONDS:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def __iter__(self) -> Iterator[tuple[str, Stored]]:
@@ -305,7 +305,7 @@ def report_unwritable(folder: Path) -> Iterator[None]:
         elif error.errno == errno.EFBIG:
             remedy = "allow larger files (ulimit -f), or give an --out on another disk"
         names = [name for name in (error.filename, error.filename2) if name]
-        lasting = [name for name in names if not Path(name).is_relative_to(folder / TEMPORARY)]
+        lasting = [name for name in names if not Path(name).is_relative_to(folder / _TEMPORARY)]
         where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
         raise Unwritable(message, where=where, remedy=remedy) from error
 
@@ -401,10 +401,10 @@ class WatchedFiles:
 FOLDER = "partial"
 """The folder of checkpoints in a store."""
 
-SPENT = "runner.spent"
+_SPENT = "runner.spent"
 """The array with the seconds and the peak memory up to a checkpoint."""
 
-CHECKSUM_BYTES = hashlib.sha256().digest_size
+_CHECKSUM_BYTES = hashlib.sha256().digest_size
 """The size of the checksum at the start of a file."""
 
 
@@ -453,11 +453,11 @@ class StageCheckpoints:
         if not os.path.lexists(self._path):
             return None
         arrays = read_arrays(self._path)
-        if arrays is None or SPENT not in arrays:
+        if arrays is None or _SPENT not in arrays:
             self._remove(self._path)
             warn(f"the checkpoint of {self.stage.title!r} was damaged; the stage starts again")
             return None
-        seconds, peak = arrays.pop(SPENT)
+        seconds, peak = arrays.pop(_SPENT)
         self.earlier_seconds = max(self.earlier_seconds, float(seconds))
         self.peak = max(self.peak, float(peak))
         return arrays
@@ -475,7 +475,7 @@ class StageCheckpoints:
         try:
             with report_unwritable(self.store.folder), self.store.temporary() as folder:
                 path = folder / FOLDER
-                write_arrays({**arrays, SPENT: spent}, path)
+                write_arrays({**arrays, _SPENT: spent}, path)
                 self._path.parent.mkdir(exist_ok=True)
                 path.replace(self._path)
         except Unwritable as error:
@@ -508,9 +508,9 @@ def list_checkpoints(store: Store, digest: str = "") -> list[Path]:
 def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
     """Write named arrays, none of Python objects, behind their checksum."""
     with path.open("w+b") as file:
-        file.write(bytes(CHECKSUM_BYTES))
+        file.write(bytes(_CHECKSUM_BYTES))
         np.savez(file, allow_pickle=False, **arrays)
-        file.seek(CHECKSUM_BYTES)
+        file.seek(_CHECKSUM_BYTES)
         checksum = hashlib.file_digest(file, "sha256").digest()
         file.seek(0)
         file.write(checksum)
@@ -523,10 +523,10 @@ def read_arrays(path: Path) -> dict[str, AnyArray] | None:
     """
     try:
         with open_input(path) as file:
-            checksum = file.read(CHECKSUM_BYTES)
+            checksum = file.read(_CHECKSUM_BYTES)
             if hashlib.file_digest(file, "sha256").digest() != checksum:
                 return None
-            file.seek(CHECKSUM_BYTES)
+            file.seek(_CHECKSUM_BYTES)
             with np.load(file, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
     except (MissingFile, ValueError, EOFError, BadZipFile):
@@ -536,14 +536,14 @@ def read_arrays(path: Path) -> dict[str, AnyArray] | None:
 UNFINISHED = "unfinished"
 """The kind under which checkpoints of interrupted stages are counted."""
 
-DAMAGED = "damaged"
+_DAMAGED = "damaged"
 """The kind under which results are counted that cannot be read."""
 
-Amounts: TypeAlias = dict[str, tuple[int, int]]
+_Amounts: TypeAlias = dict[str, tuple[int, int]]
 """The number and the bytes of the results of each kind."""
 
 
-def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
+def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[_Amounts, _Amounts]:
     """Remove every result that is older than ``age`` seconds; return what stays and what goes.
 
     The age of a result, and of a file that stages share, is the time since it was computed or last
@@ -557,10 +557,10 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
         return _remove_unused(store, age, dry_run=dry_run)
 
 
-def _remove_unused(store: Store, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
+def _remove_unused(store: Store, age: float, *, dry_run: bool) -> tuple[_Amounts, _Amounts]:
     store.sweep()
-    remaining: Amounts = {}
-    removed: Amounts = {}
+    remaining: _Amounts = {}
+    removed: _Amounts = {}
     now = time.time()
     for kind, size, last_use, remove in _list_entries(store):
         is_old = now - last_use >= age
@@ -607,7 +607,7 @@ def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], 
                 yield record.kind, size, last_use, partial(store.remove, path.name)
             else:
                 size, last_use = _measure_path(path)
-                yield DAMAGED, size, last_use, partial(_remove_path, path)
+                yield _DAMAGED, size, last_use, partial(_remove_path, path)
     scratch = store.folder / SCRATCH
     files = [(UNFINISHED, path) for path in list_checkpoints(store)]
     files += [(VALUES, path) for path in (store.folder / VALUES).glob("*")]
@@ -635,7 +635,7 @@ def _remove_path(path: Path) -> None:
             path.unlink()
 
 
-SUFFIX = ".values"
+_SUFFIX = ".values"
 """The extension of the files."""
 
 
@@ -674,7 +674,7 @@ class TextValues:
 
     @cached_property
     def _file(self) -> Path:
-        return self.folder / f"{self._prefix}-{uuid.uuid4().hex[:12]}{SUFFIX}"
+        return self.folder / f"{self._prefix}-{uuid.uuid4().hex[:12]}{_SUFFIX}"
 
     @property
     def _prefix(self) -> str:
@@ -684,7 +684,7 @@ class TextValues:
     def _values(self) -> dict[str, FloatArray]:
         values: dict[str, FloatArray] = {}
         n_damaged = 0
-        for path in sorted(self.folder.glob(f"{self._prefix}-*{SUFFIX}")):
+        for path in sorted(self.folder.glob(f"{self._prefix}-*{_SUFFIX}")):
             with suppress(OSError):  # used now, which resets its age
                 os.utime(path)
             for entry in _read_lines(path):

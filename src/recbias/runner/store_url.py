@@ -28,13 +28,13 @@ from recbias.core.context import Stored, collect_warnings
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
 from recbias.runner.store import RECORD, Store, render_record, unseal_and_parse
 
-MAX_REQUESTS = 16
+_MAX_REQUESTS = 16
 """The number of requests that wait for an answer at the same time."""
 
 CHUNK = 2**24
 """Bytes of a file that are asked for at once: a request each."""
 
-IN_MEMORY = frozenset({"memory", "mock"})
+_IN_MEMORY = frozenset({"memory", "mock"})
 """The schemes by which fsspec and pyarrow keep files in the memory of the process."""
 
 
@@ -204,8 +204,8 @@ def _locate(digest: str) -> str:
 
 
 def _do_together(do: Callable[[str], object], names: Iterable[str]) -> None:
-    """Call a function for each name; ``MAX_REQUESTS`` calls wait at the same time."""
-    with ThreadPoolExecutor(MAX_REQUESTS) as threads:
+    """Call a function for each name; ``_MAX_REQUESTS`` calls wait at the same time."""
+    with ThreadPoolExecutor(_MAX_REQUESTS) as threads:
         list(threads.map(do, names))
 
 
@@ -260,7 +260,7 @@ def open_store(folder: Path, url: str | None) -> Store:
         message = f"a file on the host {parts.netloc!r} cannot be opened"
         remedy = f"give three slashes: file:///{parts.netloc}{parts.path}"
         raise ConfigError(message, where="--store", remedy=remedy)
-    if parts.scheme in IN_MEMORY:
+    if parts.scheme in _IN_MEMORY:
         message = f"{parts.scheme}:// is the memory of one process, where no other finds results"
         raise ConfigError(message, where="--store", remedy=f"{remedy}, or no --store")
     if "@" in parts.netloc:

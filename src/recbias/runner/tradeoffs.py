@@ -17,7 +17,7 @@ import pandas as pd
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset import FloatArray, Vocabulary
-from recbias.core.measures import TRADEOFF_COLUMNS, Direction, format_metric
+from recbias.core.measures import TRADEOFFS, Direction, format_metric
 from recbias.runner.results import ModelMeasurement
 from recbias.runner.significance import collect_estimates
 from recbias.runner.stages import derive_bootstrap_seed
@@ -182,15 +182,12 @@ def _name_ends(name: str, low: float, high: float) -> dict[str, float]:
 
 
 def _measure_points(lost: float, removed: float, scale: float) -> dict[str, float]:
-    """Return what is lost and removed, and the price, undefined unless bias is removed.
-
-    What is removed counts as 0 if it is a rounding error of the bias, ``scale``.
-    """
+    """Return what is lost and removed, and the price, undefined unless bias is removed."""
     price = lost / removed if removed > ROUNDING * scale else math.nan
     return {"accuracy_lost": lost, "bias_removed": removed, "price": price}
 
 
-ACCURACY_NEEDS = frozenset({"lists", "test"})
+_ACCURACY_NEEDS = frozenset({"lists", "test"})
 """What the metrics of accuracy need."""
 
 
@@ -202,26 +199,15 @@ def write_tradeoffs(
 ) -> None:
     """Write ``tradeoffs.csv`` if a model of the run is re-ranked."""
     if any(model.reranked for model in models):
-        table = build_tradeoffs(models, metrics, measurements)
-        table.to_csv(folder / "tradeoffs.csv", index=False, lineterminator="\n")
+        TRADEOFFS.write(folder, _build_tradeoffs(models, metrics, measurements))
 
 
-def build_tradeoffs(
+def _build_tradeoffs(
     models: Sequence[PluginSpec],
     metrics: Sequence[PluginSpec],
     measurements: Sequence[ModelMeasurement],
 ) -> pd.DataFrame:
-    """Return a row for each re-ranked model, metric of accuracy and metric of bias.
-
-    A metric of accuracy needs lists and test items only, and higher is better; the others that
-    have a better direction are of bias. ``accuracy_lost`` is the accuracy of the model minus that
-    of the re-ranked one. ``bias_removed`` is the reduction of the bias, of a metric of which 0 is
-    best that of its absolute value. ``price`` is their ratio, NaN unless bias is removed. All
-    values are means over the ``n`` units for which both metrics are defined for both models, and
-    the intervals are of the differences by unit. Those of a metric of the whole set of lists are
-    of its bootstrap samples, and the price has that of both metrics on the same samples; none for
-    a gap between groups, whose samples are others.
-    """
+    """Return a row for each re-ranked model, metric of accuracy and metric of bias."""
     by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
     estimates_by_run: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
     for estimate in collect_estimates([row for row in measurements if not row.missing]):
@@ -243,13 +229,13 @@ def build_tradeoffs(
             for accuracy in (estimate for estimate in accuracies if not estimate.keys["group"]):
                 for bias, metric in biases:
                     rows += _compare(run_keys, model, accuracy, bias, metric)
-    return pd.DataFrame(rows, columns=list(TRADEOFF_COLUMNS))
+    return TRADEOFFS.build(rows)
 
 
 def is_accuracy(metric: PluginSpec) -> bool:
     """Return whether a metric is of accuracy, and not of a group of queries."""
     needs, direction = frozenset(metric.needs), metric.direction
-    return needs == ACCURACY_NEEDS and direction == "higher" and metric.grouping is None
+    return needs == _ACCURACY_NEEDS and direction == "higher" and metric.grouping is None
 
 
 def _identify(estimate: SystemEstimates) -> tuple[Any, Any]:

@@ -127,12 +127,6 @@ def find_choice(choice: Choice, value: Any) -> int:
 FILE = "trials.json"
 """The file of a stored trial, and of a stored search."""
 
-TRIALS = (
-    *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "epochs"),
-    "settings",
-)
-"""The columns of ``trials.csv``."""
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -209,14 +203,14 @@ def none_to_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-MIN_COMPLETE_TRIALS = 5
+_MIN_COMPLETE_TRIALS = 5
 """No trial is pruned before this many are complete."""
 
-MIN_EPOCHS = 10
+_MIN_EPOCHS = 10
 """No training is pruned before this epoch: a small learning rate starts slowly."""
 
 
-def import_optuna() -> Any:
+def _import_optuna() -> Any:
     """Return the package, which logs warnings only."""
     import optuna
 
@@ -234,7 +228,7 @@ def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str,
         Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
         NeurIPS 2011, section 4; as Optuna implements it.
     """
-    sampler = import_optuna().samplers.TPESampler(seed=seed % 2**32)
+    sampler = _import_optuna().samplers.TPESampler(seed=seed % 2**32)
     study = _create_study(tune, trials, sampler=sampler)
     params = study.ask(_make_distributions(tune.space)).params
     settings = {dimension.parameter: params[dimension.parameter] for dimension in tune.space}
@@ -257,8 +251,8 @@ class MedianPruner:
     """
 
     def __init__(self, tune: Tune, trials: Sequence[Trial]) -> None:
-        median_pruner = import_optuna().pruners.MedianPruner
-        pruner = median_pruner(n_startup_trials=MIN_COMPLETE_TRIALS, n_warmup_steps=MIN_EPOCHS)
+        median_pruner = _import_optuna().pruners.MedianPruner
+        pruner = median_pruner(n_startup_trials=_MIN_COMPLETE_TRIALS, n_warmup_steps=_MIN_EPOCHS)
         self._trial = _create_study(tune, trials, pruner=pruner).ask()
         self.curve: list[float] = []
 
@@ -275,7 +269,7 @@ class MedianPruner:
 
 
 def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
-    optuna = import_optuna()
+    optuna = _import_optuna()
     study = optuna.create_study(direction="maximize", **options)
     distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
     n_epochs = max((len(trial.curve) for trial in trials if trial.state == "done"), default=0)
@@ -305,12 +299,12 @@ def _extend_curve(trial: Trial, n_epochs: int) -> dict[int, float]:
 def _make_distributions(space: Sequence[Dimension]) -> dict[str, Any]:
     """Return the distribution of each setting, by name, so that their order in a spec is free."""
     dimensions = sorted(space, key=lambda dimension: dimension.parameter)
-    return {dimension.parameter: make_distribution(dimension) for dimension in dimensions}
+    return {dimension.parameter: _make_distribution(dimension) for dimension in dimensions}
 
 
-def make_distribution(dimension: Dimension) -> Any:
+def _make_distribution(dimension: Dimension) -> Any:
     """Return the Optuna distribution of a setting; of a choice, of the position of its value."""
-    distributions = import_optuna().distributions
+    distributions = _import_optuna().distributions
     if isinstance(dimension, Choice):
         return distributions.CategoricalDistribution(range(len(dimension.values)))
     low, high, log = dimension.low, dimension.high, dimension.log
@@ -324,7 +318,7 @@ def _encode(dimension: Dimension, settings: Mapping[str, Any]) -> Any:
     return find_choice(dimension, value) if isinstance(dimension, Choice) else value
 
 
-MIN_TRIALS = 8
+_MIN_TRIALS = 8
 """Importances are undefined with fewer trials that have a value."""
 
 
@@ -345,9 +339,9 @@ def estimate_importances(
     """
     scores = _collect_scores(trials, direction)
     names = [dimension.parameter for dimension in space]
-    if len(scores) < MIN_TRIALS or len({score for _, score in scores}) == 1:
+    if len(scores) < _MIN_TRIALS or len({score for _, score in scores}) == 1:
         return dict.fromkeys(names, math.nan)
-    optuna = import_optuna()
+    optuna = _import_optuna()
     study, create_trial = optuna.create_study(direction="maximize"), optuna.trial.create_trial
     distributions = {dimension.parameter: _make_linear(dimension) for dimension in space}
     for trial, score in scores:
@@ -370,9 +364,9 @@ def _collect_scores(trials: Sequence[Trial], direction: Direction) -> list[tuple
 
 def _make_linear(dimension: Dimension) -> Any:
     if isinstance(dimension, Choice) or not dimension.log:
-        return make_distribution(dimension)
+        return _make_distribution(dimension)
     low, high = math.log(dimension.low), math.log(dimension.high)
-    return import_optuna().distributions.FloatDistribution(low, high)
+    return _import_optuna().distributions.FloatDistribution(low, high)
 
 
 def _scale(dimension: Dimension, value: Any) -> Any:
@@ -496,12 +490,8 @@ class ValidationScorer:
         return Queries(ids, labels, users.astype(np.int32))
 
 
-def compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
-    """Return the increase of the perplexity of sentences, as a share of that before.
-
-    The geometric mean over the sentences that have a perplexity before. Infinite if one of them
-    has none after; NaN without sentences.
-    """
+def _compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
+    """Return the increase of the perplexity of sentences, as a share of that before."""
     if before.sentence_scores is None or after.sentence_scores is None:
         return math.nan
     values = [scores.perplexity for scores in (before.sentence_scores, after.sentence_scores)]
@@ -513,7 +503,7 @@ def compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> fl
     return float(np.exp(np.mean(np.log(values[1] / values[0])[is_defined]))) - 1
 
 
-DEFAULT_INCREASE = 0.1
+_DEFAULT_INCREASE = 0.1
 """The largest increase of perplexity in a search for the best value."""
 
 
@@ -597,10 +587,7 @@ class RunTrial:
     def _score(
         self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
     ) -> tuple[float, bool] | None:
-        """Return the value on the validation set and whether the trial is excluded.
-
-        None if the training was pruned.
-        """
+        """Return the value on the validation set and whether the trial is excluded."""
         model = apply_settings(self.model, self.tune.space, settings)
         with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
             outputs = scorer.answer(self._create_answer(model))
@@ -635,7 +622,7 @@ class RunTrial:
         if limit is None:
             return False
         before = scorer.answer(self.answer_baseline(model))
-        increase = compute_perplexity_increase(before, outputs)
+        increase = _compute_perplexity_increase(before, outputs)
         if not increase > limit:
             return False
         warn(
@@ -666,7 +653,7 @@ def find_perplexity_limit(tune: Tune, model: Any) -> float | None:
     is_limited = isinstance(model, HasBaseline) and "sentence_scores" in tune.metric.needs
     if not is_limited or tune.max_perplexity_increase is not None:
         return tune.max_perplexity_increase if is_limited else None
-    return DEFAULT_INCREASE if tune.objective == "value" else None
+    return _DEFAULT_INCREASE if tune.objective == "value" else None
 
 
 def can_prune(tune: Tune) -> bool:
@@ -741,12 +728,8 @@ class RunRerankTrial(RunTrial):
         return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
 
 
-FILE_SEARCH = "importances.json"
+_FILE_SEARCH = "importances.json"
 """The file of a stored search beside its trials."""
-
-IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
-"""The columns of ``importances.csv``."""
-
 
 TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
 """The work of a stage whose model may be searched."""
@@ -888,12 +871,12 @@ def save_search(search: SearchResult, folder: Path) -> None:
     """Write a search to a folder: the best trial, all trials, and the importances."""
     save_trials((search.best, *search.trials), folder)
     shares = {name: nan_to_none(share) for name, share in search.importances.items()}
-    (folder / FILE_SEARCH).write_text(json.dumps(shares, ensure_ascii=False), encoding="utf-8")
+    (folder / _FILE_SEARCH).write_text(json.dumps(shares, ensure_ascii=False), encoding="utf-8")
 
 
 def load_search(folder: Path) -> SearchResult:
     """Read the search of a folder."""
     best, *trials = load_trials(folder)
-    shares = json.loads((folder / FILE_SEARCH).read_text(encoding="utf-8"))
+    shares = json.loads((folder / _FILE_SEARCH).read_text(encoding="utf-8"))
     importances = {name: none_to_nan(share) for name, share in shares.items()}
     return SearchResult(best, tuple(trials), importances)

@@ -40,7 +40,7 @@ _TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
 
 
 @dataclass(frozen=True, eq=False)
-class SharedUnits:
+class _SharedUnits:
     """The units of a metric value that two runs share, with both values, ``float64[2, u]``."""
 
     ids: tuple[Any, ...]
@@ -58,7 +58,7 @@ class SharedUnits:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedReplicates:
+class _SharedReplicates:
     """The values of two runs on the same bootstrap samples, ``float64[2, b]``."""
 
     values: FloatArray
@@ -77,7 +77,7 @@ class SharedReplicates:
         return (self.values.tobytes(), self.df)
 
 
-NO_TEST: dict[str, Any] = {
+_NO_TEST: dict[str, Any] = {
     **dict.fromkeys(("ci_low", "ci_high", "p"), math.nan),
     "n": 0,
     "test": "",
@@ -157,17 +157,11 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
         UnknownName: The correction does not exist.
     """
     tables = [_compare_pair(a, b) for a, b in combinations(runs, 2)]
-    return adjust_p_values(pd.concat(tables, ignore_index=True), correction)
+    return _adjust_p_values(pd.concat(tables, ignore_index=True), correction)
 
 
-def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
-    """Return a table of tests with the p-values adjusted as one family.
-
-    Tests with the same ``test_key``, if there is such a column, count once.
-
-    Raises:
-        UnknownName: The correction does not exist.
-    """
+def _adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
+    """Return a table of tests with the p-values adjusted as one family."""
     method = {str(name): name for name in get_args(Correction)}.get(correction)
     if method is None:
         remedy = suggest(correction, get_args(Correction))
@@ -180,21 +174,21 @@ def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
 
 
 def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    rows = select_changed(a, b, merge_metrics(a, b))
-    units, replicates = match_units(a, b), match_replicates(a, b)
+    rows = _select_changed(a, b, merge_metrics(a, b))
+    units, replicates = _match_units(a, b), _match_replicates(a, b)
     keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
     test_keys: list[Key] = []
     for key, row in zip(keys, rows.to_dict("records"), strict=True):
         shared = units.get(key) or replicates.get(key)
-        if isinstance(shared, SharedUnits):
+        if isinstance(shared, _SharedUnits):
             tests.append(shared.test())
         else:
-            tests.append(NO_TEST if shared is None else shared.test(row))
+            tests.append(_NO_TEST if shared is None else shared.test(row))
         location = tuple(row[name] for name in KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
         test_keys.append((a.label, b.label, *location, part))
-    columns = {name: [test[name] for test in tests] for name in NO_TEST}
+    columns = {name: [test[name] for test in tests] for name in _NO_TEST}
     return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
         {"n": np.int64}
     )
@@ -223,14 +217,14 @@ def list_missing(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     return rows[(rows["_merge"] == "left_only") & rows["value"].notna()]
 
 
-def select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFrame:
+def _select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of ``merge_metrics`` whose results do not have the same address."""
     pairs = ((a.get_addresses(row), b.get_addresses(row)) for row in rows.to_dict("records"))
     is_changed = [not first or first != second for first, second in pairs]
     return rows[np.array(is_changed, dtype=bool)]
 
 
-def match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedUnits]:
+def _match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedUnits]:
     """Return the units of each metric value, by ``KEY_COLUMNS``, if both runs have the same."""
     units_a, units_b = (_split_values(run.per_unit, "unit_id") for run in (a, b))
     shared = {}
@@ -239,11 +233,11 @@ def match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedUnits]:
         ids_a, ids_b = (tuple(series.index) for series in pair)
         if ids_a == ids_b:
             values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
-            shared[key] = SharedUnits(ids_a, values)
+            shared[key] = _SharedUnits(ids_a, values)
     return shared
 
 
-def match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedReplicates]:
+def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedReplicates]:
     """Return the bootstrap samples of each metric value, if both runs have the same queries."""
     samples_a, samples_b = (_split_values(run.replicates, ["queries", "df"]) for run in (a, b))
     shared = {}
@@ -251,7 +245,7 @@ def match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, SharedReplicate
         pair = (samples_a[key], samples_b[key])
         if len({series.index[0][0] for series in pair}) == 1 and pair[0].size == pair[1].size:
             values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
-            shared[key] = SharedReplicates(values, np.fmin(*(x.index[0][1] for x in pair)))
+            shared[key] = _SharedReplicates(values, np.fmin(*(x.index[0][1] for x in pair)))
     return shared
 
 
@@ -425,11 +419,11 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
         UnknownName: The correction does not exist.
     """
     rows = [row for a, b in combinations(runs, 2) for row in _compare_pair_of_gap_comparison(a, b)]
-    return adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
+    return _adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
 
 
 def _compare_pair_of_gap_comparison(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
-    metrics, units = select_changed(a, b, merge_metrics(a, b)), match_units(a, b)
+    metrics, units = _select_changed(a, b, merge_metrics(a, b)), _match_units(a, b)
     keys = metrics[KEY_COLUMNS].itertuples(index=False, name=None)
     groups = [
         {**row, "units": units[key], "label": label}
@@ -474,7 +468,7 @@ def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
     before, after = ([row["units"].values[run] for row in (h, g)] for run in (0, 1))
     changes = [new - old for old, new in zip(before, after, strict=True)]
     if g["units"].ids == h["units"].ids:
-        test = SharedUnits(g["units"].ids, np.stack(changes)).test()
+        test = _SharedUnits(g["units"].ids, np.stack(changes)).test()
     else:
         test = _test_unpaired(changes[1], changes[0])
     return {**g, **gaps, **test, "group": f"{g['group']} - {h['group']}"}

@@ -42,26 +42,16 @@ from recbias.statistics.intervals import (
 )
 from recbias.statistics.uncertain import TEST as UNCERTAIN
 
-BEYOND = 1e15
+_BEYOND = 1e15
 """A number of units that stands for any number."""
 
-LEAST_OF_GROUPS = 4.0
+_LEAST_OF_GROUPS = 4.0
 """The least number of units of two groups that have a variance each."""
 
 
 @dataclass(frozen=True, eq=False)
-class UnitDesign:
-    """The units of a comparison.
-
-    Args:
-        unit: What the units are: ``user``, ``name``, ``template``, ...
-        n: The number of units of the run.
-        measure_error: The standard error and its degrees of freedom by the number of units.
-        smallest: The smallest number of units that can be tested.
-        shares: The shares of the two groups among the units, if they are groups.
-        given: What stays as it is: ``4 templates``.
-        obstacle: Why the error by the number of units is not known; blank if it is.
-    """
+class _UnitDesign:
+    """The units of a comparison."""
 
     unit: str
     n: int
@@ -98,37 +88,26 @@ class UnitDesign:
         return {"needed": float(sum(groups) or needed), **sizes}
 
     def _explain_unreachable(self, difference: float, alpha: float, power: float) -> str:
-        error, df = self.measure_error(np.array(BEYOND))
+        error, df = self.measure_error(np.array(_BEYOND))
         limit = compute_detectable_difference(error, df, alpha=alpha, power=power)
         if self.given and limit > difference:
             return f"no number of {self.unit}s suffices with {self.given}: at best {limit:.4g}"
         return f"more than {MAX_UNITS:,}"
 
 
-def scale_interval(row: Mapping[str, Any], unit: str) -> UnitDesign:
-    """Return the design of one sample of units, from the interval of a comparison.
-
-    The standard error is the half width of the interval divided by the quantile of its level. It
-    falls with the square root of the number of units. It is 0 for models that differ by the same
-    amount on every unit, which have no interval.
-    """
+def _scale_interval(row: Mapping[str, Any], unit: str) -> _UnitDesign:
+    """Return the design of one sample of units, from the interval of a comparison."""
     (error, df), n = derive_error(row), float(row["n"])
     if row["between"] == "models" and row["test"] != BOOTSTRAP and n > 1 and row["difference"]:
         error = 0.0 if math.isnan(row["ci_low"]) else error
     lost = n - df if math.isfinite(df) else 0.0
     count = 0 if math.isnan(n) else int(n)
     measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))
-    return UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
+    return _UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
 
 
-def keep_shares(row: Mapping[str, Any], unit: str) -> UnitDesign:
-    """Return the design of groups of which only the interval of their difference is known.
-
-        se(m) = se √(n / m),    df(m) = df m / n
-
-    More units have the same shares of the groups, or the same distribution of their probabilities,
-    so that each weighs less.
-    """
+def _keep_shares(row: Mapping[str, Any], unit: str) -> _UnitDesign:
+    """Return the design of groups of which only the interval of their difference is known."""
     (error, df), n = derive_error(row), float(row["n"])
     count = 0 if math.isnan(n) else int(n)
 
@@ -136,30 +115,27 @@ def keep_shares(row: Mapping[str, Any], unit: str) -> UnitDesign:
         return np.asarray(error * np.sqrt(n / m)), np.asarray(df * m / n)
 
     smallest = math.ceil(n / df) if df > 0 else math.inf
-    return UnitDesign(unit, count, measure_error, smallest=max(LEAST_OF_GROUPS, smallest))
+    return _UnitDesign(unit, count, measure_error, smallest=max(_LEAST_OF_GROUPS, smallest))
 
 
-def compare_groups(
+def _compare_groups(
     row: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], unit: str
-) -> UnitDesign | None:
-    """Return the design of two groups of other units, from their rows of ``metrics.csv``.
-
-    None if the groups share their units or have no standard deviation.
-    """
+) -> _UnitDesign | None:
+    """Return the design of two groups of other units, from their rows of ``metrics.csv``."""
     sizes, std = ([float(group[name]) for group in groups] for name in ("n", "std"))
     if len(groups) != 2 or np.isnan(std).any() or sum(sizes) != row["n"]:
         return None
     n = sum(sizes)
     shares = (sizes[0] / n, sizes[1] / n)
     measure_error = measure_group_error(np.square(std), np.array(shares))
-    return UnitDesign(unit, int(n), measure_error, math.ceil(2.0 / min(shares)), shares)
+    return _UnitDesign(unit, int(n), measure_error, math.ceil(2.0 / min(shares)), shares)
 
 
 NEUTRAL = "neutral"
 """The word of a prompt without a word in its id, which is no name."""
 
 
-def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[UnitDesign]:
+def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[_UnitDesign]:
     """Return the designs of names and of templates, if every name is in every template once.
 
     Both are samples: the variance of the mean difference is that of ``measure_crossed_error``,
@@ -185,8 +161,8 @@ def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[UnitDe
         return measure_crossed_error(components, n_names, n)
 
     return [
-        UnitDesign("name", n_names, measure_names, given=f"{n_templates:,} templates"),
-        UnitDesign("template", n_templates, measure_templates, given=f"{n_names:,} names"),
+        _UnitDesign("name", n_names, measure_names, given=f"{n_templates:,} templates"),
+        _UnitDesign("template", n_templates, measure_templates, given=f"{n_names:,} names"),
     ]
 
 
@@ -197,7 +173,7 @@ def split_label_gap(
     *,
     form: str,
     n_templates: int,
-) -> list[UnitDesign]:
+) -> list[_UnitDesign]:
     """Return the designs of names and of templates for the gap between two label values.
 
         se² = (σ²_name + σ²_rest / K) (1 / J_a + 1 / J_b),    J_a + J_b - 2 degrees of freedom
@@ -233,7 +209,7 @@ def _build_gap_designs(
     sides: tuple[str, str],
     components: tuple[float, float],
     n_templates: int,
-) -> list[UnitDesign]:
+) -> list[_UnitDesign]:
     name, rest = components
     by_group = {str(group["group"]): float(group["n"]) for group in groups}
     n_a, n_b = (by_group[side] for side in sides)
@@ -248,8 +224,8 @@ def _build_gap_designs(
     smallest, sizes = float(np.ceil(2.0 * n / min(n_a, n_b))), (n_a / n, n_b / n)
     given = f"{n_templates:,} templates"
     return [
-        UnitDesign("name", int(n), names_by_size, smallest, sizes, given),
-        UnitDesign("template", n_templates, measure_templates, 1.0, given=f"{n:,.0f} names"),
+        _UnitDesign("name", int(n), names_by_size, smallest, sizes, given),
+        _UnitDesign("template", n_templates, measure_templates, 1.0, given=f"{n:,.0f} names"),
     ]
 
 
@@ -267,7 +243,7 @@ def count_templates(query_ids: Iterable[object], names: Iterable[object]) -> int
     return n_templates if is_crossed else 0
 
 
-def select_shares(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+def _select_shares(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
     """Return the shares of ``variance_split`` by part, empty if one is undefined."""
     shares = {str(row["target"]): float(row["value"]) for row in rows}
     is_complete = set(PARTS) <= {name for name, share in shares.items() if not math.isnan(share)}
@@ -305,7 +281,7 @@ class PowerTables:
         """The rows of ``metrics.csv`` by model, seed, fold, metric and cutoff."""
         rows: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
         for row in self.metrics.to_dict("records"):
-            rows[make_key(row)].append({str(name): value for name, value in row.items()})
+            rows[_make_key(row)].append({str(name): value for name, value in row.items()})
         return rows
 
     @cached_property
@@ -344,7 +320,7 @@ class PowerTables:
         return [frame.set_index("unit_id")["value"] for frame in models]
 
 
-def make_key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, ...]:
+def _make_key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, ...]:
     """Return what the values of a metric for a fitted model share; of another metric if named."""
     k = None if math.isnan(row["k"]) else row["k"]
     names = ("dataset", "model", "seed", "fold")
@@ -364,7 +340,7 @@ POWER_COLUMNS = (
 _DISTANCES = frozenset({"difference", "std", "ugf", "mad"})
 """Gaps that are distances between means."""
 
-OF_SHARES = frozenset({"welch_t", "overlap_t"})
+_OF_SHARES = frozenset({"welch_t", "overlap_t"})
 """Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
 
 
@@ -437,10 +413,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
 
 
 def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
-    """Return the comparisons, without those of single folds if there are some over all folds.
-
-    Of the tests within models, only those of metrics by group are made over all folds.
-    """
+    """Return the comparisons, without those of single folds if there are some over all folds."""
     significance = significance[~significance["test"].isin(UNTESTABLE)]
     averaged = (significance[["seed", "fold"]].astype(str) == ALL).any(axis=1)
     between_models = significance["between"] == "models"
@@ -449,37 +422,37 @@ def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
     return significance[averaged | ~has_average]
 
 
-def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[UnitDesign]:
+def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[_UnitDesign]:
     unit = run.name_unit(row)
-    interval = scale_interval(row, unit)
+    interval = _scale_interval(row, unit)
     if run.units.get(row["metric"]) == "item":
         return [replace(interval, obstacle="users and items vary: no number of either")]
     if row["between"] == "models":
         return _cross_models(run, row) or [interval]
     if row["test"] == UNCERTAIN:
-        return [keep_shares(row, unit)]
+        return [_keep_shares(row, unit)]
     rows = {group["group"]: group for group in _list_groups(run, row)}
     sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
-    grouped = compare_groups(row, sides, unit)
+    grouped = _compare_groups(row, sides, unit)
     if grouped is None:
-        return [keep_shares(row, unit) if row["test"] in OF_SHARES else interval]
+        return [_keep_shares(row, unit) if row["test"] in _OF_SHARES else interval]
     return (_split_label(run, row) if row["test"] == "permutation" else []) or [grouped]
 
 
 def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        group for group in run.groups.get(make_key(row), []) if group["target"] == row["target"]
+        group for group in run.groups.get(_make_key(row), []) if group["target"] == row["target"]
     ]
 
 
-def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]:
     values = run.select_prompts(row)
     if not values or not values[0].index.equals(values[1].index):
         return []
     return cross_prompts(values[0].index, (values[0] - values[1]).to_numpy(np.float64))
 
 
-def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
+def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]:
     """Return the designs of names and templates, if the run has the ``variance_split`` too."""
     shared = ("label", "attribute", "k")
     requested = run.definitions.get(row["metric"], {}).get("parameters", {})
@@ -489,7 +462,7 @@ def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[UnitDesign]:
         is_split = entry.get("name") == "variance_split"
         if not is_split or any(parameters.get(name) != requested.get(name) for name in shared):
             continue
-        shares = select_shares(run.groups.get(make_key(row, metric), []))
+        shares = _select_shares(run.groups.get(_make_key(row, metric), []))
         n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
         form, sides = str(parameters.get("form", "squares")), (str(row["a"]), str(row["b"]))
         return split_label_gap(groups, sides, shares, form=form, n_templates=n_templates)
@@ -504,7 +477,7 @@ def _list_names(run: PowerTables, row: Mapping[str, Any]) -> Sequence[object]:
 
 
 def _answer(
-    run: PowerTables, row: Mapping[Any, Any], design: UnitDesign, question: PowerQuestion
+    run: PowerTables, row: Mapping[Any, Any], design: _UnitDesign, question: PowerQuestion
 ) -> dict[str, Any]:
     level = row["alpha"] if question.alpha is None else question.alpha
     alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)
@@ -526,11 +499,7 @@ def _answer(
 
 
 def _find_range(definitions: Mapping[str, Mapping[str, Any]], metric: str) -> tuple[float, str]:
-    """Return the width of the range of a metric, infinite if it is not bounded by numbers.
-
-    The gap between means of a metric is at most as wide as the range of that metric, which is
-    known if the run has the metric too.
-    """
+    """Return the width of the range of a metric, infinite if it is not bounded by numbers."""
     definition = definitions.get(metric, {})
     low, high = read_bounds(str(definition.get("values", "")))
     if _get_gap(definition) in _DISTANCES:

@@ -15,6 +15,7 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
+from recbias.core.measures import METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.views import select_headline
@@ -121,20 +122,15 @@ class Run:
 
 
 def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the same types in each of its files, so that they can be joined.
-
-    A seed and a fold are integers, or ``all``; counts are integers and truth values booleans. Text
-    is not categorical, and blank where it does not apply.
-    """
+    """Return a table with the same types in each of its files, so that they can be joined."""
     categories = table.select_dtypes("category").columns
     table = table.astype(dict.fromkeys(categories, "object"))
     for name in table.columns.intersection(["seed", "fold"]):
         table[name] = [
             int(value) if str(value).isdecimal() else value for value in table[name].tolist()
         ]
-    for name in table.columns.intersection(
-        ["n", "undefined", "family_size", "round", "interactions"]
-    ):
+    counts = METRICS.counts | SIGNIFICANCE.counts | ROUNDS.counts
+    for name in table.columns.intersection([*counts]):
         if table[name].notna().all():
             table[name] = table[name].astype("int64")
     if "significant" in table:

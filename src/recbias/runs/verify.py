@@ -99,10 +99,7 @@ def verify(
 
 
 def _compare_files(card: Card, folder: Path) -> Iterator[Difference]:
-    """Yield the files of a run that are not those of the card, or not as they were written.
-
-    A report may be absent.
-    """
+    """Yield the files of a run that are not those of the card, or not as they were written."""
     manifest = read_manifest(folder / "manifest.json")
     found = digest_files(folder, manifest.get("files", {}))
     for name in {**card.files, **found}:

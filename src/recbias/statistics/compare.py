@@ -14,7 +14,7 @@ import pandas as pd
 
 from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.files import make_generator
-from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS, Contrast
+from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE, Contrast
 from recbias.core.queries import JOIN
 from recbias.statistics import bootstrap
 from recbias.statistics.paired import (
@@ -205,7 +205,7 @@ def _build_table(
     families = [family for family in model_contrasts if family.contrasts]
     blocks = [*results, *(_tabulate_contrasts(family) for family in families)]
     if not blocks:
-        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+        return SIGNIFICANCE.build()
     firsts: list[AnyArray] = [np.concatenate([np.zeros(0, dtype=np.int64), *numbers])]
     n_rows = firsts[0].size
     for family in families:
@@ -217,8 +217,7 @@ def _build_table(
     }
     table = pd.DataFrame({**keys, **columns})
     table = table.assign(**correct_families(table, level, np.concatenate(firsts)))
-    table = table.astype({"k": "Int64", "n": "Int64"})
-    return table[list(SIGNIFICANCE_COLUMNS)]
+    return SIGNIFICANCE.build(table)
 
 
 def _tabulate_contrasts(family: ModelContrasts) -> Mapping[str, AnyArray]:

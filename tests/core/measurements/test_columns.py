@@ -1,14 +1,23 @@
 from __future__ import annotations
 
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from pathlib import Path
+
+from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES
 
 
 def test_the_columns_of_result_files_do_not_change() -> None:
-    assert ",".join(METRICS_COLUMNS) == (
+    assert ",".join(METRICS.names) == (
         "dataset,model,seed,fold,metric,k,group,target,value,std,n,undefined,ci_low,ci_high"
     )
-    assert ",".join(SIGNIFICANCE_COLUMNS) == (
+    assert ",".join(SIGNIFICANCE.names) == (
         "dataset,model,seed,fold,metric,k,group,target,test,between,a,b,n,mean_a,mean_b,difference,"
         "ci_low,ci_high,statistic,df,p,p_adjusted,correction,family,family_size,alpha,significant,"
         "effect_size"
+    )
+
+
+def test_the_data_dictionary_is_up_to_date() -> None:
+    path = Path(__file__).parents[3] / "docs" / "columns.md"
+    assert path.read_text("utf-8") == "\n".join(
+        ["# Columns of result files", "", *(table.describe() for table in TABLES)]
     )

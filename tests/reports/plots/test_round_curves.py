@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.measures import ROUND_COLUMNS
+from recbias.core.measures import ROUNDS
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.plots_units import draw_round_curves
 from recbias.reports.run import RunTables, read_run
@@ -37,7 +37,7 @@ def make_rounds(n_rounds: int, *, group: str = "") -> pd.DataFrame:
         for seed in (1, 2)
         for number in range(1, n_rounds + 1)
     ]
-    return pd.DataFrame(rows, columns=list(ROUND_COLUMNS))
+    return pd.DataFrame(rows, columns=list(ROUNDS.names))
 
 
 def make_tables(folder: Path, rounds: pd.DataFrame | None) -> RunTables:

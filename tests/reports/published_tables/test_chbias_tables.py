@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.reports.published import (
     compare_published,
     list_published,
@@ -23,7 +23,7 @@ from recbias.reports.run import RunTables, read_run, to_records
 CATEGORIES = ("Gender", "Orientation", "Age", "Appearance")
 METHODS = ("Baseline", "LMD", "ADD", "HD", "CADA", "CTDA")
 SYSTEMS = ("CDial-GPT", "EVA2.0")
-METRICS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+MEASURES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "t-value": ("perplexity_gap", {"estimate": "t", "scale": "perplexity"}),
     "log t": ("perplexity_gap", {"estimate": "t", "scale": "log"}),
     "BLEU-4": ("BLEU", {"n": 4}),
@@ -110,14 +110,14 @@ def write_files(
                 "name": name,
                 "parameters": settings,
             }
-            for metric, (name, settings) in METRICS.items()
+            for metric, (name, settings) in MEASURES.items()
             if metric in metrics
         ],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     for file, table, columns in (
-        ("metrics", rows, METRICS_COLUMNS),
-        ("significance", tests, SIGNIFICANCE_COLUMNS),
+        ("metrics", rows, METRICS.names),
+        ("significance", tests, SIGNIFICANCE.names),
     ):
         pd.DataFrame(table, columns=list(columns)).to_csv(folder / f"{file}.csv", index=False)
 

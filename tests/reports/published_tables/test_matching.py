@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.reports.published import (
     collect_estimates,
     compare_published,
@@ -34,10 +34,10 @@ def write_run(
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     blank = {"metric": "m", "group": "", "target": "", **PLACE}
-    pd.DataFrame([blank | row for row in rows], columns=list(METRICS_COLUMNS)).to_csv(
+    pd.DataFrame([blank | row for row in rows], columns=list(METRICS.names)).to_csv(
         folder / "metrics.csv", index=False
     )
-    pd.DataFrame([blank | row for row in tests], columns=list(SIGNIFICANCE_COLUMNS)).to_csv(
+    pd.DataFrame([blank | row for row in tests], columns=list(SIGNIFICANCE.names)).to_csv(
         folder / "significance.csv", index=False
     )
     return read_run(folder)
@@ -156,7 +156,7 @@ def write_run_of_cities(folder: Path) -> RunTables:
         for model in ("ours", "TFIDF-LR")
         for metric, k, value in ESTIMATES
     ]
-    pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).to_csv(folder / "metrics.csv", index=False)
+    pd.DataFrame(rows, columns=list(METRICS.names)).to_csv(folder / "metrics.csv", index=False)
     return read_run(folder)
 
 

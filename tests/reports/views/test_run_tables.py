@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.core.measures import METRICS_COLUMNS
+from recbias.core.measures import METRICS
 from recbias.reports.run import read_run
 from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
@@ -73,7 +73,7 @@ def test_missing_parquet_files_are_none(tmp_path: Path) -> None:
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
         ("significance.csv", "dataset\nx\n", "has no column model"),
-        ("metrics.csv", ",".join(METRICS_COLUMNS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
+        ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )
 def test_the_error_for_a_folder_without_a_run_has_a_remedy(

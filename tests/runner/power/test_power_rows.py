@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import FloatArray
-from recbias.core.measures import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
+from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.runs.power import (
     PowerQuestion,
     PowerTables,
@@ -38,8 +38,8 @@ def make_tables(
     metrics: list[dict[str, Any]] | None = None,
     per_unit: pd.DataFrame | None = None,
 ) -> PowerTables:
-    significance = pd.DataFrame(rows, columns=list(SIGNIFICANCE_COLUMNS))
-    values = pd.DataFrame(metrics or [], columns=list(METRICS_COLUMNS))
+    significance = pd.DataFrame(rows, columns=list(SIGNIFICANCE.names))
+    values = pd.DataFrame(metrics or [], columns=list(METRICS.names))
     manifest = {"queries": [{"unit": "user"}]}
     return PowerTables(values, significance, per_unit, manifest, lambda: None)
 

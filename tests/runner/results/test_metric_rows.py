@@ -11,7 +11,7 @@ import pytest
 
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
-from recbias.core.measures import METRICS_COLUMNS, Measurement, UnitScores
+from recbias.core.measures import METRICS, Measurement, UnitScores
 from recbias.runner.results import (
     ModelMeasurement,
     build_metrics_table,
@@ -33,7 +33,7 @@ def make_row(values: list[float], **keys: Any) -> ModelMeasurement:
 
 def test_a_single_fold_is_one_row_with_the_documented_columns() -> None:
     table = build_metrics_table([make_row([1.0, 0.0, math.nan])])
-    assert tuple(table.columns) == METRICS_COLUMNS
+    assert tuple(table.columns) == METRICS.names
     assert len(table) == 1
     row = table.iloc[0]
     assert (row["value"], row["n"], row["undefined"], row["fold"]) == (0.5, 2, 1, 1)
@@ -78,7 +78,7 @@ def test_an_undefined_fold_is_counted_and_excluded_from_the_mean() -> None:
 
 
 def test_without_measurements_the_table_has_columns_and_no_rows() -> None:
-    assert tuple(build_metrics_table([]).columns) == METRICS_COLUMNS
+    assert tuple(build_metrics_table([]).columns) == METRICS.names
 
 
 def test_each_unit_is_one_row() -> None:

@@ -281,8 +281,8 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import recbias
-from recbias.core import stage_context as context_module
-from recbias.runner.execute import Silent
+from recbias.core import context as context_module
+from recbias.runner.stage import Silent
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.core.measures import METRICS_COLUMNS, Direction
+from recbias.core.measures import METRICS, Direction
 from recbias.reports.conclusions import collect_conclusions, find_worst_groups
 from recbias.reports.run import read_run
 from recbias.reports.tables import build_cards, build_group_tables, build_summary
@@ -132,7 +132,7 @@ def test_the_card_of_a_gap_alone_has_the_groups_of_the_file(tmp_path: Path) -> N
         state("a", value, title, group=f"gender={name}", n=n, ci_low=value - 0.01, ci_high=value)
         for name, value, n in (("F", 0.2, 40), ("M", 0.3, 60))
     ]
-    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame = pd.DataFrame(groups, columns=list(METRICS.names))
     frame.to_csv(tmp_path / "groups.csv", index=False)
     run = read_run(tmp_path)
     (card,) = build_cards(run)
@@ -161,7 +161,7 @@ def test_undefined_values_of_a_gap_are_those_of_the_compared_groups(
         state("a", value, title, group=f"gender={name}", n=n, undefined=missing)
         for name, value, n, missing in (("F", 0.2, 40, 3), ("M", 0.3, 60, 0), ("X", 0.1, 9, 2))
     ]
-    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame = pd.DataFrame(groups, columns=list(METRICS.names))
     frame.to_csv(tmp_path / "groups.csv", index=False)
     table = build_summary(read_run(tmp_path))
     (note,) = (note for note in table.notes if "undefined" in note)
@@ -176,7 +176,7 @@ def test_the_gap_of_many_groups_alone_has_one_p_value(tmp_path: Path) -> None:
     test = contrast("a", math.nan, test="welch_anova", metric=title, p_adjusted=0.03)
     run = write_run(tmp_path, [state("a", 0.1, title)], [test], [gap])
     groups = [state("a", value, title, group=f"g={value}") for value in (0.1, 0.2, 0.3)]
-    frame = pd.DataFrame(groups, columns=list(METRICS_COLUMNS))
+    frame = pd.DataFrame(groups, columns=list(METRICS.names))
     frame.to_csv(tmp_path / "groups.csv", index=False)
     (card,) = build_cards(read_run(run.folder))
     assert card.gaps is not None
