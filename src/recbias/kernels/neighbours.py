@@ -24,7 +24,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.dataset import AnyArray, BoolArray, Matrix
-from recbias.core.packages import is_installed
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 from recbias.kernels.topk import Floats32, create_product_blocks, select_largest
 
@@ -446,12 +445,12 @@ TARGETS = 64
 
 
 def can_count(matrix: Matrix, neighbors: int) -> bool:
-    """Return whether compiled code can be used and is worth it: a large binary CSR matrix."""
+    """Return whether compiled code is worth it: for a large binary CSR matrix."""
     if min(neighbors, matrix.shape[0]) > MAX_NEIGHBOURS:
         return False
     sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)
     worth_it = float(sizes @ sizes) >= MIN_OPERATIONS
-    return worth_it and is_installed("numba") and bool((matrix.data == 1).all())
+    return worth_it and bool((matrix.data == 1).all())
 
 
 def find_nearest_binary(

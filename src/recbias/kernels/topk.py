@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix
-from recbias.core.packages import is_installed
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 
 Arrays: TypeAlias = tuple[Any, ...]
@@ -407,8 +406,8 @@ MIN_SCORES = 5e7
 
 
 def can_compile(n_scores: float) -> bool:
-    """Return whether compiled code can be used and is worth it for this number of scores."""
-    return n_scores >= MIN_SCORES and is_installed("numba")
+    """Return whether compiled code is worth it for this number of scores."""
+    return n_scores >= MIN_SCORES
 
 
 class BestColumns:
