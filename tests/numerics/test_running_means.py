@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.training import compute_running_means
+from recbias.statistics.intervals import compute_running_means
 
 VALUES = st.lists(st.one_of(st.floats(-1e3, 1e3), st.just(float("nan"))), min_size=1, max_size=30)
 

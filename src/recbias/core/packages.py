@@ -11,7 +11,7 @@ from recbias.core.errors import MissingExtra
 from recbias.core.plugins import ReordersCandidates
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "torch": ("numba", "torch"),
+    "torch": ("torch",),
     "text": (
         *("accelerate", "gguf", "rouge-score", "sacrebleu"),
         *("safetensors", "tokenizers", "torch", "transformers"),

@@ -1,18 +1,9 @@
-"""Loops that count the columns that rows of a sparse matrix share, for ``neighbour_kernel``.
+"""Nearest rows of a sparse matrix by similarities or distances.
 
-The loops of ``shared_columns``: count the shared columns of rows and keep the nearest rows.
-Nearest rows of a sparse matrix by products or distances.
-The nearest rows of a large binary matrix, by a compiled count of the shared columns.
-Nearest rows of a sparse matrix by similarities that are 0 without shared columns.
-
-``find_nearest_rows`` is to be compiled by ``compile_loop`` with ``exact`` and ``PARTS``.
-
-A distance also separates rows that share no column; ``similarity`` holds the measures that are 0
-for such rows.
-
-Rows are sorted by size and split into tiles. Columns that many rows have are stored as bytes, row
-by row, and added as vectors; of the other columns, each row that has one is counted. A tile whose
-rows are too large or too small to share enough columns with a target is not counted at all.
+In a large binary matrix a compiled loop counts shared columns. Rows are sorted by size and split
+into tiles. Columns that many rows have are stored as bytes and added as vectors; of the others,
+each row that has one is counted. A tile whose rows are too large or too small to share enough
+columns with a target is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +15,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.dataset import AnyArray, BoolArray, Matrix
-from recbias.core.packages import is_installed
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 from recbias.kernels.topk import Floats32, create_product_blocks, select_largest
 
@@ -446,12 +436,12 @@ TARGETS = 64
 
 
 def can_count(matrix: Matrix, neighbors: int) -> bool:
-    """Return whether compiled code can be used and is worth it: a large binary CSR matrix."""
+    """Return whether compiled code is worth it: for a large binary CSR matrix."""
     if min(neighbors, matrix.shape[0]) > MAX_NEIGHBOURS:
         return False
     sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)
     worth_it = float(sizes @ sizes) >= MIN_OPERATIONS
-    return worth_it and is_installed("numba") and bool((matrix.data == 1).all())
+    return worth_it and bool((matrix.data == 1).all())
 
 
 def find_nearest_binary(

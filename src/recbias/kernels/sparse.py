@@ -1,16 +1,7 @@
-"""Prefetching: rows of a large table are brought into the cache before a compiled loop needs them.
+"""Compiled loops, blocks of rows in threads, and operations on sparse matrices.
 
-Compilation of Python loops by numba.
-Process rows in blocks, on all cores in parallel and in bounded memory.
-Columns of CSR matrices: selected, and beside those of another matrix.
-The order of codes by counting, and of the values of small groups by comparing.
-Measures of the column sums of a matrix of 0 and 1 without each of its rows in turn.
-Sparse matrices with one row for each list, history or query.
-
-A loop over random rows otherwise waits for the memory at each of them. Results do not change.
-
-The rows are lists, the columns items. Without a row the counts of its items are smaller by 1, so
-that all values together take a time that grows with the number of entries only.
+``compile_loop`` compiles a loop by numba when it is first called. The matrices are CSR, with a
+row for each list, history or query and a column for each item.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Loops that score and rank rows, to be compiled by ``compile_loop`` with ``exact``.
+"""The k largest scores of each row, best first; ties go to the lower column.
 
-Loops that rank the columns of a sparse product, to be compiled by ``compile_loop``.
-The k largest scores of each row, in descending order; ties go to the lower column.
-Scoring and ranking of many rows by compiled loops, with the results of array operations.
-The best columns of the rows of a product, computed in tiles of columns that fit the cache.
-Products of sparse matrices as dense blocks, by the faster of two methods.
-
-The columns of a sparse right factor are ordered by the sum of their absolute values. No score of
-a row is above the largest absolute value of its left factor times that sum, so that the later
-tiles are left out for rows whose k-th score is above it.
+``top_k`` ranks an array of scores. From ``MIN_SCORES`` scores on, compiled loops score and rank in
+tiles of columns that fit the cache, with the same results. The columns of a sparse right factor
+are ordered by the sum of their absolute values: no score of a row is above the largest absolute
+value of its left factor times that sum, so that later tiles are left out for most rows.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix
-from recbias.core.packages import is_installed
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 
 Arrays: TypeAlias = tuple[Any, ...]
@@ -277,7 +271,7 @@ def select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any)
                     worst = best[k - 1] if n_chosen == k else worst
 
 
-PARTS_PRODUCT_KERNELS = (count_chosen, insert, add_rows, exclude_places, select_row)
+SPARSE_PARTS = (count_chosen, insert, add_rows, exclude_places, select_row)
 """The functions that ``rank_products`` calls."""
 
 DENSE_PARTS = (count_chosen, insert, exclude, add_dense_rows, select_row)
@@ -407,8 +401,8 @@ MIN_SCORES = 5e7
 
 
 def can_compile(n_scores: float) -> bool:
-    """Return whether compiled code can be used and is worth it for this number of scores."""
-    return n_scores >= MIN_SCORES and is_installed("numba")
+    """Return whether compiled code is worth it for this number of scores."""
+    return n_scores >= MIN_SCORES
 
 
 class BestColumns:
@@ -517,7 +511,7 @@ class ProductRanking:
         if k:
             history = excluded.indptr.astype(np.int64), excluded.indices, self._places
             left, sums = (rows.astype(np.int64), *self._left), np.empty(self._size, np.float32)
-            rank = compile_loop(rank_products, exact=True, parts=PARTS_PRODUCT_KERNELS)
+            rank = compile_loop(rank_products, exact=True, parts=SPARSE_PARTS)
             rank(left, self._tiles, history, sums, (columns, scores))
         return columns, scores
 

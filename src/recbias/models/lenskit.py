@@ -1,10 +1,4 @@
-"""Adapter of LensKit scorers: interactions to its dataset, its scores to ranked lists.
-
-LensKit's baselines, which give all users the same scores.
-LensKit's matrix factorizations.
-LensKit's FlexMF: matrix factorization by stochastic gradient descent.
-LensKit's neighbourhoods, EASE and SLIM.
-"""
+"""Models of LensKit: settings, training of its scorers, and its scores as ranked lists."""
 
 from __future__ import annotations
 
@@ -38,6 +32,27 @@ ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""
 
 
+_NAMES = {
+    "reg": "regularization",
+    "neighbors": "max_nbrs",
+    "min_neighbors": "min_nbrs",
+    "min_similarity": "min_sim",
+    "saved_neighbors": "save_nbrs",
+    "negatives": "negative_count",
+    "layers": "convolution_layers",
+}
+"""LensKit's names of settings."""
+
+_NAMES_OF_SCORERS = {
+    "BiasedSVDScorer": {"iterations": "n_iter"},
+    "NMFScorer": {"epochs": "max_iter", "reg": "alpha_W"},
+    "FlexMFImplicitScorer": {"regularization": "reg_method"},
+    "FlexMFExplicitScorer": {"regularization": "reg_method"},
+    "SLIMScorer": {"iterations": "max_iters"},
+}
+"""Names that one scorer has."""
+
+
 class LensKitModel:
     """Base class of the models that train a scorer of LensKit."""
 
@@ -45,11 +60,9 @@ class LensKitModel:
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
-    def train(self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str) -> Any:
-        """Return a trained scorer of a class whose settings are those of the model.
-
-        ``names`` are LensKit's names of the settings that have another name.
-        """
+    def train(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> Any:
+        """Return a trained scorer of a class whose settings are those of the model."""
+        names = _NAMES | _NAMES_OF_SCORERS.get(kind.__name__, {})
         settings = {names.get(name, name): value for name, value in vars(self).items()}
         return train_scorer(kind(**settings), data, rng)
 
@@ -297,7 +310,7 @@ class LensKitImplicitMF(LensKitFactorModel):
         """Factorize the training matrix."""
         from lenskit.als import ImplicitMFScorer
 
-        scorer = self.train(ImplicitMFScorer, data, rng, reg="regularization")
+        scorer = self.train(ImplicitMFScorer, data, rng)
         return export_factors(scorer.user_embeddings, scorer.item_embeddings)
 
 
@@ -332,7 +345,7 @@ class LensKitBiasedMF(LensKitFactorModel):
         from lenskit.als import BiasedMFScorer
 
         warn_about_equal_ratings(data, "lenskit/BiasedMF")
-        return _export_biased(self.train(BiasedMFScorer, data, rng, reg="regularization"))
+        return _export_biased(self.train(BiasedMFScorer, data, rng))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,7 +379,7 @@ class LensKitFunkSVD(LensKitFactorModel):
         from lenskit.funksvd import FunkSVDScorer
 
         warn_about_equal_ratings(data, "lenskit/FunkSVD")
-        return _export_biased(self.train(FunkSVDScorer, data, rng, reg="regularization"))
+        return _export_biased(self.train(FunkSVDScorer, data, rng))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,7 +415,7 @@ class LensKitBiasedSVD(LensKitFactorModel):
 
         warn_about_equal_ratings(data, "lenskit/BiasedSVD")
         with seed_global_numpy(rng):
-            scorer = self.train(BiasedSVDScorer, data, rng, iterations="n_iter")
+            scorer = self.train(BiasedSVDScorer, data, rng)
         bias = scorer.bias_.global_bias + scorer.bias_.item_biases
         return export_factors(scorer.user_components_, scorer.factorization_.components_.T, bias)
 
@@ -439,7 +452,7 @@ class LensKitNMF(LensKitFactorModel):
         from lenskit.sklearn.nmf import NMFScorer
 
         with seed_global_numpy(rng):
-            scorer = self.train(NMFScorer, data, rng, epochs="max_iter", reg="alpha_W")
+            scorer = self.train(NMFScorer, data, rng)
         return export_factors(scorer.user_components, scorer.item_components)
 
 
@@ -460,8 +473,6 @@ def _export_biased(scorer: Any) -> FittedFactors:
 
 
 Regularization: TypeAlias = Literal["AdamW", "L2"]
-
-NAMES = {"reg": "regularization", "regularization": "reg_method"}  # LensKit's names of settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -520,15 +531,7 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
         """Train on the training interactions."""
         from lenskit.flexmf import FlexMFImplicitScorer
 
-        scorer = self.train(
-            FlexMFImplicitScorer,
-            data,
-            rng,
-            **NAMES,
-            negatives="negative_count",
-            layers="convolution_layers",
-        )
-        return _export_factors(scorer.model)
+        return _export_factors(self.train(FlexMFImplicitScorer, data, rng).model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -568,7 +571,7 @@ class LensKitFlexMFExplicit(LensKitFactorModel):
         from lenskit.flexmf import FlexMFExplicitScorer
 
         warn_about_equal_ratings(data, "lenskit/FlexMFExplicit")
-        return _export_factors(self.train(FlexMFExplicitScorer, data, rng, **NAMES).model)
+        return _export_factors(self.train(FlexMFExplicitScorer, data, rng).model)
 
 
 def _export_factors(model: Any) -> FittedFactors:
@@ -579,12 +582,6 @@ def _export_factors(model: Any) -> FittedFactors:
 
 
 Feedback = Literal["implicit", "explicit"]
-NAMES_LENSKIT_LISTS = {  # LensKit's names of settings
-    "neighbors": "max_nbrs",
-    "min_neighbors": "min_nbrs",
-    "min_similarity": "min_sim",
-    "saved_neighbors": "save_nbrs",
-}
 
 
 class _KNN(LensKitModel):
@@ -593,14 +590,14 @@ class _KNN(LensKitModel):
     def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         if self.feedback == "explicit":
             warn_about_equal_ratings(data, kind.__name__)
-        return FittedScorer.from_training(self.train(kind, data, rng, **NAMES_LENSKIT_LISTS), data)
+        return FittedScorer.from_training(self.train(kind, data, rng), data)
 
 
 class _ItemWeightModel(ItemWeightModel, LensKitModel):
     def _fit_weights(
-        self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str
+        self, kind: Any, data: TrainingData, rng: np.random.Generator
     ) -> FittedItemWeights:
-        return FittedItemWeights.from_matrix(self.train(kind, data, rng, **names).weights)
+        return FittedItemWeights.from_matrix(self.train(kind, data, rng).weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -700,7 +697,7 @@ class LensKitEASE(_ItemWeightModel):
         """Solve for the weights."""
         from lenskit.knn import EASEScorer
 
-        return self._fit_weights(EASEScorer, data, rng, reg="regularization")
+        return self._fit_weights(EASEScorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -729,6 +726,4 @@ class LensKitSLIM(_ItemWeightModel):
         """Solve for the weights of each item."""
         from lenskit.knn.slim import SLIMScorer
 
-        return self._fit_weights(
-            SLIMScorer, data, rng, iterations="max_iters", neighbors="max_nbrs"
-        )
+        return self._fit_weights(SLIMScorer, data, rng)

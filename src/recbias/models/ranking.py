@@ -1,8 +1,7 @@
-"""Lists that are stored as they come, so that an interrupted stage does not rank them again.
+"""Lists of the best items of each query, without those of its history.
 
-Ranking of scores in blocks of queries: items of the history are excluded, best first.
-Lists of the scores of a product of a sparse matrix with another one.
-Lists of scores that are the same for all users: only the history differs.
+From blocks of scores, from products of matrices, or from scores that are the same for all users.
+An interrupted stage does not rank the lists again that it had.
 """
 
 from __future__ import annotations

@@ -15,13 +15,13 @@ import pandas as pd
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
-from recbias.models.training import compute_running_means
 from recbias.reports import plots as rows
 from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
+from recbias.statistics.intervals import compute_running_means
 from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
 _SERIES = ("a fold", "their mean")

@@ -50,18 +50,6 @@ def test_arrays_and_versions_come_back_and_nothing_is_left(tmp_path: Path) -> No
     assert list_left(tmp_path) == []
 
 
-def test_the_program_is_copied_with_the_modules_that_it_imports(tmp_path: Path) -> None:
-    answer = """\
-copied = Path("recbias/models/recbole/worker")
-write("error.json", {"message": " ".join(sorted(path.name for path in copied.iterdir()))})
-sys.exit(1)
-"""
-    with pytest.raises(PluginError) as raised:
-        run_fake(tmp_path, answer)
-    for name in ("main", "requests", "settings", "stored_state", "training"):
-        assert f"{name}.py" in raised.value.message
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

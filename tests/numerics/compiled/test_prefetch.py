@@ -28,7 +28,8 @@ def test_a_loop_that_prefetches_gives_the_sums_of_numpy(width: int, row_type: An
 
 
 def test_the_machine_code_has_an_instruction_that_prefetches() -> None:
-    numba = pytest.importorskip("numba")
+    import numba
+
     register_prefetch()
     run: Any = numba.njit(sum_rows)  # code that numba has cached cannot be inspected
     run(np.ones((3, 20)), np.zeros(5, dtype=np.int32))
