@@ -14,7 +14,7 @@ OWN = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from recbias.models.neighbours.knn import ItemKNN
+from recbias.models.knn import ItemKNN
 
 
 @dataclass(frozen=True, kw_only=True)
