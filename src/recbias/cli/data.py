@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
+from recbias.runner.options import data_folder
 
 Data: TypeAlias = Annotated[
     Path | None,
@@ -31,7 +32,6 @@ LONGEST = 60
 def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
-        from recbias import api
         from recbias.core.context import stage_context
         from recbias.core.text import normalize_name
         from recbias.data.fetch import fetch as fetch_dataset
@@ -46,7 +46,7 @@ def fetch(name: Name, data: Data = None) -> None:
             open_observer(quiet=False, verbose=False) as observer,
             stage_context(on_progress=observer.progressed),
         ):
-            folder = fetch_dataset(name, api.data_folder(data))
+            folder = fetch_dataset(name, data_folder(data))
         print_line(folder, longest=None)
 
 
@@ -74,7 +74,6 @@ def side(
 ) -> None:
     """Write the cast, directors and overviews of the films of a MovieLens dataset."""
     with report_errors():
-        from recbias import api
         from recbias.core.context import stage_context
         from recbias.core.errors import Contradiction
         from recbias.data import side as build
@@ -87,7 +86,7 @@ def side(
             message = f"TMDB needs a key, and the variable {key_env} is not set"
             remedy = "get a key at themoviedb.org, or take the public files: --source imdb"
             raise Contradiction(message, where="--key-env", remedy=remedy)
-        folder = api.data_folder(data)
+        folder = data_folder(data)
         facts: imdb.Imdb | tmdb.Tmdb = imdb.Imdb(folder / "imdb", url or imdb.URL, cast)
         if source is _SideSource.tmdb:
             facts = tmdb.Tmdb(key, url or tmdb.URL_TMDB, language, cast)
@@ -127,7 +126,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     spec: Path | dict[str, Any] = named
     if name.endswith((".yaml", ".yml")):
         spec = Path(name)
-    elif (facts := _describe_without_training(named, api.data_folder(data))) is not None:
+    elif (facts := _describe_without_training(named, data_folder(data))) is not None:
         yield f"{name}:"
         yield from _render(facts, "  ")
         return

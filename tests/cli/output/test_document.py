@@ -107,7 +107,7 @@ def test_nothing_is_printed_unless_a_document_is_wanted(
 
 NOISY = """
 import os, subprocess, sys
-from recbias.cli.output.document import open_document
+from recbias.cli.output import open_document
 with open_document(is_wanted=True) as document:
     print("from Python")
     os.write(1, b"from a library\\n")
