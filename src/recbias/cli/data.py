@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
+from recbias.runner.options import data_folder
 
 Data: TypeAlias = Annotated[
     Path | None,
@@ -120,7 +121,6 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execute import Executor, Silent
-    from recbias.runner.options import data_folder
 
     named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     spec: Path | dict[str, Any] = named
