@@ -150,7 +150,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
-from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.evidence import RankedLists
 
 
 @dataclass(frozen=True, kw_only=True)
