@@ -15,7 +15,7 @@ from recbias.core.measures import format_metric, parse_metric
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath
 
-LIMITS = ("at_least", "at_most", "within", "not_below", "not_above")
+_LIMITS = ("at_least", "at_most", "within", "not_below", "not_above")
 """The keys of a check that set its limit; a check has one of them."""
 
 
@@ -51,10 +51,10 @@ class CheckSpec:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        given = [name for name in LIMITS if getattr(self, name) is not None]
+        given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
             found = f"found {' and '.join(given)}" if given else "found none"
-            message = f"needs one of {', '.join(LIMITS)}, {found}"
+            message = f"needs one of {', '.join(_LIMITS)}, {found}"
             raise Contradiction(message, remedy="write a check for each limit: at_most: 0.05")
         if self.margin and self.baseline is None:
             remedy = "remove it, or compare with a model: not_below: MostPop"
@@ -95,7 +95,7 @@ class CheckSpec:
         """
         if self.within is not None:
             return f"between {self.within[0]:g} and {self.within[1]:g}"
-        name = next(name for name in LIMITS if getattr(self, name) is not None)
+        name = next(name for name in _LIMITS if getattr(self, name) is not None)
         value, words = getattr(self, name), name.replace("_", " ")
         if self.baseline is None:
             return f"{words} {value:g}"

@@ -66,20 +66,20 @@ from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
 
-GROUPING_REMEDIES = {
+_GROUPING_REMEDIES = {
     "min_group": "give the least number of queries of a group that is compared: min_group: 20",
     "reference_group": "name the group that the others are compared with: reference_group: M",
 }
 """The remedies of keys that stand beside ``by``."""
 
-Registries: TypeAlias = Mapping[str, Registry]
+_Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
 
 
 KINDS = ("log", "float", "int", "choice")
 """The kinds of search interval."""
 
-ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
+_ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
 """Resolves the entry of a plug-in: kind, entry and location."""
 
 _REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
@@ -95,7 +95,7 @@ class Resolver:
     """
 
     document: Document
-    registries: Registries
+    registries: _Registries
     k: int
     device: str | None = None
 
@@ -220,10 +220,10 @@ class _EntryReader:
     """Reads one entry; faults are recorded in the document."""
 
     document: Document
-    registries: Registries
+    registries: _Registries
     k: int
     device: str | None
-    resolve: ResolveMetric
+    resolve: _ResolveMetric
     kind: str
     location: KeyPath
     name_location: KeyPath
@@ -308,7 +308,7 @@ class _EntryReader:
         self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
     ) -> None:
         """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
-        keys = {"by", "gap", *GROUPING_REMEDIES} - read_settings(cls).keys()
+        keys = {"by", "gap", *_GROUPING_REMEDIES} - read_settings(cls).keys()
         for key in sorted(keys & name_settings.keys()):
             value = name_settings.pop(key)
             if entry.setdefault(key, value) is not value:
@@ -320,7 +320,7 @@ class _EntryReader:
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
         by = self._pop_key(cls, entry, "by")
         if by is None:
-            for key in ("gap", *GROUPING_REMEDIES):
+            for key in ("gap", *_GROUPING_REMEDIES):
                 if self._pop_key(cls, entry, key) is not None:
                     self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
             return None
@@ -348,7 +348,7 @@ class _EntryReader:
         if value is None or is_valid(hint, value):
             return value
         message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
-        self._blame(key, message, GROUPING_REMEDIES[key])
+        self._blame(key, message, _GROUPING_REMEDIES[key])
         return None
 
     def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
@@ -386,7 +386,7 @@ class _EntryReader:
         self.document.add_fault((*self.location, key), message, remedy=remedy, kind=kind)
 
 
-def _find_other_kind(name: str, kind: str, registries: Registries) -> str:
+def _find_other_kind(name: str, kind: str, registries: _Registries) -> str:
     """Return the help line for a name that is a plug-in of another kind, else blank."""
     for other_kind, registry in registries.items():
         if other_kind != kind and (spelling := registry.find_spelling(name)):
@@ -397,7 +397,7 @@ def _find_other_kind(name: str, kind: str, registries: Registries) -> str:
 
 def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
-    beside_by = ("gap", *GROUPING_REMEDIES) if is_grouped else ()
+    beside_by = ("gap", *_GROUPING_REMEDIES) if is_grouped else ()
     own_keys = {
         "models": ("tune", "rerank"),
         "rerankers": ("tune",),
@@ -422,7 +422,7 @@ class _RerankerReader:
 
     document: Document
     registry: Registry
-    resolve: ResolveMetric
+    resolve: _ResolveMetric
     k: int
 
     def read(self, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
@@ -544,7 +544,7 @@ def _read_searched(
     raw: Mapping[str, Any],
     tune: Any,
     location: KeyPath,
-    resolve: ResolveMetric,
+    resolve: _ResolveMetric,
 ) -> tuple[Any, Tune | None]:
     """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``."""
     if tune is None:
@@ -572,7 +572,7 @@ def _read_tune(
     raw: Mapping[str, Any],
     tune: Any,
     location: KeyPath,
-    resolve: ResolveMetric,
+    resolve: _ResolveMetric,
 ) -> Tune | None:
     """Return the search in the value ``tune`` of a model's entry."""
     document, tune_location = builder.document, (*location, "tune")

@@ -24,7 +24,7 @@ from recbias.core import measures
 from recbias.core.registry import is_file
 from recbias.core.text import make_printable
 
-LONGEST_VALUE = 60
+_LONGEST_VALUE = 60
 """The longest value in a label in characters; the middle of a longer one is left out."""
 
 
@@ -185,7 +185,7 @@ def format_value(value: Any) -> str:
     >>> format_value(["a", 1])
     '[a, 1]'
     """
-    return make_printable(render_yaml(value), LONGEST_VALUE)
+    return make_printable(render_yaml(value), _LONGEST_VALUE)
 
 
 def _add_settings(label: str, settings: str) -> str:

@@ -30,12 +30,12 @@ from recbias.core.registry import Registry
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The version of JSON Schema."""
 
-Schema: TypeAlias = dict[str, Any]
+_Schema: TypeAlias = dict[str, Any]
 """A JSON Schema as plain Python."""
 
 _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
-_GROUPING: Schema = {
+_GROUPING: _Schema = {
     "by": {
         "description": "Labels or conditions of the queries, joined by &; or columns of "
         "probabilities: probability of p_female, weight of p_f + p_m.",
@@ -54,7 +54,7 @@ _GROUPING: Schema = {
 }
 
 
-def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
+def build_json_schema(registries: Mapping[str, Registry]) -> _Schema:
     """Build the JSON Schema (draft 2020-12) of an experiment file.
 
     Plug-ins whose package is not installed are excluded. Names have their registered spelling,
@@ -70,10 +70,10 @@ def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
     return {"$schema": DIALECT, "title": "recbias experiment", **schema, "$defs": definitions}
 
 
-def build_mapping_schema(cls: type) -> Schema:
+def build_mapping_schema(cls: type) -> _Schema:
     """Build the schema of the mapping that fills a dataclass."""
     docs, settings = read_arguments(cls), read_settings(cls)
-    schema: Schema = {
+    schema: _Schema = {
         "type": "object",
         "properties": {
             name: _build_setting_schema(setting, docs.get(setting.field.name, ""))
@@ -85,7 +85,7 @@ def build_mapping_schema(cls: type) -> Schema:
     return schema | ({"required": required} if required else {})
 
 
-def build_type_schema(hint: Any) -> Schema:
+def build_type_schema(hint: Any) -> _Schema:
     """Build the schema of the type of a setting.
 
     >>> build_type_schema(int | None)
@@ -102,22 +102,22 @@ def build_type_schema(hint: Any) -> Schema:
     if is_dataclass(strip_annotations(get_item_type(hint))):
         return {"type": "array", "items": build_type_schema(get_item_type(hint))}
     try:
-        schema: Schema = build_adapter(hint).json_schema()["prefixItems"][0]
+        schema: _Schema = build_adapter(hint).json_schema()["prefixItems"][0]
     except PydanticInvalidForJsonSchema:
         return {}
     return schema
 
 
-def _build_setting_schema(setting: Setting, doc: str) -> Schema:
+def _build_setting_schema(setting: Setting, doc: str) -> _Schema:
     description = {"description": doc} if doc else {}
     default = {} if setting.needed else {"default": as_plain(setting.default)}
     return description | build_type_schema(setting.hint) | default
 
 
-def _build_sections() -> Schema:
+def _build_sections() -> _Schema:
     docs = read_arguments(ExperimentFile)
     dataset = _refer_to("datasets")
-    sections: Schema = {
+    sections: _Schema = {
         "extends": {"description": "The file that this one extends.", **_TEXT},
         "dataset": {"anyOf": [dataset, {"type": "array", "items": dataset, "minItems": 1}]},
     }
@@ -134,7 +134,7 @@ def _build_sections() -> Schema:
     return {key: {"description": docs.get(key, "")} | section for key, section in sections.items()}
 
 
-def _refer_to(kind: str) -> Schema:
+def _refer_to(kind: str) -> _Schema:
     return {"$ref": f"#/$defs/{kind}"}
 
 
@@ -147,7 +147,7 @@ class _EntrySchemas:
     def name_key(self) -> str:
         return "detector" if self.kind == "detectors" else "name"
 
-    def build(self) -> Schema:
+    def build(self) -> _Schema:
         classes = {name: cls for name in self.registry.names() if (cls := self.load(name))}
         names = [
             self.build_name(name)
@@ -167,14 +167,14 @@ class _EntrySchemas:
             return None
         return cls
 
-    def build_name(self, name: str) -> Schema:
+    def build_name(self, name: str) -> _Schema:
         if self.kind != "metrics":
             return {"const": name}
         return {**_TEXT, "pattern": rf"^{re.escape(name)}(\(.*\))?(@[0-9]+)?$"}
 
-    def build_mapping(self, name: str, cls: type) -> Schema:
+    def build_mapping(self, name: str, cls: type) -> _Schema:
         schema = build_mapping_schema(cls)
-        properties: Schema = {self.name_key: self.build_name(name)}
+        properties: _Schema = {self.name_key: self.build_name(name)}
         if self.kind == "detectors":
             properties["name"] = _TEXT
         properties |= {"label": _TEXT} | self.build_entry_keys(cls)
@@ -185,7 +185,7 @@ class _EntrySchemas:
         required = [] if self.kind == "metrics" else schema.get("required", [])
         return {"description": read_summary(cls), **schema, "required": [self.name_key, *required]}
 
-    def build_entry_keys(self, cls: type) -> Schema:
+    def build_entry_keys(self, cls: type) -> _Schema:
         """Build the schemas of the keys of an entry that are not settings of its plug-in."""
         settings = read_settings(cls)
         if self.kind == "datasets":
@@ -195,7 +195,7 @@ class _EntrySchemas:
         if self.kind not in {"models", "rerankers"}:
             return {}
         dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
-        space: Schema = {"type": "object", "additionalProperties": False}
+        space: _Schema = {"type": "object", "additionalProperties": False}
         space["properties"] = dict.fromkeys(settings, dimension)
         tune = build_mapping_schema(TuneSpec)
         tune["properties"] |= {

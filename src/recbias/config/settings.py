@@ -176,7 +176,7 @@ def _is_model_name(hint: Any) -> bool:
 
 
 def _is_alias(hint: Any, alias: Any) -> bool:
-    return set(get_annotations(alias)) <= set(get_annotations(hint))
+    return set(_get_annotations(alias)) <= set(_get_annotations(hint))
 
 
 def is_selected_model(hint: Any) -> bool:
@@ -208,11 +208,11 @@ def strip_annotations(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def get_annotations(hint: Any) -> tuple[Any, ...]:
+def _get_annotations(hint: Any) -> tuple[Any, ...]:
     """Return the annotations of a type.
 
     >>> from annotated_types import Gt
-    >>> get_annotations(Annotated[int, Gt(0)])
+    >>> _get_annotations(Annotated[int, Gt(0)])
     (Gt(gt=0),)
     """
     return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
@@ -253,7 +253,7 @@ def get_item_type(hint: Any) -> Any:
 def _get_longest(hint: Any) -> float:
     """Return the largest length of a list, infinity if it has none."""
     kind = annotated_types.MaxLen
-    limits = [each.max_length for each in get_annotations(hint) if isinstance(each, kind)]
+    limits = [each.max_length for each in _get_annotations(hint) if isinstance(each, kind)]
     return min(limits, default=math.inf)
 
 
@@ -291,7 +291,7 @@ def _select_member(hint: Any, raw: Any) -> Any:
     return hint
 
 
-def follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
+def _follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
     """Return the type and value at a location inside a value, and the help line of its default.
 
     The help line is blank if the value is not a setting, or has no plain default.
@@ -385,7 +385,7 @@ def describe_range(hint: Any) -> str:
     >>> describe_range(Annotated[float, annotated_types.Interval(ge=0, le=1)])
     'from 0 to 1'
     """
-    limits = [_collect_limits(get_annotations(member)) for member in list_members(hint)]
+    limits = [_collect_limits(_get_annotations(member)) for member in list_members(hint)]
     return " or ".join(_describe_limits(bounds) for bounds in limits if bounds)
 
 
@@ -467,7 +467,7 @@ def _describe_plain_type(plain_type: Any) -> str:
         return f"a list of {len(arguments)}: {', '.join(map(describe_hint, arguments))}"
     if item_type in {None, Any}:
         return "a list"
-    plural = "" if get_annotations(item_type) else _PLURAL_NOUNS.get(item_type)
+    plural = "" if _get_annotations(item_type) else _PLURAL_NOUNS.get(item_type)
     return f"a list of {plural}" if plural else f"a list (each {describe_hint(item_type)})"
 
 
@@ -582,7 +582,7 @@ _RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predic
 _LARGEST = 2**63 - 1
 """The largest number that fits the arrays in which settings are stored."""
 
-ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
+_ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
 """Resolves the entry of a plug-in: kind, entry and location; None if it has a fault."""
 
 
@@ -600,7 +600,7 @@ class Builder:
     document: Document
     owner: str
     path_texts: dict[Path, str] = field(default_factory=dict)
-    resolve_entry: ResolveEntry | None = None
+    resolve_entry: _ResolveEntry | None = None
     entry_keys: tuple[str, ...] = ()
 
     def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
@@ -632,7 +632,7 @@ class Builder:
         prepared = preparation.prepare(hint, raw, ())
         if preparation.too_long:  # each item of it may have a fault
             for inner in preparation.too_long:
-                inner_hint, inner_raw, help_line = follow(hint, raw, inner)
+                inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
                 self._blame(
                     inner_hint, inner_raw, (*location, *inner), help_line or default, ["too_long"]
                 )
@@ -681,7 +681,7 @@ class Builder:
         places = {*unknown, *missing, *wrong}
         for inner, kinds in wrong.items():
             if not any(len(p) > len(inner) and p[: len(inner)] == inner for p in places):
-                inner_hint, inner_raw, help_line = follow(hint, raw, inner)
+                inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
                 help_line = help_line if inner else default
                 self._blame(inner_hint, inner_raw, (*location, *inner), help_line, kinds)
         return places
@@ -695,7 +695,7 @@ class Builder:
         wrong: dict[KeyPath, list[str]] = {}
         for each in error.errors(include_url=False, include_input=False):
             inner, kind = _restrict_to_value(raw, each["loc"][1:]), each["type"]
-            cls = strip_annotations(follow(hint, raw, inner)[0])
+            cls = strip_annotations(_follow(hint, raw, inner)[0])
             if kind == "unexpected_keyword_argument":
                 unknown.append(inner)
             elif kind == "missing" and is_dataclass(cls):  # else an item of a tuple
@@ -711,7 +711,7 @@ class Builder:
         self, hint: Hint, raw: Any, inner: KeyPath
     ) -> tuple[Mapping[str, Setting], str]:
         """Return the settings of the mapping at a place, and its name for messages."""
-        cls = strip_annotations(follow(hint, raw, inner)[0])
+        cls = strip_annotations(_follow(hint, raw, inner)[0])
         names = [step for step in inner if isinstance(step, str)]
         return read_settings(cls), ".".join([self.owner, *names])
 
@@ -817,7 +817,7 @@ class _Preparation:
         return (), error
 
     def select_model(
-        self, raw: Any, inner: KeyPath, resolve_entry: ResolveEntry
+        self, raw: Any, inner: KeyPath, resolve_entry: _ResolveEntry
     ) -> SelectedModel | None:
         """Return the model of an entry inside another one: no label, search or re-ranker."""
         document, location = self.builder.document, (*self.location, *inner)
@@ -875,7 +875,7 @@ def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
 def _find_too_large(hint: Hint, raw: Any) -> Iterator[tuple[KeyPath, str, Any, str]]:
     """Yield the infinite numbers of settings, and those beyond 64 bits."""
     for inner, number in _list_large_numbers(raw, ()):
-        expected, _, help_line = follow(hint, raw, inner)
+        expected, _, help_line = _follow(hint, raw, inner)
         if strip_annotations(expected) is not Any:
             yield inner, describe_hint(expected), number, help_line
 

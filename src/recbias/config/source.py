@@ -38,7 +38,7 @@ from recbias.formats.yaml import (
 STARTS = ("quickstart", "audit", "prompts", "vectors")
 """The specs for a start, which are listed first."""
 
-FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
+_FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}
 """The spec that the name of a folder stands for, where the folder holds several."""
 
 _FOLDER = Path(__file__).parents[1] / "configs"
@@ -58,7 +58,7 @@ def list_specs() -> dict[str, Path]:
 def resolve_spec(name: str) -> str:
     """Return the packaged name that a name stands for: ``papers/aab`` for one in it.
 
-    A folder of several specs has a name only if ``FOLDERS`` names one of them.
+    A folder of several specs has a name only if ``_FOLDERS`` names one of them.
 
     >>> resolve_spec("Quickstart"), resolve_spec("papers/aab")
     ('quickstart', 'papers/aab/ml-1m-gender')
@@ -73,8 +73,8 @@ def resolve_spec(name: str) -> str:
     inside = [spelling for key, spelling in spellings.items() if key.startswith(f"{wanted}/")]
     if len(inside) == 1:
         return inside[0]
-    if wanted in FOLDERS:
-        return FOLDERS[wanted]
+    if wanted in _FOLDERS:
+        return _FOLDERS[wanted]
     if inside:
         raise UnknownName(f"{name} is several specs", remedy=f"name one of {', '.join(inside)}")
     message = f"no file and no packaged spec is called {name!r}"

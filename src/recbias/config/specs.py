@@ -54,7 +54,7 @@ class Choice:
 Dimension: TypeAlias = Range | Choice
 """One setting of a search space."""
 
-Pruning: TypeAlias = Literal["median", "none"]
+_Pruning: TypeAlias = Literal["median", "none"]
 """When a trial is stopped because earlier trials were better at the same epoch."""
 
 Objective: TypeAlias = Literal["value", "largest_p"]
@@ -76,7 +76,7 @@ class Tune:
     trials: int
     space: tuple[Dimension, ...]
     written: dict[str, Any]
-    pruning: Pruning = "median"
+    pruning: _Pruning = "median"
     parallel: int = 1
     objective: Objective = "value"
     max_perplexity_increase: float | None = None
@@ -218,13 +218,13 @@ class DatasetSpec:
     label: str
 
 
-Entry: TypeAlias = Any
+_Entry: TypeAlias = Any
 """A plug-in: a name, or a mapping with ``name``, ``label`` and settings."""
 
-Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
+_Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
-Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card"]
+_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card"]
 """A file format of reports; ``card`` is the audit card."""
 
 DEFAULT_SEED = 42
@@ -245,7 +245,7 @@ class ReportSpec:
         tolerance: The largest difference from a published value that counts as agreement.
     """
 
-    formats: tuple[Format, ...] = ("csv", "json", "md", "html", "latex")
+    formats: tuple[_Format, ...] = ("csv", "json", "md", "html", "latex")
     reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
     tolerance: Annotated[float, Ge(0)] = 0.01
 
@@ -280,9 +280,9 @@ class TuneSpec:
             no limit with ``largest_p``.
     """
 
-    metric: Entry
+    metric: _Entry
     trials: Annotated[int, Gt(0), Le(2_000)] = 20
-    pruning: Pruning = "median"
+    pruning: _Pruning = "median"
     parallel: Annotated[int, Gt(0)] = 1
     objective: Objective = "value"
     max_perplexity_increase: Annotated[float, Ge(0)] | None = None
@@ -334,21 +334,21 @@ class ExperimentFile:
     """
 
     name: str
-    seed: Seed = DEFAULT_SEED
-    seeds: Annotated[tuple[Seed, ...], MinLen(1), MaxLen(1_000)] | None = None
-    dataset: Entry
-    split: Entry = None
-    queries: Entry = "users"
+    seed: _Seed = DEFAULT_SEED
+    seeds: Annotated[tuple[_Seed, ...], MinLen(1), MaxLen(1_000)] | None = None
+    dataset: _Entry
+    split: _Entry = None
+    queries: _Entry = "users"
     device: Device = "auto"
     k: Annotated[int, Gt(0), Le(10_000)] = 10
-    models: Annotated[tuple[Entry, ...], MinLen(1), MaxLen(1_000)]
-    labels: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
-    metrics: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
-    tests: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
+    models: Annotated[tuple[_Entry, ...], MinLen(1), MaxLen(1_000)]
+    labels: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
+    metrics: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
+    tests: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     feedback: FeedbackSpec | None = None
-    checks: Annotated[tuple[Entry, ...], MaxLen(1_000)] = ()
+    checks: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
-    sweep: Entry = None
+    sweep: _Entry = None
 
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {

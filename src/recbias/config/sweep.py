@@ -30,10 +30,10 @@ from recbias.core.registry import Registry, is_file
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath, format_key_path
 
-MOST_COMBINATIONS = 1_000
+_MOST_COMBINATIONS = 1_000
 """The largest number of combinations of a sweep."""
 
-SEED = "seed"
+_SEED = "seed"
 
 _KINDS = {"models": "models", "dataset": "datasets"}
 _ONE_A_RUN = "write a spec for each value and compare the runs: recbias compare A B"
@@ -68,7 +68,7 @@ def expand_sweep(document: Document, registries: Mapping[str, Registry]) -> dict
             made[kind] = [label for labels in expander.labels.values() for label in labels]
             if kind == "models":
                 _widen_checks(document, expander.labels, expander.unchanged)
-    if seeds := sweep.get(_Target(SEED)):
+    if seeds := sweep.get(_Target(_SEED)):
         made["seeds"] = _expand_seeds(document, seeds)
     document.data.pop(SWEEP, None)
     return made
@@ -210,14 +210,14 @@ class _SweepReader:
     def find_target(self, key: str, steps: Sequence[str]) -> tuple[_Target, KeyPath]:
         """Return the target of a path and the steps inside it; an error if none can be varied."""
         data = self.document.data
-        if key == SEED and not steps:
+        if key == _SEED and not steps:
             if data.get("seeds") is not None:
                 raise Contradiction("seeds is set too", remedy="keep one of sweep and seeds")
-            return _Target(SEED), ()
+            return _Target(_SEED), ()
         if key in _REMEDIES:
             raise Contradiction("has one value in a run", remedy=_REMEDIES[key])
         if key not in _KINDS:
-            remedy = suggest(key, [*_KINDS, SEED])
+            remedy = suggest(key, [*_KINDS, _SEED])
             raise UnknownKey("is not a setting of a model, a dataset or the seed", remedy=remedy)
         entries = data.get(key)
         if key == "dataset" and not isinstance(entries, list):
@@ -243,11 +243,11 @@ class _SweepReader:
             sum(count for target, count in counts.items() if target.key == key)
             for key in {target.key for target in counts}
         )
-        if n > MOST_COMBINATIONS:
-            message = f"has {n:,} combinations, more than {MOST_COMBINATIONS:,}"
+        if n > _MOST_COMBINATIONS:
+            message = f"has {n:,} combinations, more than {_MOST_COMBINATIONS:,}"
             remedy = "list fewer values, list the settings of interest, or search them with tune"
             self.blame((SWEEP,), message, remedy, OutOfRange)
-        return n > MOST_COMBINATIONS
+        return n > _MOST_COMBINATIONS
 
     def refuse_overlaps(self, values: Sequence[_SweptValue]) -> None:
         """Record each setting that is another one of the sweep, or inside it."""
@@ -276,7 +276,7 @@ class _SweepReader:
         """Record a fault if the models, datasets and seeds of a list are not all combined."""
         n = math.prod(
             len({_identify(v for v in item if v.target.key == key) for item in items})
-            for key in (*_KINDS, SEED)
+            for key in (*_KINDS, _SEED)
         )
         if n > len(items):
             message = (
@@ -320,7 +320,7 @@ def _unify(changes: Iterable[_Change]) -> list[_Change]:
 
 
 def _expand_seeds(document: Document, changes: Sequence[_Change]) -> list[str]:
-    position, seed = ("seeds",), document.data.pop(SEED, DEFAULT_SEED)
+    position, seed = ("seeds",), document.data.pop(_SEED, DEFAULT_SEED)
     document.data["seeds"] = [change[0].value if change else seed for change in changes]
     document.values[position] = document.keys[position] = document.mark((SWEEP,))
     document.origins[position] = (SWEEP,)

@@ -106,7 +106,7 @@ class Stored:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-class FailureSummary(NamedTuple):
+class _FailureSummary(NamedTuple):
     """Failures of a manifest that have the same message.
 
     Args:
@@ -120,7 +120,7 @@ class FailureSummary(NamedTuple):
     help: str
 
 
-def summarize_failures(failures: Sequence[Mapping[str, Any]]) -> list[FailureSummary]:
+def summarize_failures(failures: Sequence[Mapping[str, Any]]) -> list[_FailureSummary]:
     """Return the failures of a manifest, those with the same message and remedy once.
 
     >>> failed = [{"stage": f"fit {name}", "message": "boom"} for name in "AB"]
@@ -143,7 +143,7 @@ def summarize_failures(failures: Sequence[Mapping[str, Any]]) -> list[FailureSum
         if n_later:
             verb = "stages were" if n_later > 1 else "stage was"
             parts.append(f"{n_later:,} {verb} skipped because of it")
-        summaries.append(FailureSummary(titles[0], "; ".join(parts), remedy))
+        summaries.append(_FailureSummary(titles[0], "; ".join(parts), remedy))
     return summaries
 
 
@@ -155,7 +155,7 @@ Fact: TypeAlias = str | int | float | bool | None
 ProgressListener: TypeAlias = Callable[[str, int, int], None]
 """Called with (task, completed steps, total steps)."""
 
-ValidationListener: TypeAlias = Callable[[int, float], None]
+_ValidationListener: TypeAlias = Callable[[int, float], None]
 """Called with (epoch, validation score); raises ``Pruned`` to end the training."""
 
 CHECKPOINT_TIME_SHARE = 0.05
@@ -169,7 +169,7 @@ class Pruned(Exception):
     """The training is ended because other settings were better at this epoch."""
 
 
-class CheckpointStore(Protocol):
+class _CheckpointStore(Protocol):
     """Stores the checkpoint of one stage."""
 
     def load(self) -> Mapping[str, AnyArray] | None:
@@ -183,7 +183,7 @@ class CheckpointStore(Protocol):
 
 
 @dataclass(frozen=True)
-class StageContext:
+class _StageContext:
     """Where the output of the running stage other than its result goes.
 
     Args:
@@ -202,8 +202,8 @@ class StageContext:
     warnings: list[str] | None = None
     facts: dict[str, Fact] | None = None
     on_progress: ProgressListener | None = None
-    on_validation: ValidationListener | None = None
-    checkpoint_store: CheckpointStore | None = None
+    on_validation: _ValidationListener | None = None
+    checkpoint_store: _CheckpointStore | None = None
     scratch_folder: Path | None = None
     reply_folder: Path | None = None
     run_id: str = ""
@@ -211,12 +211,12 @@ class StageContext:
     writes_lists: bool = False
 
 
-_NO_STAGE = StageContext()
-_current: ContextVar[StageContext] = ContextVar("stage_context", default=_NO_STAGE)
+_NO_STAGE = _StageContext()
+_current: ContextVar[_StageContext] = ContextVar("stage_context", default=_NO_STAGE)
 
 
 @contextmanager
-def stage_context(**changes: Any) -> Iterator[StageContext]:
+def stage_context(**changes: Any) -> Iterator[_StageContext]:
     """Change fields of the context inside the block; the other fields stay as they are.
 
     >>> with stage_context(warnings=[], facts={}) as context:
@@ -271,7 +271,7 @@ def record_fact(name: str, value: Fact) -> None:
         facts[name] = value
 
 
-def get_context() -> StageContext:
+def get_context() -> _StageContext:
     """Return the context of the running stage; outside a stage, one without listeners."""
     return _current.get()
 
@@ -340,7 +340,7 @@ def create_once(name: str, write: Callable[[Path], None]) -> Iterator[Path]:
 class Checkpoints:
     """The checkpoints of a training; without a store none is written."""
 
-    store: CheckpointStore | None
+    store: _CheckpointStore | None
     due: float  # The earliest time of the next one, by ``time.monotonic``
 
     @classmethod

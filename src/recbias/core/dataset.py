@@ -164,12 +164,12 @@ class Vocabulary:
 SEPARATOR = "|"
 """Separates the values of a multi-valued cell: ``Action|Comedy``."""
 
-TO_CATEGORIES = "make labels of it: {name: mine, detector: column, from: ..., threshold: ...}"
+_TO_CATEGORIES = "make labels of it: {name: mine, detector: column, from: ..., threshold: ...}"
 """What to do with a column of numbers where categories are needed."""
 
 
 @dataclass(frozen=True, eq=False)
-class Membership:
+class _Membership:
     """The sorted values of a multi-valued column, and CSR indicators ``bool (rows, values)``."""
 
     values: tuple[str, ...]
@@ -217,7 +217,7 @@ class Attributes:
             raise UnknownColumn(f"column {name!r} of the {self._plural} is not numeric: {cell!r}")
         return numbers
 
-    def membership(self, name: str) -> Membership:
+    def membership(self, name: str) -> _Membership:
         """Return the values of a column and the rows that have them; ``a|b`` has both.
 
         >>> ids = Vocabulary.of(["1", "2", "3"])
@@ -237,9 +237,9 @@ class Attributes:
         cell_codes = (cells.index.to_numpy(dtype=np.int32), codes.astype(np.int32))
         ones, shape = np.ones(codes.size, dtype=np.int32), (len(texts) + 1, len(values))
         matrix = coo_array((ones, cell_codes), shape=shape).tocsr() > 0
-        return Membership(tuple(str(value) for value in values), matrix[rows])
+        return _Membership(tuple(str(value) for value in values), matrix[rows])
 
-    def categories(self, name: str) -> Membership:
+    def categories(self, name: str) -> _Membership:
         """Return ``membership`` of a column whose values are categories.
 
         Raises:
@@ -253,7 +253,7 @@ class Attributes:
         column = self.column(name)
         if column.dtype.kind == "f" and (column.dropna() % 1 != 0).any():
             message = f"{name!r} holds numbers that are no categories"
-            raise WrongType(message, remedy=TO_CATEGORIES)
+            raise WrongType(message, remedy=_TO_CATEGORIES)
         return self.membership(name)
 
     def take(self, codes: AnyArray, ids: Vocabulary) -> Attributes:
@@ -509,7 +509,7 @@ class KnowsOdds(Protocol):
         """Return the log-odds by which these users pick these items."""
 
 
-USERS_AT_ONCE = 2**14
+_USERS_AT_ONCE = 2**14
 """Users whose rows of two sets are compared at once."""
 
 
@@ -590,8 +590,8 @@ class Split:
 def _count_shared(rows: Interactions, later_rows: Interactions) -> int:
     """Return the number of (user, item) pairs in both, by products of blocks of users."""
     matrices = rows.binary, later_rows.binary
-    starts = range(0, rows.n_users if len(later_rows) else 0, USERS_AT_ONCE)
-    blocks = ([matrix[start : start + USERS_AT_ONCE] for matrix in matrices] for start in starts)
+    starts = range(0, rows.n_users if len(later_rows) else 0, _USERS_AT_ONCE)
+    blocks = ([matrix[start : start + _USERS_AT_ONCE] for matrix in matrices] for start in starts)
     return sum(int(block.multiply(later).nnz) for block, later in blocks)
 
 

@@ -150,15 +150,15 @@ class BrokenContract(PluginError):
     default_remedy = "correct the lists, vectors or code that the message names"
 
 
-class ReportError(UserError):
+class _ReportError(UserError):
     """A stored run cannot be reported."""
 
 
-class MissingRun(ReportError):
+class MissingRun(_ReportError):
     """A run folder does not exist or does not hold a run."""
 
 
-class MixedRuns(ReportError):
+class MixedRuns(_ReportError):
     """Runs cannot be compared because their units or cutoffs differ."""
 
 

@@ -26,14 +26,14 @@ from typing import TypeVar
 
 from recbias.core.errors import RecbiasError, TooLittleMemory, WrongType
 
-REASONS = {
+_REASONS = {
     "SIGINT": "interrupted",
     "SIGTERM": "terminated",
     "SIGHUP": "the terminal was closed",
 }
 """The signals that end a command, where the system has them, with the word for each."""
 
-GRACE_SECONDS = 1.5
+_GRACE_SECONDS = 1.5
 """How long the main thread may take to end before the process is ended."""
 
 _TO_FIRST_COLUMN = b"\r\x1b[K\x1b[?25h"
@@ -60,7 +60,7 @@ class _State:
     is_raised: bool = False
     is_held: bool = False
     is_announced: bool = False
-    grace_seconds: float = GRACE_SECONDS
+    grace_seconds: float = _GRACE_SECONDS
 
 
 _state = _State()
@@ -138,7 +138,7 @@ def _exit_with_parent() -> None:
 @contextmanager
 def allow_seconds(seconds: float) -> Iterator[None]:
     """Allow the main thread more time after a signal, for replies that have been paid for."""
-    previous, _state.grace_seconds = _state.grace_seconds, seconds + GRACE_SECONDS
+    previous, _state.grace_seconds = _state.grace_seconds, seconds + _GRACE_SECONDS
     try:
         yield
     finally:
@@ -147,9 +147,9 @@ def allow_seconds(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def handle_signals() -> Iterator[None]:
-    """Let the signals of ``REASONS`` end the block by ``_Stopped``, and the process in any case.
+    """Let the signals of ``_REASONS`` end the block by ``_Stopped``, and the process in any case.
 
-    A thread ends the process if the main thread has not ended ``GRACE_SECONDS`` after the signal,
+    A thread ends the process if the main thread has not ended ``_GRACE_SECONDS`` after the signal,
     for instance within compiled code, or at a second signal. A signal that the process was started
     to ignore (``nohup``) stays ignored. After the block a signal ends the process at once.
     """
@@ -197,7 +197,7 @@ def _watch(readable: int) -> None:
 
 
 def _numbers() -> set[int]:
-    return {getattr(signal, name) for name in REASONS if hasattr(signal, name)}
+    return {getattr(signal, name) for name in _REASONS if hasattr(signal, name)}
 
 
 def _get_number(error: KeyboardInterrupt) -> int:
@@ -205,7 +205,7 @@ def _get_number(error: KeyboardInterrupt) -> int:
 
 
 def _describe(number: int) -> str:
-    return f"{REASONS[signal.Signals(number).name]}: run the same command again to resume"
+    return f"{_REASONS[signal.Signals(number).name]}: run the same command again to resume"
 
 
 Value = TypeVar("Value")
@@ -224,7 +224,7 @@ _ALWAYS_THERE = 2**20
 """Bytes for which the limit is not looked up: every process that runs has as many."""
 
 
-RELEASE_SECONDS = 1.0
+_RELEASE_SECONDS = 1.0
 """How often freed memory is given back while a model is trained: it takes about 20 ms."""
 
 
@@ -244,7 +244,7 @@ def share_heap() -> None:
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
-def release_freed_memory() -> None:
+def _release_freed_memory() -> None:
     """Give freed memory back to the system, where the C library can (GNU)."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -258,13 +258,13 @@ class FreedMemory:
     """
 
     def __init__(self) -> None:
-        self._due = time.monotonic() + RELEASE_SECONDS
+        self._due = time.monotonic() + _RELEASE_SECONDS
 
     def release_if_due(self) -> None:
         """Give freed memory back, if the last time is long ago."""
         if time.monotonic() >= self._due:
-            release_freed_memory()
-            self._due = time.monotonic() + RELEASE_SECONDS
+            _release_freed_memory()
+            self._due = time.monotonic() + _RELEASE_SECONDS
 
 
 def release_between(values: Iterable[Value]) -> Iterator[Value]:
@@ -480,6 +480,6 @@ def reset_peak_memory() -> None:
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
-    release_freed_memory()
+    _release_freed_memory()
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

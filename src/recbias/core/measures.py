@@ -23,7 +23,7 @@ from recbias.core.errors import WrongType
 
 
 @dataclass(frozen=True)
-class Column:
+class _Column:
     """A column of a result file.
 
     Args:
@@ -43,7 +43,7 @@ class Table:
     """A result file: writer, readers, JSON and documentation follow from its columns."""
 
     file: str
-    columns: tuple[Column, ...]
+    columns: tuple[_Column, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -84,26 +84,26 @@ class Table:
 
 
 _FIT = (
-    Column(
+    _Column(
         "dataset", str, "the dataset; `all` for the mean over datasets, `pooled` for all together"
     ),
-    Column("model", str, "the label of the model; blank where models are compared"),
-    Column("seed", str, "the seed; `all` for the mean over seeds"),
-    Column("fold", str, "the fold, from 1; `all` for the mean over folds"),
+    _Column("model", str, "the label of the model; blank where models are compared"),
+    _Column("seed", str, "the seed; `all` for the mean over seeds"),
+    _Column("fold", str, "the fold, from 1; `all` for the mean over folds"),
 )
 _METRIC_KEYS = (
-    Column("metric", str, "the metric with its settings"),
-    Column("k", int | None, "the number of ranks that are measured"),
-    Column("group", str, "the group of queries that the value is restricted to"),
-    Column("target", str, "the items that the value is restricted to"),
+    _Column("metric", str, "the metric with its settings"),
+    _Column("k", int | None, "the number of ranks that are measured"),
+    _Column("group", str, "the group of queries that the value is restricted to"),
+    _Column("target", str, "the items that the value is restricted to"),
 )
 _VALUES = (
-    Column("value", float, "the value; blank if it is undefined"),
-    Column("std", float, "the sample standard deviation over units, or over what is averaged"),
-    Column("n", int, "the number of units that have a value"),
-    Column("undefined", int, "the number of units that have none"),
-    Column("ci_low", float, "the lower end of the 95% interval"),
-    Column("ci_high", float, "the upper end of the 95% interval"),
+    _Column("value", float, "the value; blank if it is undefined"),
+    _Column("std", float, "the sample standard deviation over units, or over what is averaged"),
+    _Column("n", int, "the number of units that have a value"),
+    _Column("undefined", int, "the number of units that have none"),
+    _Column("ci_low", float, "the lower end of the 95% interval"),
+    _Column("ci_high", float, "the upper end of the 95% interval"),
 )
 FIT_COLUMNS = tuple(column.name for column in _FIT)
 """Identify a fitted model."""
@@ -120,8 +120,8 @@ ROUNDS = Table(
     "rounds.csv",
     (
         *_FIT,
-        Column("round", int, "the round of feedback, from 1"),
-        Column("interactions", int, "the number of interactions that the model is trained on"),
+        _Column("round", int, "the round of feedback, from 1"),
+        _Column("interactions", int, "the number of interactions that the model is trained on"),
         *_METRIC_KEYS,
         *_VALUES,
     ),
@@ -131,28 +131,28 @@ SIGNIFICANCE = Table(
     (
         *_FIT,
         *_METRIC_KEYS,
-        Column("test", str, "the test, with the settings in which tests of one kind differ"),
-        Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
-        Column("a", str, "the first side"),
-        Column("b", str, "the second side"),
-        Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
-        Column("mean_a", float, "the value of the first side", by_test=True),
-        Column("mean_b", float, "the value of the second side", by_test=True),
-        Column("difference", float, "the first value minus the second", by_test=True),
-        Column(
+        _Column("test", str, "the test, with the settings in which tests of one kind differ"),
+        _Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
+        _Column("a", str, "the first side"),
+        _Column("b", str, "the second side"),
+        _Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
+        _Column("mean_a", float, "the value of the first side", by_test=True),
+        _Column("mean_b", float, "the value of the second side", by_test=True),
+        _Column("difference", float, "the first value minus the second", by_test=True),
+        _Column(
             "ci_low", float, "the lower end of the 95% interval of the difference", by_test=True
         ),
-        Column("ci_high", float, "the upper end of the interval", by_test=True),
-        Column("statistic", float, "the statistic of the test", by_test=True),
-        Column("df", float, "its degrees of freedom", by_test=True),
-        Column("p", float, "the two-sided p-value before the correction", by_test=True),
-        Column("p_adjusted", float, "the p-value after the correction, within its family"),
-        Column("correction", str, "how the p-values of a family are corrected"),
-        Column("family", str, "the comparisons that are corrected together"),
-        Column("family_size", int, "the number of tests in the family"),
-        Column("alpha", float, "the level"),
-        Column("significant", bool, "whether the adjusted p-value is at most the level"),
-        Column(
+        _Column("ci_high", float, "the upper end of the interval", by_test=True),
+        _Column("statistic", float, "the statistic of the test", by_test=True),
+        _Column("df", float, "its degrees of freedom", by_test=True),
+        _Column("p", float, "the two-sided p-value before the correction", by_test=True),
+        _Column("p_adjusted", float, "the p-value after the correction, within its family"),
+        _Column("correction", str, "how the p-values of a family are corrected"),
+        _Column("family", str, "the comparisons that are corrected together"),
+        _Column("family_size", int, "the number of tests in the family"),
+        _Column("alpha", float, "the level"),
+        _Column("significant", bool, "whether the adjusted p-value is at most the level"),
+        _Column(
             "effect_size", float, "the size of the effect, as the test defines it", by_test=True
         ),
     ),
@@ -164,31 +164,31 @@ TRADEOFFS = Table(
     "tradeoffs.csv",
     (
         *_FIT,
-        Column("baseline", str, "the model that is re-ranked"),
-        Column("reranker", str, "the re-ranker"),
-        Column("setting", str, "the setting that makes re-ranking stronger"),
-        Column("strength", float, "its value"),
-        Column("accuracy", str, "the metric of accuracy"),
-        Column("bias", str, "the metric of bias"),
-        Column("target", str, "the items that the bias is restricted to"),
-        Column("n", float, "the number of units for which both metrics are defined"),
-        Column("accuracy_before", float, "the accuracy of the baseline"),
-        Column("accuracy_after", float, "the accuracy of the re-ranked model"),
-        Column("accuracy_lost", float, "the first minus the second"),
-        Column("accuracy_lost_low", float, "the lower end of its 95% interval"),
-        Column("accuracy_lost_high", float, "the upper end"),
-        Column("bias_before", float, "the bias of the baseline"),
-        Column("bias_after", float, "the bias of the re-ranked model"),
-        Column(
+        _Column("baseline", str, "the model that is re-ranked"),
+        _Column("reranker", str, "the re-ranker"),
+        _Column("setting", str, "the setting that makes re-ranking stronger"),
+        _Column("strength", float, "its value"),
+        _Column("accuracy", str, "the metric of accuracy"),
+        _Column("bias", str, "the metric of bias"),
+        _Column("target", str, "the items that the bias is restricted to"),
+        _Column("n", float, "the number of units for which both metrics are defined"),
+        _Column("accuracy_before", float, "the accuracy of the baseline"),
+        _Column("accuracy_after", float, "the accuracy of the re-ranked model"),
+        _Column("accuracy_lost", float, "the first minus the second"),
+        _Column("accuracy_lost_low", float, "the lower end of its 95% interval"),
+        _Column("accuracy_lost_high", float, "the upper end"),
+        _Column("bias_before", float, "the bias of the baseline"),
+        _Column("bias_after", float, "the bias of the re-ranked model"),
+        _Column(
             "bias_removed", float, "the reduction of the bias, of its absolute value if 0 is best"
         ),
-        Column("bias_removed_low", float, "the lower end of its 95% interval"),
-        Column("bias_removed_high", float, "the upper end"),
-        Column(
+        _Column("bias_removed_low", float, "the lower end of its 95% interval"),
+        _Column("bias_removed_high", float, "the upper end"),
+        _Column(
             "price", float, "accuracy lost divided by bias removed; blank unless bias is removed"
         ),
-        Column("price_low", float, "the lower end of its 95% interval"),
-        Column("price_high", float, "the upper end"),
+        _Column("price_low", float, "the lower end of its 95% interval"),
+        _Column("price_high", float, "the upper end"),
     ),
 )
 COUNTS = Table(
@@ -196,45 +196,45 @@ COUNTS = Table(
     (
         *_FIT,
         *_METRIC_KEYS,
-        Column("name", str, "what is counted"),
-        Column("count", float, "the count, which adds up over datasets"),
+        _Column("name", str, "what is counted"),
+        _Column("count", float, "the count, which adds up over datasets"),
     ),
 )
 DIRECTIONS = Table(
     "directions.csv",
     (
         *_FIT,
-        Column("metric", str, "the metric with its settings"),
-        Column("direction", str, "the name of the direction"),
-        Column("dimensions", int, "the length of the vector"),
-        Column("file", str, "the unit vector, `float64[d]`"),
+        _Column("metric", str, "the metric with its settings"),
+        _Column("direction", str, "the name of the direction"),
+        _Column("dimensions", int, "the length of the vector"),
+        _Column("file", str, "the unit vector, `float64[d]`"),
     ),
 )
 TRIALS = Table(
     "trials.csv",
     (
         *_FIT,
-        Column("trial", int, "the number of the trial"),
-        Column("value", float, "the objective on the validation set"),
-        Column("state", str, "`done`, `pruned`, `excluded` or `failed`"),
-        Column("seconds", float, "how long the trial took"),
-        Column("epochs", int | None, "the number of validated epochs"),
-        Column("settings", str, "the settings as JSON"),
+        _Column("trial", int, "the number of the trial"),
+        _Column("value", float, "the objective on the validation set"),
+        _Column("state", str, "`done`, `pruned`, `excluded` or `failed`"),
+        _Column("seconds", float, "how long the trial took"),
+        _Column("epochs", int | None, "the number of validated epochs"),
+        _Column("settings", str, "the settings as JSON"),
     ),
 )
 IMPORTANCES = Table(
     "importances.csv",
     (
         *_FIT,
-        Column("setting", str, "a searched setting"),
-        Column("importance", float, "the share of the variance of the values that it explains"),
+        _Column("setting", str, "a searched setting"),
+        _Column("importance", float, "the share of the variance of the values that it explains"),
     ),
 )
 _CURVE = (
-    Column("epoch", float, "the epoch in the whole training, from 1"),
-    Column("step", float, "the step in the whole training, from 1"),
-    Column("loss", str, "the name of the loss"),
-    Column("value", float, "its value"),
+    _Column("epoch", float, "the epoch in the whole training, from 1"),
+    _Column("step", float, "the step in the whole training, from 1"),
+    _Column("loss", str, "the name of the loss"),
+    _Column("value", float, "its value"),
 )
 LEARNING_CURVE = tuple(column.name for column in _CURVE)
 """The columns of a learning curve."""
@@ -244,10 +244,10 @@ PER_UNIT = Table(
     "per_unit.parquet",
     (
         *_FIT,
-        Column("unit", str, "the kind of the unit: `query`, `response`, ..."),
-        Column("unit_id", str, "the unit"),
+        _Column("unit", str, "the kind of the unit: `query`, `response`, ..."),
+        _Column("unit_id", str, "the unit"),
         *_METRIC_KEYS,
-        Column("value", float, "the value of the unit"),
+        _Column("value", float, "the value of the unit"),
     ),
 )
 REPLICATES = Table(
@@ -255,20 +255,20 @@ REPLICATES = Table(
     (
         *_FIT,
         *_METRIC_KEYS,
-        Column("queries", str, "the digest of the queries; equal queries share their samples"),
-        Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
-        Column("log_scale", bool, "whether the interval is that of the logarithm"),
-        Column("value", float, "the value on one bootstrap sample of the queries"),
+        _Column("queries", str, "the digest of the queries; equal queries share their samples"),
+        _Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
+        _Column("log_scale", bool, "whether the interval is that of the logarithm"),
+        _Column("value", float, "the value on one bootstrap sample of the queries"),
     ),
 )
 LISTS = Table(
     "lists.parquet",
     (
         *_FIT,
-        Column("query_id", str, "the query"),
-        Column("rank", int, "the rank, from 1"),
-        Column("item_id", str, "the recommended item"),
-        Column("score", float, "its score"),
+        _Column("query_id", str, "the query"),
+        _Column("rank", int, "the rank, from 1"),
+        _Column("item_id", str, "the recommended item"),
+        _Column("score", float, "its score"),
     ),
 )
 POPULARITY = Table(
@@ -277,8 +277,8 @@ POPULARITY = Table(
         _FIT[0],
         _FIT[2],
         _FIT[3],
-        Column("item_id", str, "the item"),
-        Column("interactions", int, "its number of training interactions"),
+        _Column("item_id", str, "the item"),
+        _Column("interactions", int, "its number of training interactions"),
     ),
 )
 TABLES = (

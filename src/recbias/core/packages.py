@@ -25,7 +25,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 """The packages of each extra, as in pyproject.toml."""
 
-ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
+_ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
 """What to do instead of installing a package beside recbias."""
 
 _MODULES = {"scikit-learn": "sklearn"}
@@ -93,7 +93,7 @@ def suggest_install(packages: Collection[str]) -> str:
     covered = {package for extra in extras for package in EXTRAS[extra]}
     words = [f"'recbias[{','.join(extras)}]'"] if extras else []
     words += sorted(name for name in packages if name.replace("_", "-") not in covered)
-    elsewhere = [ELSEWHERE[name] for name in packages if name in ELSEWHERE]
+    elsewhere = [_ELSEWHERE[name] for name in packages if name in _ELSEWHERE]
     return ", ".join([" ".join(["pip install", *words]), *elsewhere])
 
 

@@ -53,7 +53,7 @@ from recbias.core.queries import Queries
 
 
 @runtime_checkable
-class LabelsTexts(Protocol):
+class _LabelsTexts(Protocol):
     """A detector whose labels follow from values of a text of each item.
 
     The values are stored by the text, so that other seeds, filters and datasets with the same
@@ -88,13 +88,13 @@ class _EvaluatesTextsBySettings(Protocol):
         """Return whether the labels follow from values of texts under the current settings."""
 
 
-def evaluates_texts(detector: object) -> TypeGuard[LabelsTexts]:
+def evaluates_texts(detector: object) -> TypeGuard[_LabelsTexts]:
     """Return whether the labels of a detector follow from values of a text of each item.
 
     >>> evaluates_texts(object())
     False
     """
-    if not isinstance(detector, LabelsTexts):
+    if not isinstance(detector, _LabelsTexts):
         return False
     return not isinstance(detector, _EvaluatesTextsBySettings) or detector.evaluates_texts()
 
@@ -110,7 +110,7 @@ class StoredValues(Protocol):
 
 
 def label_texts(
-    detector: LabelsTexts, stored: StoredValues | None, items: Attributes
+    detector: _LabelsTexts, stored: StoredValues | None, items: Attributes
 ) -> Mapping[str, FloatArray]:
     """Return the columns of a detector; each distinct text that is not stored is evaluated once.
 

@@ -47,23 +47,23 @@ from recbias.core.errors import (
 )
 from recbias.core.text import suggest
 
-Kind: TypeAlias = Literal["number", "text", "missing"]
+_Kind: TypeAlias = Literal["number", "text", "missing"]
 
-MAX_SHOWN = 5
+_MAX_SHOWN = 5
 """The number of different cells that a message names."""
 
-REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], or, not)"
+_REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], or, not)"
 
 
 @dataclass(frozen=True, eq=False)
-class Operand:
+class _Operand:
     """One side of a comparison: a column, or one constant for all rows, of size 1.
 
     ``present`` is False for missing cells, whose value is arbitrary.
     """
 
     text: str
-    kind: Kind
+    kind: _Kind
     values: AnyArray
     present: BoolArray
 
@@ -72,17 +72,17 @@ class Operand:
         return self.values[rows] if self.values.size == rows.size else self.values
 
 
-def parse_number(node: ast.expr) -> float | None:
+def _parse_number(node: ast.expr) -> float | None:
     """Return the number that an expression is, None if it is not one."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = parse_number(node.operand)
+        value = _parse_number(node.operand)
         return None if value is None else -value
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(str(node.value)) if not isinstance(node.value, bool) else None
     return None
 
 
-def reject_mixed_types(a: Operand, b: Operand) -> None:
+def _reject_mixed_types(a: _Operand, b: _Operand) -> None:
     """Raise WrongType if one operand is text and the other one is a number."""
     if a.kind != b.kind and "missing" not in {a.kind, b.kind}:
         for column, other in ((a, b), (b, a)):
@@ -92,36 +92,36 @@ def reject_mixed_types(a: Operand, b: Operand) -> None:
         raise WrongType(message, remedy="put text in quotes, and numbers without")
 
 
-def _reject_text_cells(column: Operand) -> None:
+def _reject_text_cells(column: _Operand) -> None:
     """Reject a column of numbers in which some cells are text, with these cells."""
     cells = pd.Series(column.values[column.present], dtype=object)
     texts = cells[pd.to_numeric(cells, errors="coerce").isna()]
     if texts.size == cells.size or texts.empty:
         return
     counts = texts.value_counts()
-    shown = ", ".join(f"{text!r} ({n:,})" for text, n in counts.head(MAX_SHOWN).items())
-    more = ", ..." if counts.size > MAX_SHOWN else ""
+    shown = ", ".join(f"{text!r} ({n:,})" for text, n in counts.head(_MAX_SHOWN).items())
+    more = ", ..." if counts.size > _MAX_SHOWN else ""
     message = f"{texts.size:,} of {cells.size:,} cells of {column.text} are not numbers"
-    names = ", ".join(json.dumps(text) for text in counts.index[:MAX_SHOWN])
+    names = ", ".join(json.dumps(text) for text in counts.index[:_MAX_SHOWN])
     remedy = f"where the table is named, add missing: [{names}], or correct the table"
     raise WrongType(f"{message}: {shown}{more}", remedy=remedy)
 
 
-def make_operand(node: ast.expr, table: Attributes) -> Operand:
+def _make_operand(node: ast.expr, table: Attributes) -> _Operand:
     """Return a side of a comparison; WrongType if it is not a column, number or text."""
     text = ast.unparse(node)
     present = np.ones(1, dtype=bool)
     if isinstance(node, ast.Name):
         return _read_column(node.id, table)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return Operand(text, "text", np.array([node.value], dtype=object), present)
-    number = parse_number(node)
+        return _Operand(text, "text", np.array([node.value], dtype=object), present)
+    number = _parse_number(node)
     if number is not None:
-        return Operand(text, "number", np.array([number]), present)
-    raise WrongType(f"{text!r} is not a column, number or text", remedy=REMEDY)
+        return _Operand(text, "number", np.array([number]), present)
+    raise WrongType(f"{text!r} is not a column, number or text", remedy=_REMEDY)
 
 
-def _read_column(name: str, table: Attributes) -> Operand:
+def _read_column(name: str, table: Attributes) -> _Operand:
     try:
         column = table.column(name)
     except UnknownColumn as error:
@@ -132,10 +132,10 @@ def _read_column(name: str, table: Attributes) -> Operand:
         values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         values = column.to_numpy(dtype=object)
-    return Operand(name, kind, values, column.notna().to_numpy(dtype=bool))
+    return _Operand(name, kind, values, column.notna().to_numpy(dtype=bool))
 
 
-def _infer_kind(column: pd.Series[Any]) -> Kind:
+def _infer_kind(column: pd.Series[Any]) -> _Kind:
     inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     if inferred == "empty":
         return "missing"
@@ -194,7 +194,7 @@ def match_rows(condition: str, table: Attributes) -> BoolArray:
     try:
         return _evaluate(_parse(condition), table).true
     except RecursionError as error:
-        raise WrongType("the condition is nested too deeply", remedy=REMEDY) from error
+        raise WrongType("the condition is nested too deeply", remedy=_REMEDY) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ def _parse(condition: str) -> ast.expr:
     try:
         tree = ast.parse(condition.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise WrongType(f"{condition!r} is not a condition", remedy=REMEDY) from error
+        raise WrongType(f"{condition!r} is not a condition", remedy=_REMEDY) from error
     n = sum(isinstance(node, ast.Compare) for node in ast.walk(tree))
     if n > MAX_COMPARISONS:
         message = f"the condition has {n:,} comparisons, more than {MAX_COMPARISONS:,}"
@@ -230,7 +230,7 @@ def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
         return _conjoin([term.negate() for term in terms]).negate()
     if isinstance(node, ast.Compare):
         return _conjoin([_compare(*pair, table) for pair in _list_pairs(node)])
-    raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
+    raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=_REMEDY)
 
 
 def _conjoin(terms: list[_Truth]) -> _Truth:
@@ -263,7 +263,7 @@ def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
         falling = isinstance(symbol, ast.Gt | ast.GtE)
         for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
             if (rising or falling) and isinstance(column, ast.Name):
-                value = parse_number(limit)
+                value = _parse_number(limit)
                 if value is not None:
                     yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
 
@@ -276,31 +276,31 @@ def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, 
 def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
     if not any(isinstance(side, ast.Name) for side in (left, right)):
         message = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
-        raise WrongType(message, remedy=REMEDY)
+        raise WrongType(message, remedy=_REMEDY)
     if isinstance(symbol, ast.In | ast.NotIn):
-        inside = _match_list(make_operand(left, table), right, table)
+        inside = _match_list(_make_operand(left, table), right, table)
         return inside if isinstance(symbol, ast.In) else inside.negate()
     compare = _COMPARISONS.get(type(symbol))
     if compare is None:
         message = f"{ast.unparse(left)!r} is compared by an unknown operator"
-        raise WrongType(message, remedy=REMEDY)
-    a, b = make_operand(left, table), make_operand(right, table)
-    reject_mixed_types(a, b)
+        raise WrongType(message, remedy=_REMEDY)
+    a, b = _make_operand(left, table), _make_operand(right, table)
+    _reject_mixed_types(a, b)
     present = np.broadcast_to(a.present & b.present, len(table.ids))
     true = np.zeros(present.size, dtype=bool)
     true[present] = compare(a.select(present), b.select(present))
     return _Truth(true, present & ~true)
 
 
-def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth:
+def _match_list(column: _Operand, choices: ast.expr, table: Attributes) -> _Truth:
     if not isinstance(choices, ast.List | ast.Tuple):
         message = f"{column.text} in {ast.unparse(choices)}: expected a list after in"
         raise WrongType(message, remedy="write it as: gender in ['F', 'M']")
     if any(isinstance(choice, ast.Name) for choice in choices.elts):
         raise WrongType(f"{ast.unparse(choices)} names a column", remedy="put text in quotes")
-    constants = [make_operand(choice, table) for choice in choices.elts]
+    constants = [_make_operand(choice, table) for choice in choices.elts]
     for constant in constants:
-        reject_mixed_types(column, constant)
+        _reject_mixed_types(column, constant)
     values = [constant.values[0] for constant in constants]
     true = pd.Series(column.values).isin(values).to_numpy() & column.present
     return _Truth(true, column.present & ~true)
@@ -310,18 +310,18 @@ Assumption: TypeAlias = Literal["probability", "weight"]
 """What the metric is independent of: given the group, of its probability (``probability``); given
 the probability, of the group (``weight``)."""
 
-TOLERANCE = 0.01
+_TOLERANCE = 0.01
 """How far a sum of probabilities may be from 1: columns are often rounded to two digits."""
 
-LEAST_EXPECTED = 2.0
+_LEAST_EXPECTED = 2.0
 """The least expected number of queries of a group: one query has no variance."""
 
-EXAMPLE = "by: probability of p_female, or by: probability of p_f + p_m + p_x"
+_EXAMPLE = "by: probability of p_female, or by: probability of p_f + p_m + p_x"
 
 _NOTATION = re.compile(r"^\s*(probability|weight)\s+of(\s+(?P<columns>.*))?$", re.DOTALL)
 
 
-class UncertainLabel(NamedTuple):
+class _UncertainLabel(NamedTuple):
     """The columns of probabilities that a grouping names, and what it assumes."""
 
     assumption: Assumption
@@ -371,7 +371,7 @@ class UncertainGroups:
         raise UnknownName(message, remedy=suggest(group, self.names))
 
 
-def parse_uncertain_label(by: str) -> UncertainLabel | None:
+def parse_uncertain_label(by: str) -> _UncertainLabel | None:
     """Return the columns of ``probability of a + b``, None if the text is another grouping.
 
     >>> parse_uncertain_label("weight of p_f + p_m")
@@ -387,13 +387,13 @@ def parse_uncertain_label(by: str) -> UncertainLabel | None:
     columns = tuple(text.strip() for text in (match["columns"] or "").split("+"))
     if not all(columns) or len({*columns}) < len(columns):
         fault = "two columns are the same" if all(columns) else "a column is blank"
-        raise WrongType(f"{by!r} names no probabilities: {fault}", remedy=f"write {EXAMPLE}")
+        raise WrongType(f"{by!r} names no probabilities: {fault}", remedy=f"write {_EXAMPLE}")
     if any("&" in column for column in columns):
         message = f"{by!r} crosses probabilities with another label"
         remedy = "give a column for each combination, or select queries by `where`"
         raise WrongType(message, remedy=remedy)
     assumption: Assumption = "weight" if match[1] == "weight" else "probability"
-    return UncertainLabel(assumption, columns)
+    return _UncertainLabel(assumption, columns)
 
 
 def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
@@ -418,7 +418,7 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
     """
     label = parse_uncertain_label(by)
     if label is None:
-        raise WrongType(f"{by!r} names no probabilities", remedy=f"write {EXAMPLE}")
+        raise WrongType(f"{by!r} names no probabilities", remedy=f"write {_EXAMPLE}")
     columns = np.stack(
         [_read_column_of_uncertain_groups(labels, name) for name in label.columns], axis=1
     )
@@ -456,7 +456,7 @@ def _read_column_of_uncertain_groups(labels: Attributes, name: str) -> FloatArra
 
 
 def _reject_wrong_sum(labels: Attributes, names: tuple[str, ...], sums: FloatArray) -> None:
-    is_wrong = np.abs(sums - 1.0) > TOLERANCE + 1e-9
+    is_wrong = np.abs(sums - 1.0) > _TOLERANCE + 1e-9
     if is_wrong.any():
         row = int(np.flatnonzero(is_wrong)[0])
         text = f"{sums[row]:.4g} for {_name_row(labels, row)}"
@@ -485,7 +485,7 @@ def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
         )
         remedy = f"give probabilities that differ between {_name_rows(labels, 2)}, or remove by"
         raise NothingLeft(f"{message}, which does not tell the groups apart", remedy=remedy)
-    if expected.min() < LEAST_EXPECTED:
+    if expected.min() < _LEAST_EXPECTED:
         name = groups.names[int(expected.argmin())]
         message = (
             f"{expected.min():.2g} {_name_rows(labels, 2)} are expected in {name}, fewer than two"
@@ -503,7 +503,7 @@ def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
 JOIN = "&"
 """Joins the parts of a crossing: ``gender&race``."""
 
-MAX_COMBINATIONS = 2**62
+_MAX_COMBINATIONS = 2**62
 
 _Factor: TypeAlias = tuple[tuple[str, ...], Codes]
 """The values of a part of a crossing, and the codes of the rows."""
@@ -642,7 +642,7 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     for values, codes in factors:
         complete &= codes >= 0
         crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
-    if math.prod(max(len(values), 1) for values, _ in factors) > MAX_COMBINATIONS:
+    if math.prod(max(len(values), 1) for values, _ in factors) > _MAX_COMBINATIONS:
         message = f"the labels of {by!r} have too many combinations"
         raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
     if not complete.any():

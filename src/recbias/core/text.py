@@ -15,7 +15,7 @@ from functools import lru_cache
 MAX_VALUE_LENGTH, MAX_LINE_LENGTH = 500, 1000
 """The longest value and message in characters; the middle of a longer one is left out."""
 
-MAX_MESSAGE_LENGTH = 20_000
+_MAX_MESSAGE_LENGTH = 20_000
 """The longest message or traceback of a library that is stored with a run."""
 
 _CONTROL_CHARACTERS = re.compile(
@@ -44,7 +44,7 @@ def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> st
     return shorten(line, max_length)
 
 
-def make_storable(text: str, max_length: int | None = MAX_MESSAGE_LENGTH) -> str:
+def make_storable(text: str, max_length: int | None = _MAX_MESSAGE_LENGTH) -> str:
     r"""Return a message that UTF-8 can encode, without its middle if it is very long.
 
     >>> make_storable("a\nb \ud800")
@@ -106,17 +106,17 @@ def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str
     >>> find_nearest("neighbours", ["neighbors", "shrink"])
     ['neighbors']
     """
-    if len(name) > MAX_COMPARED_LENGTH:
+    if len(name) > _MAX_COMPARED_LENGTH:
         return []
     spellings = {normalize_name(spelling): spelling for spelling in names}
     nearest = difflib.get_close_matches(normalize_name(name), spellings, n=limit, cutoff=0.6)
     return [spellings[normalized] for normalized in nearest]
 
 
-MAX_COMPARED_LENGTH = 1_000
+_MAX_COMPARED_LENGTH = 1_000
 """The longest name that is compared with others."""
 
-MAX_NAME_LENGTH = 80
+_MAX_NAME_LENGTH = 80
 """The longest name in a help line; a header that is no header may be one name of megabytes."""
 
 
@@ -139,4 +139,4 @@ def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
 
 
 def _shorten(name: str) -> str:
-    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 3]}..."
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 3]}..."

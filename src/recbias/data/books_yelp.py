@@ -95,9 +95,9 @@ def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
     return list(paths)
 
 
-NAME = "goodbooks-10k"
+_NAME = "goodbooks-10k"
 RATINGS = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
-BOOKS = Layout(
+_BOOKS = Layout(
     columns={
         "book_id": "int32",
         "goodreads_book_id": "int32",
@@ -112,7 +112,7 @@ BOOKS = Layout(
     quoted=True,
 )
 _BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
-TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
+_TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,17 +146,17 @@ class Goodbooks10K:
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
         names = ["ratings.csv", "books.csv", *(("book_tags.csv", "tags.csv") if self.side else ())]
-        return require_files([_find_folder(data) / name for name in names], fetch=NAME)
+        return require_files([_find_folder(data) / name for name in names], fetch=_NAME)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
         folder = Folder(_find_folder(data), self.bad_lines)
         ratings = folder.read("ratings.csv", RATINGS)
-        books = folder.read("books.csv", BOOKS)
+        books = folder.read("books.csv", _BOOKS)
         user_ids, (users,) = encode(ratings.table["user_id"])
         item_ids, (items, book_codes) = encode(ratings.table["book_id"], books.table["book_id"])
-        refuse_repeats(folder.path / "books.csv", BOOKS, book_codes, item_ids)
+        refuse_repeats(folder.path / "books.csv", _BOOKS, book_codes, item_ids)
         columns = _build_columns(books)
         if self.side:
             columns["tags"] = _read_tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
@@ -167,7 +167,7 @@ class Goodbooks10K:
 
 
 def _find_folder(data: Path) -> Path:
-    return find_folder(NAME, data, holds="ratings.csv", inner=NAME)
+    return find_folder(_NAME, data, holds="ratings.csv", inner=_NAME)
 
 
 def _build_columns(books: Rows) -> dict[str, AnyArray]:
@@ -186,7 +186,7 @@ def _build_columns(books: Rows) -> dict[str, AnyArray]:
 def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
     """Return the ``n_tags`` most frequent tags of each book, the most frequent first."""
     frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
-    rows = folder.read("tags.csv", TAGS)
+    rows = folder.read("tags.csv", _TAGS)
     tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
     frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
     frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
@@ -207,7 +207,7 @@ _BOOK_NUMBERS = ("publication_year", "num_pages", "average_rating", "ratings_cou
 _RENAMED = {"publication_year": "year", "language_code": "language"}
 _N_SHELVES = 10
 
-DATE = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}$"
+_DATE = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}$"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -218,7 +218,7 @@ def parse_dates(dates: Any) -> Any:
     >>> parse_dates(pa.chunked_array([["Thu Jan 01 01:00:05 +0100 1970", "x"]])).to_pylist()
     [5, None]
     """
-    is_date = pc.match_substring_regex(dates, DATE)
+    is_date = pc.match_substring_regex(dates, _DATE)
     texts = pc.if_else(is_date, dates, pa.scalar(None, pa.string()))
 
     def cut(start: int, stop: int) -> Any:
@@ -476,7 +476,7 @@ def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
 
 BUSINESS = "yelp_academic_dataset_business.json"
 REVIEW_YELP = "yelp_academic_dataset_review.json"
-PRICE = r"^u?'?([1-4])'?$"
+_PRICE = r"^u?'?([1-4])'?$"
 """The price level as published: ``2``, or ``'2'`` in quotes."""
 
 _BUSINESS_FIELDS = Fields(
@@ -603,7 +603,7 @@ def _parse_dates(dates: Any) -> Any:
 def _build_item_columns(table: Any) -> pd.DataFrame:
     texts = {name: to_texts(table[name]) for name in ("name", "city", "state", "categories")}
     prices = to_texts(pc.struct_field(table["attributes"], "RestaurantsPriceRange2"))
-    level = pd.Series(prices, dtype=object).str.extract(PRICE, expand=False).astype(float)
+    level = pd.Series(prices, dtype=object).str.extract(_PRICE, expand=False).astype(float)
     categories = pd.Series(texts["categories"], dtype=object)
     categories = categories.str.replace(r",\s*", SEPARATOR, regex=True)
     columns = {

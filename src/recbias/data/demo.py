@@ -46,7 +46,7 @@ MEN = _make_array(
     "James John Robert Michael William David Richard Joseph Thomas Charles Daniel Matthew "
     "Anthony Mark Paul Steven Andrew Kenneth George Edward Brian Kevin Jason Jeffrey Frank"
 )
-FAMILIES = _make_array(
+_FAMILIES = _make_array(
     "Abbott Baker Carter Dawson Ellis Foster Graham Harper Ingram Jensen Keller Lawson Morgan "
     "Norris Osborne Porter Quinn Reed Sawyer Turner Underwood Vaughn Walsh York Zimmer"
 )
@@ -60,7 +60,7 @@ SECOND_WORDS = _make_array(
     "Lantern Bridge Kingdom Theatre Horizon Library Shadow Meadow Signal Window Market Road Tide"
 )
 
-SETTINGS = _make_array(
+_SETTINGS = _make_array(
     "a fishing village",
     "a city that never sleeps",
     "a school by the sea",
@@ -93,7 +93,7 @@ _OPINIONS = _make_array(
     "I liked it a lot.",
     "One of the best I know.",
 )
-PRICES = _make_array("cheap", "fairly priced", "not cheap", "expensive")
+_PRICES = _make_array("cheap", "fairly priced", "not cheap", "expensive")
 
 
 def sample_titles(n: int, rng: np.random.Generator) -> Ids:
@@ -119,7 +119,7 @@ def sample_casts(more_men: BoolArray, rng: np.random.Generator) -> Ids:
     women = WOMEN[_sample_distinct(len(WOMEN), n, rng)]
     men = MEN[_sample_distinct(len(MEN), n, rng)]
     first_names = np.where(position < n_men[:, None], men, women)
-    people = first_names + " " + FAMILIES[rng.integers(0, len(FAMILIES), (n, _CAST_SIZE))]
+    people = first_names + " " + _FAMILIES[rng.integers(0, len(_FAMILIES), (n, _CAST_SIZE))]
     casts: Ids = np.array([SEPARATOR.join(names) for names in people], dtype=object)
     return casts
 
@@ -128,7 +128,7 @@ def sample_overviews(genre: Ids, stereotyped: BoolArray, rng: np.random.Generato
     """Sample an overview of two sentences for each item, the second maybe a stereotype."""
     story_code = rng.integers(0, len(NEUTRAL), genre.size)
     story = np.where(stereotyped, STEREOTYPED[story_code], NEUTRAL[story_code])
-    setting = SETTINGS[rng.integers(0, len(SETTINGS), genre.size)]
+    setting = _SETTINGS[rng.integers(0, len(_SETTINGS), genre.size)]
     overviews: Ids = genre + " story set in " + setting + ". " + story
     return overviews
 
@@ -136,7 +136,7 @@ def sample_overviews(genre: Ids, stereotyped: BoolArray, rng: np.random.Generato
 def render_reviews(title: Ids, genre: Ids, price_level: AnyArray, rating: AnyArray) -> Ids:
     """Return a review for each row whose opinion matches the rating."""
     opinion = _OPINIONS[rating.astype(np.intp) - 1]
-    price = PRICES[price_level.astype(np.intp) - 1]
+    price = _PRICES[price_level.astype(np.intp) - 1]
     reviews: Ids = opinion + " " + title + " is " + price + ", and it is all " + genre + "."
     return reviews
 
@@ -156,11 +156,11 @@ def _sample_distinct(size: int, n: int, rng: np.random.Generator) -> AnyArray:
 
 GENRES = ("Romance", "Action", "Comedy", "Drama", "Horror", "Science Fiction")
 CATEGORIES = ("Blockbuster", "Classic", "Family", "Festival", "Independent", "Series")
-OCCUPATIONS = ("artist", "clerk", "doctor", "engineer", "farmer", "lawyer", "teacher", "writer")
+_OCCUPATIONS = ("artist", "clerk", "doctor", "engineer", "farmer", "lawyer", "teacher", "writer")
 PREFERRED = GENRES[0]
 """The genre that women prefer."""
 
-MAJOR, _MINOR = "major", "minor"
+_MAJOR, _MINOR = "major", "minor"
 """The groups of studios."""
 
 _MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
@@ -186,7 +186,7 @@ def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> d
     is_major = numbers < (n_studios + 1) // 2
     return {
         "studio": names[numbers],
-        "studio_group": np.where(is_major, MAJOR, _MINOR).astype(object),
+        "studio_group": np.where(is_major, _MAJOR, _MINOR).astype(object),
     }
 
 
@@ -211,11 +211,11 @@ def _sample_flags(n: int, share: float, rng: np.random.Generator) -> BoolArray:
     return flags
 
 
-def sample_users(cohorts: Ids, rng: np.random.Generator) -> Attributes:
+def _sample_users(cohorts: Ids, rng: np.random.Generator) -> Attributes:
     """Sample the table of users whose cohorts are given."""
     n = cohorts.size
     age = rng.integers(8, 71, n)
-    occupation = _sample_names(OCCUPATIONS, n, rng)
+    occupation = _sample_names(_OCCUPATIONS, n, rng)
     columns = {
         "age": age.astype(np.float64),
         "gender": _sample_genders(n, rng),
@@ -227,7 +227,7 @@ def sample_users(cohorts: Ids, rng: np.random.Generator) -> Attributes:
     return Attributes(_number_ids(n), pd.DataFrame(columns), "user")
 
 
-def sample_items(
+def _sample_items(
     stereotype: BoolArray,
     in_texts: BoolArray,
     studios: Mapping[str, Ids],
@@ -344,7 +344,7 @@ def _number_ids(n: int) -> Vocabulary:
     return Vocabulary(np.arange(1, n + 1).astype(str).astype(object))
 
 
-CELLS = 2**21
+_CELLS = 2**21
 """The number of (user, item) cells sampled at once."""
 
 _MAX_LOG_ODDS_GAP = 80.0
@@ -365,7 +365,7 @@ def sample_without_replacement(
     gaps = odds.by_type.max(axis=1, keepdims=True) - odds.by_type
     slowness = np.exp(np.minimum(gaps, _MAX_LOG_ODDS_GAP), dtype=np.float32)
     n_users, n_items = odds.types.size, slowness.shape[1]
-    block_size = max(1, CELLS // n_items)
+    block_size = max(1, _CELLS // n_items)
     users, items = [], []
     for start in range(0, n_users, block_size):
         block = slice(start, start + block_size)
@@ -383,9 +383,9 @@ def sample_without_replacement(
 
 
 _LogOdds: TypeAlias = Annotated[float, Ge(-20.0), Le(20.0)]
-Share: TypeAlias = Annotated[float, Ge(0.0), Le(1.0)]
+_Share: TypeAlias = Annotated[float, Ge(0.0), Le(1.0)]
 
-START, _DURATION = 1_577_836_800, 2 * 365 * 86_400
+_START, _DURATION = 1_577_836_800, 2 * 365 * 86_400
 """The timestamps: two years from 2020-01-01, in seconds."""
 
 
@@ -486,13 +486,13 @@ class Demo:
     popularity: Annotated[float, Ge(0.0), Le(10.0)] = 0.8
     taste: _LogOdds = 3.5
     preference: _LogOdds = 1.0
-    stereotyped: Share = 0.3
+    stereotyped: _Share = 0.3
     prominence: _LogOdds = 0.7
-    misleading: Share = 0.0
+    misleading: _Share = 0.0
     provider: _LogOdds = 0.0
     studios: Annotated[int, Gt(0), Le(100_000)] = 20
-    noise: Share = 0.0
-    cohort_noise: Share = 0.0
+    noise: _Share = 0.0
+    cohort_noise: _Share = 0.0
     reviews: bool = False
 
     def __post_init__(self) -> None:
@@ -518,15 +518,15 @@ class Demo:
         stereotype = _sample_flags(self.n_items, self.stereotyped, item_rng)
         in_texts = stereotype ^ _sample_flags(self.n_items, self.misleading, label_rng)
         studios = _sample_studios(self.n_items, self.studios, studio_rng)
-        items = sample_items(stereotype, in_texts, studios, item_rng)
-        users = sample_users(_sample_cohorts(self.n_users, cohort_rng), user_rng)
+        items = _sample_items(stereotype, in_texts, studios, item_rng)
+        users = _sample_users(_sample_cohorts(self.n_users, cohort_rng), user_rng)
         odds = self.compute_odds(users, items)
         picks = sample_without_replacement(odds, self._sample_pick_counts(pick_rng), pick_rng)
         user_codes, item_codes = (codes.astype(np.int32) for codes in picks)
         liked = encode_genres(items)[encode_favourites(users)[user_codes], item_codes]
         ratings = np.rint(3.0 + liked + pick_rng.standard_normal(user_codes.size)).clip(1, 5)
         values = ratings.astype(np.float32)
-        times = START + pick_rng.integers(0, _DURATION, user_codes.size)
+        times = _START + pick_rng.integers(0, _DURATION, user_codes.size)
         rows = Interactions(user_codes, item_codes, values, times, users.ids, items.ids)
         return Dataset(rows, users, items, _write_reviews(rows, items) if self.reviews else None)
 
@@ -539,7 +539,7 @@ class Demo:
             + self.preference * woman * in_genre[GENRES.index(PREFERRED)]
             + self.prominence * items.numbers("stereotype")
             - self.popularity * np.log(items.numbers("popularity_rank"))
-            + self.provider * _mark_members(items.frame["studio_group"].to_numpy(), MAJOR)
+            + self.provider * _mark_members(items.frame["studio_group"].to_numpy(), _MAJOR)
         )
         sharpness = (1.0 - self.noise) * np.array([1.0, 1.0 - self.cohort_noise])
         by_cohort = sharpness[:, None, None, None] * log_odds

@@ -25,10 +25,10 @@ from recbias.statistics.inequality import gini, head
 from recbias.statistics.power_law import fit_power_law, zipf_exponent
 
 _QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
-HEAD = 0.2
+_HEAD = 0.2
 """The share of the items that is the head of the popularity curve."""
 _MAX_DISTINCT = 20  # the largest number of distinct numbers that are counted one by one
-MAX_VALUES = 10
+_MAX_VALUES = 10
 """The number of most frequent values of a text column."""
 
 
@@ -111,7 +111,7 @@ def _summarize(values: npt.NDArray[Any]) -> dict[str, float]:
 
 
 def _describe_popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    head_count = counts[head(counts, HEAD, of="items")].sum()
+    head_count = counts[head(counts, _HEAD, of="items")].sum()
     law = fit_power_law(counts)
     return {
         "head_share": float(head_count / counts.sum()) if counts.sum() else math.nan,
@@ -167,7 +167,7 @@ def _describe_column(column: pd.Series[Any]) -> dict[str, Any]:
         return {"missing": missing, "distinct": len(values), "values": values}
     cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
     value_counts = cells.value_counts(sort=True)
-    values = {str(value): int(count) for value, count in value_counts.head(MAX_VALUES).items()}
+    values = {str(value): int(count) for value, count in value_counts.head(_MAX_VALUES).items()}
     return {"missing": missing, "distinct": len(value_counts), "values": values}
 
 

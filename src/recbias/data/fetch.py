@@ -34,7 +34,7 @@ from recbias.core.text import normalize_name, suggest
 from recbias.data.books_yelp import find_folder
 
 _PIECE_BYTES = 2**18
-MAX_BYTES = 20 * 2**30
+_MAX_BYTES = 20 * 2**30
 """The maximum size of a file, unless its source declares another."""
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # a retry may succeed
@@ -95,7 +95,7 @@ def transfer(
     *,
     progress: ProgressListener = report_progress,
     policy: RetryPolicy | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = _MAX_BYTES,
 ) -> Path:
     """Download a file; an interrupted download in ``<target>.part`` is resumed.
 
@@ -377,7 +377,7 @@ class Source:
     @property
     def max_bytes(self) -> int:
         """The maximum size of a file."""
-        return self.most_mb * 10**6 or MAX_BYTES
+        return self.most_mb * 10**6 or _MAX_BYTES
 
     @property
     def is_archive(self) -> bool:

@@ -212,7 +212,7 @@ def _select_rows(
     return replace(dataset.select_rows(is_selected), counts=counts)
 
 
-TABLE = TableColumns(needed={"query_id": "id"}, others=True)
+_TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 
 
 _HISTORY_LENGTH = "history_length"
@@ -327,7 +327,7 @@ class QueryTable(TableSettings):
         """Return the queries of the table."""
         self.refuse_unknown_columns(list_file_columns(self.path))
         with require_every_line():
-            table = read_file(self.path, replace(TABLE, renamed=self.columns))
+            table = read_file(self.path, replace(_TABLE, renamed=self.columns))
         if not len(table.rows):
             remedy = "add a row below the names of the columns"
             raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)

@@ -37,7 +37,7 @@ from recbias.formats.delimited import require_every_line
 from recbias.formats.tables import TableColumns, TableFile, read_file
 from recbias.formats.text_files import require_file
 
-COLUMNS = TableColumns(
+_COLUMNS = TableColumns(
     needed={
         **dict.fromkeys(("example_label", "input_sentence", "label", "recommended_item"), "id"),
         "rank": "float64",
@@ -57,7 +57,7 @@ _COMMA_CATEGORIES = (
 )
 """Yelp's categories with a comma in their name."""
 
-BUSINESS = ["recommended_item", "avg_stars", "price_level", "categories"]
+_BUSINESS = ["recommended_item", "avg_stars", "price_level", "categories"]
 """The columns that identify a business; branches share a name."""
 
 _SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
@@ -95,7 +95,7 @@ def read_outputs(paths: Sequence[Path]) -> Outputs:
     if rows.empty:
         remedy = "download it again, or name another file"
         raise NothingLeft("has no rows", where=str(paths[0]), remedy=remedy)
-    rows["business"] = rows.groupby(BUSINESS, sort=False, dropna=False).ngroup()
+    rows["business"] = rows.groupby(_BUSINESS, sort=False, dropna=False).ngroup()
     _refuse_two_items(rows, tables, np.cumsum([len(frame) for frame in frames]))
     lists = rows.drop_duplicates(["input_sentence", "rank"]).sort_values(
         ["input_sentence", "rank"], kind="stable"
@@ -116,15 +116,15 @@ def parse_kind(path: Path) -> str:
 
 def _read(path: Path) -> tuple[TableFile, pd.DataFrame]:
     with require_every_line():
-        table = read_file(path, COLUMNS)
+        table = read_file(path, _COLUMNS)
     frame = table.rows.table.to_pandas()
-    for name in [name for name in COLUMNS.optional if name not in frame.columns]:
+    for name in [name for name in _COLUMNS.optional if name not in frame.columns]:
         frame[name] = np.nan if name == "avg_stars" else None
     frame = frame.replace({"": None})
     frame.insert(0, "kind", parse_kind(path))
     frame["price_level"] = _parse_levels(frame["price"], table)
     _refuse_rows(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", table)
-    columns = ["input_sentence", "label", "secondary_label", "rank", *BUSINESS]
+    columns = ["input_sentence", "label", "secondary_label", "rank", *_BUSINESS]
     is_repeated = frame.duplicated(columns).to_numpy()
     if n_repeated := int(is_repeated.sum()):
         warn(f"{path.name}: excluded {n_repeated:,} rows of repeated lists")
@@ -166,7 +166,7 @@ def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
     """Return the businesses, and the code of each row of the lists."""
     branch = lists.groupby(["input_sentence", "business"], sort=False).cumcount()
     lists = lists.assign(branch=branch)
-    businesses = lists.drop_duplicates(["business", "branch"]).sort_values([*BUSINESS, "branch"])
+    businesses = lists.drop_duplicates(["business", "branch"]).sort_values([*_BUSINESS, "branch"])
     names = businesses["recommended_item"]
     number = (businesses.groupby("recommended_item").cumcount() + 1).astype(str)
     is_shared = names.duplicated(keep=False)
@@ -224,7 +224,7 @@ _LABELS_OF_KIND = {
 }
 """The labels of the sentences of a kind."""
 
-RELIGIONS = {
+_RELIGIONS = {
     **dict.fromkeys(("church", "catholic church", "christian church"), "christian"),
     "mosque": "muslim",
     "synagogue": "jewish",
@@ -299,7 +299,7 @@ def _add_couple_labels(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.DataF
 def _add_place_labels(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the type and the religion of each location."""
     locations = table["location"]
-    religion = locations.str.casefold().map(RELIGIONS)
+    religion = locations.str.casefold().map(_RELIGIONS)
     is_religious = religion.notna() | (table["kind"] == "religionplace")
     table["place"] = np.where(is_religious, "religion", "location")
     table["place"] = table["place"].where(locations.notna(), None)
@@ -347,12 +347,12 @@ def _build_ids(table: pd.DataFrame, sentences: pd.DataFrame) -> Ids:
     return cells
 
 
-NAME = "lmrec-release"
-OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")
-TEXT, LIST, _LIST_SEPARATOR = "text", "recommended", "\x1f"
+_NAME = "lmrec-release"
+_OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")
+_TEXT, _LIST, _LIST_SEPARATOR = "text", "recommended", "\x1f"
 """The user columns of the sentence and of its list, and the separator of the items of a list."""
 
-City: TypeAlias = Literal[
+_City: TypeAlias = Literal[
     "Atlanta", "Austin", "Boston", "Cambridge", "Columbus", "Orlando", "Portland", "Toronto"
 ]
 _SUFFIXES = {"5f": "_5f", "first": "", "neutralized": "_Neutralized"}
@@ -395,12 +395,12 @@ class LMRecRelease:
         Conversational Recommendation", 2022; github.com/TinaBBB/Unintended-Bias-LMRec.
     """
 
-    city: City = "Boston"
+    city: _City = "Boston"
     kinds: Annotated[tuple[str, ...], MinLen(1)] = ("names",)
     outputs: Literal["5f", "first", "neutralized"] = "5f"
     missing: Literal["error", "skip"] = "error"
     path: InputFile | None = None
-    folder: str = NAME
+    folder: str = _NAME
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
@@ -410,9 +410,9 @@ class LMRecRelease:
         """Return the files that ``load`` reads."""
         if self.path is not None:
             return [require_file(self.path)]
-        outputs = data / self.folder / OUTPUTS
+        outputs = data / self.folder / _OUTPUTS
         if not outputs.is_dir():
-            require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=NAME)
+            require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=_NAME)
         folder = outputs / f"{self.city}_output_dataframes{_SUFFIXES[self.outputs]}"
         paths = {kind: _find_output(folder, kind) for kind in dict.fromkeys(self.kinds)}
         present = [path for path in paths.values() if has_file(path)]
@@ -430,7 +430,7 @@ class LMRecRelease:
         items = outputs.items.ids
         names = pd.Series(items.ids[outputs.lists["item"].to_numpy()])
         lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(_LIST_SEPARATOR.join)
-        sentences[LIST] = sentences[TEXT].map(lists)
+        sentences[_LIST] = sentences[_TEXT].map(lists)
         unknown = {label for kind in absent for label in _LABELS_OF_KIND.get(kind, ())}
         sentences[sorted(unknown - set(sentences.columns))] = None
         empty = np.empty(0, dtype=np.int32)
@@ -465,7 +465,7 @@ def _explain_absence(kind: str, path: Path) -> MissingFile:
     else:
         message = f"there are no such outputs of {folder.name.partition('_')[0]}"
         present = [path.name for path in folder.parent.iterdir()]
-        remedy = suggest(folder.name, present) if present else f"recbias data fetch {NAME}"
+        remedy = suggest(folder.name, present) if present else f"recbias data fetch {_NAME}"
     return MissingFile(message, where=str(path), remedy=remedy)
 
 
@@ -486,10 +486,10 @@ class LMRecSentences:
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each sentence, in the order of the files."""
         users = dataset.users
-        if users is None or not {TEXT, LIST} <= set(users.names):
-            remedy = f"use the dataset {NAME}, or choose other queries"
+        if users is None or not {_TEXT, _LIST} <= set(users.names):
+            remedy = f"use the dataset {_NAME}, or choose other queries"
             raise MissingEvidence("the dataset has no input sentences", remedy=remedy)
-        texts = users.frame[TEXT].to_numpy(dtype=object)
-        labels = Attributes(users.ids, users.frame.drop(columns=[TEXT, LIST]), "query")
+        texts = users.frame[_TEXT].to_numpy(dtype=object)
+        labels = Attributes(users.ids, users.frame.drop(columns=[_TEXT, _LIST]), "query")
         no_users = np.full(len(users.ids), -1, dtype=np.int32)
         return Queries(users.ids, labels, no_users, texts, "prompt")

@@ -44,7 +44,7 @@ GENRE_FLAGS = (
 )
 """The genres of ``u.item``, one 0/1 column each, in the order of ``u.genre``."""
 
-RATINGS: Mapping[str, Kind] = {
+_RATINGS: Mapping[str, Kind] = {
     "user": "int32",
     "item": "int32",
     "rating": "float32",
@@ -76,7 +76,7 @@ _USERS_100K: Mapping[str, Kind] = {
     "occupation": "text",
     "zip": "text",
 }
-TAGS: Mapping[str, Kind] = {"user": "int32", "item": "int32", "tag": "text", "timestamp": "int64"}
+_TAGS: Mapping[str, Kind] = {"user": "int32", "item": "int32", "tag": "text", "timestamp": "int64"}
 
 _NO_GENRE = ("(no genres listed)", "unknown")  # values of the genre of a movie without genres
 
@@ -128,7 +128,7 @@ def _make_csv_release(name: str) -> Release:
 ML_100K = Release(
     name="ml-100k",
     inner="ml-100k",
-    ratings=_TextFile("u.data", Layout(columns=RATINGS, delimiter="\t", header=False)),
+    ratings=_TextFile("u.data", Layout(columns=_RATINGS, delimiter="\t", header=False)),
     movies=_TextFile(
         "u.item", Layout(columns=_MOVIES_100K, delimiter="|", header=False, encoding="latin-1")
     ),
@@ -137,16 +137,16 @@ ML_100K = Release(
 ML_1M = Release(
     name="ml-1m",
     inner="ml-1m",
-    ratings=_TextFile("ratings.dat", _make_dat_layout(RATINGS, "latin-1")),
+    ratings=_TextFile("ratings.dat", _make_dat_layout(_RATINGS, "latin-1")),
     movies=_TextFile("movies.dat", _make_dat_layout(_MOVIES, "latin-1")),
     users=_TextFile("users.dat", _make_dat_layout(_USERS_1M, "latin-1")),
 )
 _ML_10M = Release(
     name="ml-10m",
     inner="ml-10M100K",
-    ratings=_TextFile("ratings.dat", _make_dat_layout(RATINGS, "utf-8")),
+    ratings=_TextFile("ratings.dat", _make_dat_layout(_RATINGS, "utf-8")),
     movies=_TextFile("movies.dat", _make_dat_layout(_MOVIES, "utf-8")),
-    tags=_TextFile("tags.dat", _make_dat_layout(TAGS, "utf-8")),
+    tags=_TextFile("tags.dat", _make_dat_layout(_TAGS, "utf-8")),
 )
 _ML_20M = _make_csv_release("ml-20m")
 _ML_25M = _make_csv_release("ml-25m")
@@ -157,7 +157,7 @@ ML_LATEST_SMALL = _make_csv_release("ml-latest-small")
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]
 """A side table of the movies, beyond the publisher's file of movies."""
 
-FACTS = ("overview", "cast", "director")
+_FACTS = ("overview", "cast", "director")
 LINKS = Layout(columns={"movieId": "int32", "imdbId": "text", "tmdbId": "text"}, quoted=True)
 
 
@@ -173,8 +173,8 @@ def list_side_files(
     """
     side_folder = data / f"{release.name}-side"
     paths: dict[str, Path] = {}
-    if set(side) & set(FACTS):
-        columns = ", ".join(("item_id", *FACTS))
+    if set(side) & set(_FACTS):
+        columns = ", ".join(("item_id", *_FACTS))
         source = " --source tmdb" if "overview" in side else ""
         remedy = f"recbias data side {release.name}{source}, or create it: {columns}"
         paths["facts"] = _require_file(side_folder / "items.csv.gz", remedy)
@@ -199,7 +199,7 @@ def read_side_columns(
     paths = list_side_files(release, folder.path, data, side=side)
     columns: dict[str, AnyArray] = {}
     if "facts" in paths:
-        names = [name for name in FACTS if name in side]
+        names = [name for name in _FACTS if name in side]
         layout = Layout(columns={"item_id": "int32", **dict.fromkeys(names, "text")}, quoted=True)
         try:
             columns |= _read_columns(folder, paths["facts"], layout, items)

@@ -34,16 +34,16 @@ from recbias.data.books_yelp import find_folder, require_files
 from recbias.formats.tables import TextTable, find_suffix, read_text_table
 from recbias.formats.text_files import read_text, require_file
 
-Overlap: TypeAlias = Literal["keep", "drop"]
+_Overlap: TypeAlias = Literal["keep", "drop"]
 """Whether training sentences that are also in another part are used."""
 
-TARGET_SETS = ("T1", "T2")
+_TARGET_SETS = ("T1", "T2")
 """The label of the first group of a pair, which the stereotypes are about, and of the second."""
 
 _EVALUATION_PARTS = ("validation", "test")
 
 
-def make_dataset(frame: pd.DataFrame, name: str, overlap: Overlap = "keep") -> Dataset:
+def make_dataset(frame: pd.DataFrame, name: str, overlap: _Overlap = "keep") -> Dataset:
     """Return a dataset that has nothing but sentences.
 
     Pairs of identical sentences, and sentences of the validation and test parts that are also
@@ -89,7 +89,7 @@ def _make_no_interactions() -> Interactions:
     return Interactions(codes, codes.copy(), np.empty(0, np.float32), None, ids, ids)
 
 
-def make_pairs(
+def _make_pairs(
     texts: tuple[Sequence[str], Sequence[str]],
     groups: tuple[str, str],
     *,
@@ -99,21 +99,21 @@ def make_pairs(
 ) -> pd.DataFrame:
     """Return the sentences of pairs, pair by pair; the pair of line i is ``category-part-i``.
 
-    >>> make_pairs((["A"], ["B"]), ("old", "young"), part="test", category="age")["id"].tolist()
+    >>> _make_pairs((["A"], ["B"]), ("old", "young"), part="test", category="age")["id"].tolist()
     ['age-test-1-old', 'age-test-1-young']
     """
     rows = [
         (f"{pair}-{group}", part, pair, group, text, category, target_set)
         for number, pair_texts in enumerate(zip(*texts, strict=True), start=1)
         for pair in [f"{prefix}{category}-{part}-{number}"]
-        for group, text, target_set in zip(groups, pair_texts, TARGET_SETS, strict=True)
+        for group, text, target_set in zip(groups, pair_texts, _TARGET_SETS, strict=True)
     ]
     return _make_frame(rows)
 
 
-def make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
+def _make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
     """Return training sentences, which have no counterpart; ``group`` may be unknown."""
-    target_set = None if group is None else TARGET_SETS[0]
+    target_set = None if group is None else _TARGET_SETS[0]
     rows = [
         (f"{category or 'sentences'}-train-{number}", "train", None, group, text, *labels)
         for labels in [(category, target_set)]
@@ -126,7 +126,7 @@ def _make_frame(rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*KEYS, "category", "target_set"], dtype=object)
 
 
-def read_sentences(path: Path) -> list[str]:
+def _read_sentences(path: Path) -> list[str]:
     """Return the sentences of a text file with one per line, without white space at the ends.
 
     Raises:
@@ -169,7 +169,7 @@ GROUPS = {
 }
 """The groups of each category; the stereotypes are about the first."""
 
-PARTS = {"validation": "valid", "test": "test"}
+_PARTS = {"validation": "valid", "test": "test"}
 """The name of each part in the names of the files."""
 
 _CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
@@ -209,7 +209,7 @@ class CHBias:
     dimension: _CHBiasDimension = "all"
     train: Literal["plain", "CADA", "CTDA"] = "plain"
     form: Literal["txt", "csv"] = "txt"
-    overlap: Overlap = "keep"
+    overlap: _Overlap = "keep"
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
@@ -222,7 +222,7 @@ class CHBias:
             for category in self._categories
             for path in (
                 self._find_train(data, category),
-                *(path for part in PARTS for path in self._find_pairs(data, category, part)),
+                *(path for part in _PARTS for path in self._find_pairs(data, category, part)),
             )
         ]
         return require_files(files, fetch=_CHBIAS)
@@ -244,18 +244,18 @@ class CHBias:
     def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
         form = self.form if part == "test" else "txt"
         folder = _find_category(data, category)
-        names = [f"{category}_{group}_{PARTS[part]}.{form}" for group in GROUPS[category]]
+        names = [f"{category}_{group}_{_PARTS[part]}.{form}" for group in GROUPS[category]]
         return folder / names[0], folder / names[1]
 
     def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
         groups = GROUPS[category]
-        texts = read_sentences(self._find_train(data, category))
-        yield make_train(texts, groups[0] if self.train == "plain" else None, category)
-        for part in PARTS:
+        texts = _read_sentences(self._find_train(data, category))
+        yield _make_train(texts, groups[0] if self.train == "plain" else None, category)
+        for part in _PARTS:
             paths = self._find_pairs(data, category, part)
             copies = _read_copies(paths[0]), _read_copies(paths[1])
             _require_equal_numbers(paths, copies)
-            yield make_pairs(copies, groups, part=part, category=category)
+            yield _make_pairs(copies, groups, part=part, category=category)
 
 
 def _find_category(data: Path, category: str) -> Path:
@@ -266,7 +266,7 @@ def _find_category(data: Path, category: str) -> Path:
 
 def _read_copies(path: Path) -> list[str]:
     if path.suffix == ".txt":
-        return read_sentences(path)
+        return _read_sentences(path)
     table = read_text_table(path)
     table.need("replaced_sentence")
     return [str(text).strip() for text in table.ids("replaced_sentence")]
@@ -323,7 +323,7 @@ class CrowSPairs:
                 message = f"{_DIRECTION} is {direction!r}"
                 remedy = "write stereo or antistereo"
                 raise MalformedLine(message, where=table.place(row), remedy=remedy)
-            sets = TARGET_SETS if direction == "stereo" else TARGET_SETS[::-1]
+            sets = _TARGET_SETS if direction == "stereo" else _TARGET_SETS[::-1]
             pair = f"{category}-{row + 1}"
             rows += [
                 (f"{pair}-{group}", "test", pair, group, text.strip(), category, target, direction)
@@ -346,7 +346,7 @@ _GROUPS_REDDITBIAS = {
 """The groups of each category; the stereotypes are about the first."""
 
 
-COLUMN = "comments_processed"
+_COLUMN = "comments_processed"
 """The column of the sentences."""
 
 _RedditBiasDimension: TypeAlias = Literal[
@@ -384,7 +384,7 @@ class RedditBias:
 
     dimension: _RedditBiasDimension = "all"
     train: InputFile | None = None
-    overlap: Overlap = "keep"
+    overlap: _Overlap = "keep"
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
@@ -395,7 +395,7 @@ class RedditBias:
         pairs = [
             path
             for category in self._categories
-            for part in PARTS
+            for part in _PARTS
             for path in _find_pairs(data, category, part)
         ]
         own = [] if self.train is None else [require_file(self.train)]
@@ -406,14 +406,14 @@ class RedditBias:
         self.files(data)
         frames = []
         if self.train is not None:
-            frames.append(make_train(read_sentences(self.train), None, None))
+            frames.append(_make_train(_read_sentences(self.train), None, None))
         for category in self._categories:
-            for part in PARTS:
+            for part in _PARTS:
                 paths = _find_pairs(data, category, part)
                 texts = _read_column(paths[0]), _read_column(paths[1])
                 _require_equal_numbers(paths, texts)
                 frames.append(
-                    make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
+                    _make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
                 )
         return make_dataset(pd.concat(frames, ignore_index=True), _REDDITBIAS, self.overlap)
 
@@ -425,7 +425,7 @@ class RedditBias:
 def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
     """Return the files of both groups, in the layout of the authors' repository or without it."""
     names = [
-        f"{category}/reddit_comments_{category}_{group}_biased_{PARTS[part]}_reduced.csv"
+        f"{category}/reddit_comments_{category}_{group}_biased_{_PARTS[part]}_reduced.csv"
         for group in _GROUPS_REDDITBIAS[category]
     ]
     folder = find_folder(_REDDITBIAS, data, holds=names[0], inner="data")
@@ -434,11 +434,11 @@ def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
 
 def _read_column(path: Path) -> list[str]:
     table = read_text_table(path)
-    table.need(COLUMN)
-    return [str(text).strip() for text in table.ids(COLUMN)]
+    table.need(_COLUMN)
+    return [str(text).strip() for text in table.ids(_COLUMN)]
 
 
-CONTEXT, REFERENCE = "context", "reference"
+_CONTEXT, _REFERENCE = "context", "reference"
 """The labels of a dialogue: its turns, one per line, and the answer to compare with."""
 
 
@@ -529,14 +529,14 @@ def read_dialogues(path: Path, used: set[str] | None = None) -> pd.DataFrame:
         Contradiction: It has a column of sentences.
     """
     table = read_text_table(path)
-    table.need(CONTEXT)
+    table.need(_CONTEXT)
     for name in ("group", "pair_id", "text"):
         if name in table.columns:
             remedy = "rename the column; sentences to score belong to the dataset"
             raise Contradiction(f"dialogues have no {name}", where=str(path), remedy=remedy)
     contexts = [
         "\n".join(turn.strip() for turn in text.splitlines() if turn.strip())
-        for text in table.texts(CONTEXT)
+        for text in table.texts(_CONTEXT)
     ]
     if "" in contexts:
         location = table.place(contexts.index(""))
@@ -549,13 +549,18 @@ def read_dialogues(path: Path, used: set[str] | None = None) -> pd.DataFrame:
             message = f"another query has the id {identifier!r}"
             raise MalformedLine(message, where=table.place(row), remedy="give each its own id")
         seen.add(identifier)
-    texts = {"id": ids, "text": contexts, CONTEXT: contexts, REFERENCE: table.optional(REFERENCE)}
-    labels = table.labels(("id", CONTEXT, REFERENCE))
+    texts = {
+        "id": ids,
+        "text": contexts,
+        _CONTEXT: contexts,
+        _REFERENCE: table.optional(_REFERENCE),
+    }
+    labels = table.labels(("id", _CONTEXT, _REFERENCE))
     return pd.concat([pd.DataFrame(texts, dtype=object), labels], axis=1)
 
 
 _SENTENCE_TABLES = "sentence_tables"
-COLUMNS = tuple(name for name in KEYS if name != "part")
+_COLUMNS = tuple(name for name in KEYS if name != "part")
 """The columns of a table that are not labels."""
 
 
@@ -589,7 +594,7 @@ class SentenceTables:
     train: InputFile | None = None
     validation: InputFile | None = None
     test: InputFile | None = None
-    overlap: Overlap = "keep"
+    overlap: _Overlap = "keep"
 
     def __post_init__(self) -> None:
         """Refuse files that are no tables."""
@@ -647,7 +652,7 @@ def _read_part(table: TextTable, part: str) -> pd.DataFrame:
         {"id": table.ids("id"), "part": part, "pair_id": pairs, "group": groups, "text": texts},
         dtype=object,
     )
-    return pd.concat([keys, table.labels(COLUMNS)], axis=1)
+    return pd.concat([keys, table.labels(_COLUMNS)], axis=1)
 
 
 def _refuse_odd_pairs(table: TextTable, pairs: list[str | None], groups: list[str | None]) -> None:

@@ -136,13 +136,13 @@ def _read_links(path: Path, item_ids: AnyArray, column: str) -> Ids:
 
 
 URL = "https://datasets.imdbws.com/"
-TERMS = (
+_TERMS = (
     "IMDb: the files are for personal and non-commercial use; no redistribution. Information "
     "courtesy of IMDb (https://www.imdb.com). Used with permission."
 )
 
 PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
-COLUMNS = ("cast", "director")
+_COLUMNS = ("cast", "director")
 _ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
 
 _MAX_FILE_BYTES = 3 * 10**9
@@ -162,7 +162,7 @@ class Imdb:
     """
 
     name: ClassVar[str] = "IMDb"
-    terms: ClassVar[str] = TERMS
+    terms: ClassVar[str] = _TERMS
     link: ClassVar[str] = "imdbId"
 
     folder: Path
@@ -196,7 +196,7 @@ class Imdb:
             raise NothingLeft("has none of the films", where=str(self.folder), remedy=remedy)
         names = _read_names(self.folder / NAMES, {*cast["person"], *directors["person"]})
         facts = [titles.map(_join_names(people, names)) for people in (cast, directors)]
-        table = pd.concat(facts, axis=1).set_axis(list(COLUMNS), axis=1).astype(object)
+        table = pd.concat(facts, axis=1).set_axis(list(_COLUMNS), axis=1).astype(object)
         return table.where(table.notna(), None)
 
     def _fetch_files(self) -> None:

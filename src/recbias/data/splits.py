@@ -175,9 +175,9 @@ def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
     return Vocabulary.of([*ids.ids, *new_ids]) if new_ids.size else ids
 
 
-Counts = npt.NDArray[np.int64]
+_Counts = npt.NDArray[np.int64]
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
 
 
@@ -204,13 +204,13 @@ class _RankedSplit:
         return split_by_masks(rows, ranks >= test_start, validation, name)
 
 
-def shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
+def _shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
     """Return the positions of the rows in random order, independent of the order of the file."""
     return _order_by_user_and_item(rows)[rng.permutation(len(rows))]
 
 
 def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> AnyArray:
-    """Return the positions of the rows grouped by user, in the order of ``shuffle``."""
+    """Return the positions of the rows grouped by user, in the order of ``_shuffle``."""
     order = _order_by_user_and_item(rows)
     places = np.empty_like(order)
     places[rng.permutation(len(rows))] = np.arange(len(rows), dtype=order.dtype)
@@ -235,7 +235,7 @@ def _find_starts(rows: Interactions) -> AnyArray:
     return np.concatenate([[0], np.cumsum(rows.user_counts())])
 
 
-def _rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, Counts]:
+def _rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, _Counts]:
     """Return the rank of each row in a random order of its item's users, and their number."""
     n_items = max(rows.n_items, 1)
     keys = rows.users.astype(np.int64) * n_items + rows.items
@@ -260,13 +260,13 @@ def rank_within_groups(order: AnyArray, counts: AnyArray) -> AnyArray:
     return ranks
 
 
-def count_training_rows(counts: AnyArray, test_share: float) -> Counts:
+def count_training_rows(counts: AnyArray, test_share: float) -> _Counts:
     """Return max(1, floor((1 - test_share) * n)) for each count n.
 
     >>> count_training_rows(np.array([10, 4, 1]), 0.2).tolist()
     [8, 3, 1]
     """
-    n_train = np.floor((1.0 - test_share) * counts + ROUNDING).astype(np.int64)
+    n_train = np.floor((1.0 - test_share) * counts + _ROUNDING).astype(np.int64)
     return np.maximum(n_train, 1)
 
 
@@ -357,7 +357,7 @@ class Temporal(_RankedSplit):
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split; it is deterministic."""
         rows = dataset.interactions
-        times = require_times(rows, "a temporal split")
+        times = _require_times(rows, "a temporal split")
         if not len(rows):
             raise NothingLeft("there are no interactions to split")
         if self.per == "user":
@@ -369,7 +369,7 @@ class Temporal(_RankedSplit):
             return self.split_by_ranks(rows, ranks, n_train, test_start, "a temporal split")
         return split_by_masks(rows, *self._cut_globally(times), "a temporal split")
 
-    def _cut_globally(self, times: Counts) -> tuple[BoolArray, BoolArray | None]:
+    def _cut_globally(self, times: _Counts) -> tuple[BoolArray, BoolArray | None]:
         ordered = np.sort(times)
         n_train = int(count_training_rows(np.array(times.size), self.test))
         cut = ordered[min(n_train, times.size - 1)] if self.at is None else parse_time(self.at)
@@ -377,7 +377,7 @@ class Temporal(_RankedSplit):
         if not self.validation:
             return test, None
         n_before = int(np.searchsorted(ordered, cut))
-        n_validation = int(self.validation * times.size + ROUNDING)
+        n_validation = int(self.validation * times.size + _ROUNDING)
         validation_cut = ordered[max(n_before - n_validation, 0)]
         return test, (times >= validation_cut) & ~test
 
@@ -401,7 +401,7 @@ def parse_time(time: int | str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def require_times(rows: Interactions, split_name: str) -> Counts:
+def _require_times(rows: Interactions, split_name: str) -> _Counts:
     """Return the times of the rows, ``int64[n]``.
 
     Raises:
@@ -460,7 +460,7 @@ class LeaveOneOut(_RankedSplit):
     def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> AnyArray:
         if self.which == "random":
             return shuffle_within_users(rows, rng)
-        return np.lexsort((require_times(rows, "leave-one-out by time"), rows.users))
+        return np.lexsort((_require_times(rows, "leave-one-out by time"), rows.users))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -525,5 +525,5 @@ class RandomHoldout(_RankedSplit):
         if self.per == "item":
             return *_rank_within_items(rows, rng), None
         ranks = np.empty(len(rows), dtype=np.int64)
-        ranks[shuffle(rows, rng)] = np.arange(len(rows))
+        ranks[_shuffle(rows, rng)] = np.arange(len(rows))
         return ranks, np.array(len(rows)), None

@@ -28,10 +28,10 @@ from recbias.formats.text_files import require_file
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
 )
-USERS = TableColumns(needed={"user_id": "id"}, others=True)
-ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
-REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
-Reader = Callable[..., TableFile]
+_USERS = TableColumns(needed={"user_id": "id"}, others=True)
+_ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
+_REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
+_Reader = Callable[..., TableFile]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +97,8 @@ class Tables(TableSettings):
             names = [name for path in self.files(data) for name in list_file_columns(path)]
             self.refuse_unknown_columns(names)
         interactions = self._read(self.interactions, INTERACTIONS, read_interactions)
-        users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
-        reviews = self._read(self.reviews, REVIEWS)
+        users, items = self._read(self.users, _USERS), self._read(self.items, _ITEMS)
+        reviews = self._read(self.reviews, _REVIEWS)
         times = None
         if interactions and "timestamp" in interactions.rows.table.column_names:
             interactions, times = _parse_times(interactions, self.bad_lines)
@@ -118,7 +118,7 @@ class Tables(TableSettings):
         )
 
     def _read(
-        self, path: Path | None, columns: TableColumns, read: Reader = read_file
+        self, path: Path | None, columns: TableColumns, read: _Reader = read_file
     ) -> TableFile | None:
         if path is None:
             return None
@@ -176,7 +176,7 @@ def _select_reviews(
 ) -> Reviews | None:
     if table is None:
         return None
-    user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)
+    user_column, item_column, texts = (table.rows.table[name] for name in _REVIEWS.needed)
     if not pa.types.is_string(texts.type):
         message, where = "is a column of numbers, not of text", f"{table.path}: text"
         raise MalformedLine(message, where=where, remedy="write the reviews as text")

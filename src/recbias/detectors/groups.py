@@ -40,16 +40,16 @@ from recbias.language.groups import (
 from recbias.language.local_models import LocalModel, MaskedModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
 
-CHARACTERS_PER_BLOCK = 2**20
+_CHARACTERS_PER_BLOCK = 2**20
 """The number of characters of the texts that are evaluated before their values are stored."""
 
-DECIMALS = 6
+_DECIMALS = 6
 """Of a stored value: the sums of a model differ in later ones with the company of a text."""
 
 _ROUNDING = 1e-9
 
 
-class GroupScorer(Protocol):
+class _GroupScorer(Protocol):
     """A language model with the words of groups."""
 
     def check(self) -> None:
@@ -60,7 +60,7 @@ class GroupScorer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupDetector(InheritsSections, OnDevice):
+class _GroupDetector(InheritsSections, OnDevice):
     """Base class of the detectors ``masked_lm`` and ``causal_lm``.
 
     Args:
@@ -117,7 +117,7 @@ class GroupDetector(InheritsSections, OnDevice):
         kinds = words.select(self.kinds).kinds if self.kinds else words.kinds
         object.__setattr__(self, "kinds", kinds)
 
-    def load_scorer(self, words: GroupWords) -> GroupScorer:
+    def load_scorer(self, words: GroupWords) -> _GroupScorer:
         """Return the model with the words of groups."""
         raise NotImplementedError
 
@@ -158,14 +158,14 @@ class GroupDetector(InheritsSections, OnDevice):
         report_progress("texts", start, len(texts))
         while start < len(texts):
             sizes = np.cumsum([len(text) for text in texts[start : start + 4096]])
-            n = max(1, int(np.searchsorted(sizes, CHARACTERS_PER_BLOCK, side="right")))
+            n = max(1, int(np.searchsorted(sizes, _CHARACTERS_PER_BLOCK, side="right")))
             with report_part("texts", start, start + n, len(texts)):
                 values = self._evaluate_block(texts[start : start + n], words, scorer)
             yield values
             start += n
 
     def _evaluate_block(
-        self, texts: Sequence[str], words: GroupWords, scorer: GroupScorer
+        self, texts: Sequence[str], words: GroupWords, scorer: _GroupScorer
     ) -> FloatArray:
         mentions = Mentions.find(texts, words, self.max_group_words)
         n_kinds = len(self.kinds)
@@ -185,7 +185,7 @@ class GroupDetector(InheritsSections, OnDevice):
         of_mention = mentions.text[mentions.spans[:, 0]]
         values[:, -3] = np.bincount(of_mention, minlength=len(texts))
         values[:, -2] = np.bincount(of_mention[is_shortened], minlength=len(texts))
-        return np.asarray(values.round(DECIMALS))
+        return np.asarray(values.round(_DECIMALS))
 
     def _score_sentences(
         self, mentions: Mentions, scores: FloatArray, columns: Sequence[int]
@@ -244,7 +244,7 @@ class GroupDetector(InheritsSections, OnDevice):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalLM(GroupDetector):
+class CausalLM(_GroupDetector):
     """Label items whose text names the groups that a causal language model expects.
 
         p(g) = softmax over the groups of ln P(the sentence with g in place of the word)
@@ -352,7 +352,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedLM(GroupDetector):
+class MaskedLM(_GroupDetector):
     """Label items whose text names the groups that a masked language model expects (BiasMeter).
 
         p(g) = softmax over the groups of ln P(g | the sentence, with the word masked)

@@ -31,7 +31,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, eq=False)
-class ItemTexts:
+class _ItemTexts:
     """The texts of items, each distinct one once.
 
     Args:
@@ -45,14 +45,14 @@ class ItemTexts:
     is_cut: BoolArray
 
 
-def cut_texts(column: pd.Series[Any], max_chars: int | None) -> ItemTexts:
+def _cut_texts(column: pd.Series[Any], max_chars: int | None) -> _ItemTexts:
     """Return the texts of a column; blank cells are missing.
 
     Args:
         column: The text of each item.
         max_chars: The length at which a text is cut, at the end of a word; None for no limit.
 
-    >>> texts = cut_texts(pd.Series(["A long journey", None, " ", "A quiet"]), 8)
+    >>> texts = _cut_texts(pd.Series(["A long journey", None, " ", "A quiet"]), 8)
     >>> texts.texts, texts.codes.tolist(), texts.is_cut.tolist()
     (('A long', 'A quiet'), [0, -1, -1, 1], [True, False, False, False])
     """
@@ -61,7 +61,7 @@ def cut_texts(column: pd.Series[Any], max_chars: int | None) -> ItemTexts:
     cut = stripped.map(lambda text: _cut(text, max_chars), na_action="ignore")
     codes, texts = pd.factorize(cut)
     is_cut = (cut.str.len() < stripped.str.len()).to_numpy(dtype=np.bool_) & (codes >= 0)
-    return ItemTexts(tuple(texts), codes, is_cut)
+    return _ItemTexts(tuple(texts), codes, is_cut)
 
 
 def _cut(text: str, max_chars: int | None) -> str:
@@ -72,7 +72,7 @@ def _cut(text: str, max_chars: int | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class _Judgements:
     """What a chat model replied about texts.
 
     Args:
@@ -130,19 +130,19 @@ class Judgements:
                 n_without = int(np.isnan(self.scores(kind)).sum())
                 outcome = f"texts without another value, of all texts: {n_without:,}, {unread}"
                 warn(f"{replies} do not state one value of {kind}; {outcome}")
-            labels = mark_labelled(values, threshold)
+            labels = _mark_labelled(values, threshold)
             record_fact(
                 f"labelled.{kind}", int((self.scores(kind) >= threshold - _ROUNDING).sum())
             )
             if len(values) > 1:
-                _record(f"agreement.{kind}.share", share_equal(labels))
+                _record(f"agreement.{kind}.share", _share_equal(labels))
                 _record(f"agreement.{kind}.alpha", krippendorff_alpha(labels))
                 _record(
                     f"agreement.{kind}.alpha_of_probabilities",
                     krippendorff_alpha(values, "interval"),
                 )
 
-    def tabulate(self, texts: ItemTexts, ids: Ids, threshold: float) -> pd.DataFrame:
+    def tabulate(self, texts: _ItemTexts, ids: Ids, threshold: float) -> pd.DataFrame:
         """Return a row for each item with a text and each sample, in the order of the items."""
         n_samples, n_texts = self.readings.shape
         items = np.repeat(np.flatnonzero(texts.codes >= 0), n_samples)
@@ -159,13 +159,13 @@ class Judgements:
         }
         for kind, values in self.probabilities.items():
             columns[f"probability.{kind}"] = values.ravel()[at]
-            columns[f"label.{kind}"] = mark_labelled(values, threshold).ravel()[at]
+            columns[f"label.{kind}"] = _mark_labelled(values, threshold).ravel()[at]
         return pd.DataFrame(columns)
 
 
-def read_judgements(
+def _read_judgements(
     replies: Sequence[ChatReply], words: Mapping[str, Sequence[str]], form: Form, samples: int
-) -> Judgements:
+) -> _Judgements:
     """Read replies about texts.
 
     Args:
@@ -185,29 +185,29 @@ def read_judgements(
         readings[at] = stated.reading
         for kind, probability in stated.probabilities.items():
             probabilities[kind][at] = probability
-    return Judgements(
+    return _Judgements(
         replies,
         readings.reshape(shape),
         {kind: values.reshape(shape) for kind, values in probabilities.items()},
     )
 
 
-def mark_labelled(scores: FloatArray, threshold: float) -> FloatArray:
+def _mark_labelled(scores: FloatArray, threshold: float) -> FloatArray:
     """Return 1 where a score is at least the threshold, else 0; NaN stays.
 
-    >>> mark_labelled(np.array([0.69, 0.7, np.nan]), 0.7).tolist()
+    >>> _mark_labelled(np.array([0.69, 0.7, np.nan]), 0.7).tolist()
     [0.0, 1.0, nan]
     """
     return np.where(np.isnan(scores), np.nan, scores >= threshold - _ROUNDING)
 
 
-def share_equal(labels: FloatArray) -> float:
+def _share_equal(labels: FloatArray) -> float:
     """Return the share of pairs of samples of one text whose labels are equal.
 
     Args:
         labels: ``float64[samples, texts]``, NaN where a reply was not read.
 
-    >>> round(share_equal(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, np.nan]])), 2)
+    >>> round(_share_equal(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, np.nan]])), 2)
     0.5
     """
     pairs = [(a == b, ~np.isnan(a + b)) for a, b in combinations(labels, 2)]
@@ -219,7 +219,7 @@ def _record(name: str, value: float) -> None:
     record_fact(name, None if math.isnan(value) else value)
 
 
-TEXT = 1000
+_TEXT = 1000
 """The number of characters of the text of an item where it is not known."""
 
 _OUTCOMES = {"zero": "labelled 0", "undefined": "given no label"}
@@ -326,19 +326,19 @@ class LLMJudge:
         replies = complete(self._build_requests(texts), self.llm)
         words = self.load_rubric().words
         judged = {kind: words[kind] for kind in self.kinds}
-        judgements = read_judgements(replies, judged, self.reading, self.samples)
+        judgements = _read_judgements(replies, judged, self.reading, self.samples)
         judgements.report(self.threshold, unread=_OUTCOMES[self.unread])
         columns: dict[str, FloatArray] = {}
         for kind in self.kinds:
             scores = judgements.scores(kind)
             unread = np.isnan(scores)
             fill = 0.0 if self.unread == "zero" else np.nan
-            labels = np.where(unread, fill, mark_labelled(scores, self.threshold))
+            labels = np.where(unread, fill, _mark_labelled(scores, self.threshold))
             columns[kind] = self._spread(labels, texts)
             columns[f"{kind}_score"] = self._spread(np.where(unread, fill, scores), texts)
         return columns, judgements.tabulate(texts, items.ids.ids, self.threshold)
 
-    def _read_texts(self, items: Attributes) -> ItemTexts:
+    def _read_texts(self, items: Attributes) -> _ItemTexts:
         try:
             column = items.column(self.from_)
         except UnknownColumn as error:
@@ -346,12 +346,12 @@ class LLMJudge:
         if column.dtype.kind == "f" and column.notna().any():
             message = f"column {self.from_!r} of the items holds numbers, not texts"
             raise UnknownColumn(message, where="from")
-        texts = cut_texts(column, self.max_chars)
+        texts = _cut_texts(column, self.max_chars)
         if not texts.texts:
             raise NothingLeft(f"no item has a text in {self.from_!r}", where="from")
         return texts
 
-    def _report_texts(self, texts: ItemTexts) -> None:
+    def _report_texts(self, texts: _ItemTexts) -> None:
         n_items, n_missing = texts.codes.size, int(np.count_nonzero(texts.codes < 0))
         n_cut = int(np.count_nonzero(texts.is_cut))
         record_fact("items_without_text", n_missing)
@@ -364,7 +364,7 @@ class LLMJudge:
         if self.samples > 1 and self.llm.temperature == 0:
             warn(f"{self.samples} samples at temperature 0 differ little: set llm: temperature")
 
-    def _build_requests(self, texts: ItemTexts) -> list[ChatRequest]:
+    def _build_requests(self, texts: _ItemTexts) -> list[ChatRequest]:
         """Return the requests, all texts of the first sample before those of the second."""
         rubric = self.load_rubric()
         schema = make_label_schema(self.kinds)
@@ -375,7 +375,7 @@ class LLMJudge:
             for message in messages
         ]
 
-    def _spread(self, values: FloatArray, texts: ItemTexts) -> FloatArray:
+    def _spread(self, values: FloatArray, texts: _ItemTexts) -> FloatArray:
         """Return the value of the text of each item, ``float64[n_items]``."""
         fill = 0.0 if self.missing == "zero" else np.nan
         return np.append(values, fill)[texts.codes]

@@ -95,7 +95,7 @@ def _load_detector() -> Any:
     return Detector()
 
 
-def read_column(items: Attributes, name: str, setting: str) -> Ids:
+def _read_column(items: Attributes, name: str, setting: str) -> Ids:
     """Return a column of people or of texts, None in missing cells: ``object[n_items]``.
 
     Raises:
@@ -111,7 +111,7 @@ def read_column(items: Attributes, name: str, setting: str) -> Ids:
     return np.array(column.astype(object).where(column.notna(), None), dtype=object)
 
 
-def count_people(people: Ids, *, near: bool, unique: bool, halves: bool) -> FloatArray:
+def _count_people(people: Ids, *, near: bool, unique: bool, halves: bool) -> FloatArray:
     """Return the men, the people of known gender and all people of each item: ``float64[n, 3]``.
 
     Args:
@@ -121,7 +121,7 @@ def count_people(people: Ids, *, near: bool, unique: bool, halves: bool) -> Floa
         halves: Whether an unknown double name has the gender of its first half.
 
     >>> people = np.array(["Tom Hanks|Annie Potts|Zopon", None], dtype=object)
-    >>> count_people(people, near=False, unique=False, halves=False).tolist()
+    >>> _count_people(people, near=False, unique=False, halves=False).tolist()
     [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
     """
     n_items = len(people)
@@ -151,7 +151,7 @@ def _find_gender(name: str, *, near: bool, halves: bool) -> int:
     return gender_of(first, near=near) if halves and hyphen and not gender else gender
 
 
-TEXTS_PER_BLOCK = 256
+_TEXTS_PER_BLOCK = 256
 """The texts whose people a model finds before their values are stored."""
 
 _DIVIDER = "\x1e"  # between the people that are left out and the text
@@ -263,7 +263,7 @@ class Names:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""
         if self._has_model:
             return label_texts(self, None, items)
-        column = read_column(items, self.from_, "from")
+        column = _read_column(items, self.from_, "from")
         people = column
         if self.persons == "names":
             texts = np.array([text or "" for text in column], dtype=object)
@@ -279,7 +279,7 @@ class Names:
             UnknownColumn: The items have no such column, or it holds numbers.
             NothingLeft: No item has a text.
         """
-        texts = read_column(items, self.from_, "from")
+        texts = _read_column(items, self.from_, "from")
         if all(text is None for text in texts):
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
         rows = zip(self._read_excluded(items), texts, strict=True)
@@ -298,8 +298,8 @@ class Names:
         if not texts:
             return
         finder = self._load_model()
-        for start in range(0, len(texts), TEXTS_PER_BLOCK):
-            parts = [text.partition(_DIVIDER) for text in texts[start : start + TEXTS_PER_BLOCK]]
+        for start in range(0, len(texts), _TEXTS_PER_BLOCK):
+            parts = [text.partition(_DIVIDER) for text in texts[start : start + _TEXTS_PER_BLOCK]]
             block = np.array([text for _, _, text in parts], dtype=object)
             excluded = np.array([names for names, _, _ in parts], dtype=object)
             with report_part("finding people", start, start + len(parts), len(texts)):
@@ -339,12 +339,12 @@ class Names:
 
     def _read_excluded(self, items: Attributes) -> Ids:
         if self.exclude:
-            return read_column(items, self.exclude, "exclude")
+            return _read_column(items, self.exclude, "exclude")
         return np.full(len(items.ids), None, dtype=object)
 
     def _count(self, people: Ids) -> FloatArray:
         near, in_texts = self.spelling == "near", self.persons != "none"
-        return count_people(people, near=near, unique=self.unique, halves=in_texts)
+        return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
         try:

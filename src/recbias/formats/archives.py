@@ -23,7 +23,7 @@ ARCHIVE_ERRORS = (
 )
 """What ``tarfile``, ``zipfile`` and ``gzip`` raise for a damaged archive."""
 
-LARGEST_READ = 16 * 2**20
+_LARGEST_READ = 16 * 2**20
 """The most bytes of an archive that are read at once: the list of 10,000 members has fewer."""
 
 MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
@@ -41,7 +41,7 @@ _OTHER_METHODS = {
 }
 
 
-class UnsupportedArchive(ValueError):
+class _UnsupportedArchive(ValueError):
     """An archive, or a member of a zip archive, is packed in a way that is not read."""
 
     remedy = "pack it again with deflate and without a password, as zip -r does"
@@ -58,7 +58,7 @@ def open_zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
         UnsupportedArchive: A member is encrypted, or compressed by another method than deflate:
             of the others, Python unpacks a piece whole, which may be a thousand times as large.
     """
-    with zipfile.ZipFile(cast("IO[bytes]", BoundedReads(stream))) as archive:
+    with zipfile.ZipFile(cast("IO[bytes]", _BoundedReads(stream))) as archive:
         for entry in archive.infolist():
             _require_readable(entry)
         yield archive
@@ -67,23 +67,23 @@ def open_zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 def _require_readable(entry: zipfile.ZipInfo) -> None:
     name = repr(entry.filename[:60])
     if entry.flag_bits & _ENCRYPTED:
-        raise UnsupportedArchive(f"{name} is encrypted, which is not supported")
+        raise _UnsupportedArchive(f"{name} is encrypted, which is not supported")
     if entry.compress_type not in _METHODS:
         method = _OTHER_METHODS.get(entry.compress_type, "an unknown method")
         message = f"{name} is compressed by {method}, which is not supported"
-        raise UnsupportedArchive(message)
+        raise _UnsupportedArchive(message)
 
 
 @dataclass
-class BoundedReads:
+class _BoundedReads:
     """The bytes of an archive, of which no header is read that would fill the memory."""
 
     stream: IO[bytes]
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; ValueError for more than ``LARGEST_READ``."""
-        data = self.stream.read(size if 0 <= size <= LARGEST_READ else LARGEST_READ + 1)
-        if len(data) > LARGEST_READ:
+        """Return the next bytes; ValueError for more than ``_LARGEST_READ``."""
+        data = self.stream.read(size if 0 <= size <= _LARGEST_READ else _LARGEST_READ + 1)
+        if len(data) > _LARGEST_READ:
             raise ValueError(f"a header of {size:,} bytes")
         return data
 

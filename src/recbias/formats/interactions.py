@@ -50,7 +50,7 @@ _ELLIOT: dict[str, Kind] = {
 }
 """The columns of an Elliot file, of which the last may be missing."""
 
-ID_COLUMNS = ("user_id", "item_id")
+_ID_COLUMNS = ("user_id", "item_id")
 
 _SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 

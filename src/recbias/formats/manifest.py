@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 _MOST = 10**15
 
-Count: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
-Amount: TypeAlias = Annotated[int | float, Field(ge=0, le=_MOST)]
-Number: TypeAlias = int | float | None
-Settings: TypeAlias = dict[str, Any]
+_Count: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
+_Amount: TypeAlias = Annotated[int | float, Field(ge=0, le=_MOST)]
+_Number: TypeAlias = int | float | None
+_Settings: TypeAlias = dict[str, Any]
 
 
 def _require_time(text: str) -> str:
@@ -32,7 +32,7 @@ class Plugin(_Part):
 
     label: str
     name: str | None = None
-    parameters: Settings | None = None
+    parameters: _Settings | None = None
 
 
 class Dataset(Plugin):
@@ -40,7 +40,7 @@ class Dataset(Plugin):
 
     filters: list[Plugin] = []
     files: dict[str, str] = {}
-    counts: dict[str, Count] = {}
+    counts: dict[str, _Count] = {}
 
 
 class Model(Plugin):
@@ -57,19 +57,19 @@ class Asked(_Part):
     """The queries of a dataset; ``labels`` are those that occur with each label."""
 
     dataset: str
-    asked: Count = 0
+    asked: _Count = 0
     unit: str = "query"
     labels: dict[str, list[str]] | None = None
-    parameters: Settings | None = None
+    parameters: _Settings | None = None
 
 
 class Metric(_Part):
     """The definition of a metric."""
 
     metric: str
-    k: Count | None = None
+    k: _Count | None = None
     name: str | None = None
-    parameters: Settings | None = None
+    parameters: _Settings | None = None
     summary: str | None = None
     formula: str | None = None
     direction: str = "none"
@@ -112,13 +112,13 @@ class Search(_Fit):
     metric: str | None = None
     k: int | None = None
     direction: str | None = None
-    settings: Settings | None = None
-    value: Number = None
-    trial: Count
-    failed: Count = 0
-    pruned: Count = 0
-    excluded: Count = 0
-    seconds: Amount | None = None
+    settings: _Settings | None = None
+    value: _Number = None
+    trial: _Count
+    failed: _Count = 0
+    pruned: _Count = 0
+    excluded: _Count = 0
+    seconds: _Amount | None = None
     trials: list[dict[str, Any]] = []
 
 
@@ -154,14 +154,14 @@ class Stage(_Part):
     seed: int | str | None = None
     fold: int | str | None = None
     model: str = ""
-    seconds: Amount | None = None
-    resumed_seconds: Amount | None = None
-    peak_memory_mb: Amount | None = None
+    seconds: _Amount | None = None
+    resumed_seconds: _Amount | None = None
+    peak_memory_mb: _Amount | None = None
     reused: bool = False
     warnings: list[str] = []
     facts: dict[str, Any] | None = None
-    cost: dict[str, Amount | None] | None = None
-    sizes: dict[str, Count] | None = None
+    cost: dict[str, _Amount | None] | None = None
+    sizes: dict[str, _Count] | None = None
     failure: _Cause | None = None
 
 
@@ -173,9 +173,9 @@ class Check(_Fit):
     group: str
     target: str
     baseline: str
-    value: Number
-    ci_low: Number
-    ci_high: Number
+    value: _Number
+    ci_low: _Number
+    ci_high: _Number
     line: str
     verdict: str
     basis: str
@@ -201,10 +201,10 @@ class Manifest(_Part):
     platform: str | None = None
     libraries: dict[str, str | None] | None = None
     started: Annotated[str, AfterValidator(_require_time)] | None = None
-    seconds: Amount | None = None
-    peak_memory_mb: Amount | None = None
+    seconds: _Amount | None = None
+    peak_memory_mb: _Amount | None = None
     seeds: list[int] | None = None
-    limit: Count | None = None
+    limit: _Count | None = None
     datasets: list[Dataset] = []
     queries: list[Asked] = []
     split: Plugin | None = None
@@ -220,7 +220,7 @@ class Manifest(_Part):
     warnings: list[str] = []
     offline: bool | None = None
     checks: list[Check] = []
-    files: dict[str, Count] = {}
+    files: dict[str, _Count] = {}
     digests: dict[str, str] = {}
     reports: dict[str, str] = {}
 

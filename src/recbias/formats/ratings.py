@@ -18,7 +18,7 @@ from recbias.core.files import compute_digest, digest_file
 from recbias.formats.tables import TextTable, read_text_table
 from recbias.formats.text_files import write_json_lines, write_sheet
 
-ITEM, COLUMNS, DIGEST = "item", "columns", "sha256"
+_ITEM, _COLUMNS, _DIGEST = "item", "columns", "sha256"
 """The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""
 
 KEY_FILE = "key.jsonl"
@@ -33,7 +33,7 @@ YES_NO: Mapping[str, float] = {
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 QUERY, RESPONSE, MODELS = "query_id", "response_sha256", "models"
-RATER, QUESTION, RATING = "rater", "question", "rating"
+_RATER, _QUESTION, _RATING = "rater", "question", "rating"
 """The columns of a file of ratings."""
 
 _SUFFIX = ".jsonl"
@@ -92,7 +92,7 @@ def write_sheets(
         Unwritable: A file exists, or cannot be written.
     """
     columns = [*(contents[0].cells if contents else ())]
-    if question in {ITEM, *columns}:
+    if question in {_ITEM, *columns}:
         message = f"{question!r} is another column of the sheets"
         raise Contradiction(message, where="question", remedy="give the question another name")
     paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
@@ -106,11 +106,13 @@ def write_sheets(
     for number, content in zip(numbers, contents, strict=True):
         cells = [clean_cell(content.cells[name]) for name in columns]
         rows.append([number, *cells, ""])
-        key.append({ITEM: number, **content.key, COLUMNS: columns, DIGEST: _digest_cells(cells)})
+        key.append(
+            {_ITEM: number, **content.key, _COLUMNS: columns, _DIGEST: _digest_cells(cells)}
+        )
     write_json_lines(folder / KEY_FILE, key)
     for path in paths:
         order = rng.permutation(len(rows))
-        write_sheet(path, (ITEM, *columns, question), [rows[row] for row in order])
+        write_sheet(path, (_ITEM, *columns, question), [rows[row] for row in order])
     return paths
 
 
@@ -172,17 +174,17 @@ def read_sheets(
         Contradiction: A sheet is given twice.
     """
     items = read_text_table(key)
-    items.need(ITEM, COLUMNS, DIGEST)
+    items.need(_ITEM, _COLUMNS, _DIGEST)
     _compare_sheets(paths)
-    numbers = items.ids(ITEM)
+    numbers = items.ids(_ITEM)
     items.refuse_repeats(numbers, lambda row: f"{numbers[row]!r} has two rows")
     positions = {item: row for row, item in enumerate(numbers)}
-    digests = dict(zip(numbers, items.ids(DIGEST), strict=True))
-    columns = items.texts(COLUMNS)[0].split("\n")
+    digests = dict(zip(numbers, items.ids(_DIGEST), strict=True))
+    columns = items.texts(_COLUMNS)[0].split("\n")
     ratings = np.full((len(paths), len(positions)), np.nan)
     for rater, path in enumerate(paths):
         sheet = read_text_table(path)
-        sheet.need(ITEM, *columns, question)
+        sheet.need(_ITEM, *columns, question)
         _refuse_changes(sheet, digests, columns)
         _fill_row(ratings[rater], sheet, positions, question, answers)
     return _Annotations({name: items.texts(name) for name in items.columns}, ratings)
@@ -202,7 +204,7 @@ def _compare_sheets(paths: Sequence[Path]) -> None:
 def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Sequence[str]) -> None:
     """Refuse items that are not in the key, or whose texts are not those of the key."""
     texts = [sheet.texts(name) for name in columns]
-    for row, item in enumerate(sheet.ids(ITEM)):
+    for row, item in enumerate(sheet.ids(_ITEM)):
         if (number := item.strip()) not in digests:
             remedy = "use the sheets and the key of the same folder"
             message = f"{number!r} is not in the key"
@@ -221,7 +223,7 @@ def _fill_row(
     answers: Mapping[str, float],
 ) -> None:
     """Write the answers of one sheet into the row of its rater."""
-    items = [str(item).strip() for item in sheet.ids(ITEM)]
+    items = [str(item).strip() for item in sheet.ids(_ITEM)]
     sheet.refuse_repeats(np.array(items), lambda row: f"{items[row]!r} has two rows")
     for row, (item, cell) in enumerate(zip(items, sheet.texts(question), strict=True)):
         if not (answer := cell.strip().lower()):
@@ -323,7 +325,7 @@ def _list_ratings(ratings: ResponseRatings, question: str) -> Iterator[dict[str,
         }
         for rater, rating in zip(ratings.raters, ratings.ratings[:, column], strict=True):
             if not np.isnan(rating):
-                yield {**of_response, RATER: rater, QUESTION: question, RATING: float(rating)}
+                yield {**of_response, _RATER: rater, _QUESTION: question, _RATING: float(rating)}
 
 
 def read_ratings(path: Path) -> ResponseRatings:
@@ -337,17 +339,17 @@ def read_ratings(path: Path) -> ResponseRatings:
             questions.
     """
     table = read_text_table(path)
-    table.need(QUERY, RESPONSE, MODELS, RATER, QUESTION, RATING)
-    names = (QUERY, RESPONSE, RATER, QUESTION)
+    table.need(QUERY, RESPONSE, MODELS, _RATER, _QUESTION, _RATING)
+    names = (QUERY, RESPONSE, _RATER, _QUESTION)
     queries, digests, raters, questions = (table.ids(name) for name in names)
-    values = table.numbers(RATING)
+    values = table.numbers(_RATING)
     for row in range(len(table)):
         if questions[row] != questions[0]:
             message = f"the question is {questions[row]!r}, and {questions[0]!r} above"
             remedy = "keep the ratings of each question in a file of their own"
             raise MalformedLine(message, where=table.place(row), remedy=remedy)
         if not np.isfinite(values[row]):
-            raise MalformedLine(f"the {RATING} is no number", where=table.place(row))
+            raise MalformedLine(f"the {_RATING} is no number", where=table.place(row))
     responses = np.array(
         [f"{query}\n{text}" for query, text in zip(queries, digests, strict=True)]
     )

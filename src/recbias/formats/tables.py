@@ -47,9 +47,9 @@ from recbias.formats.delimited import (
 from recbias.formats.json_files import parse_json
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text, require_file, shorten
 
-EXCEL = ".xlsx"
+_EXCEL = ".xlsx"
 
-TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
+_TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """The suffixes of tables of text."""
 
 _BLOCK_ROWS = 2**14
@@ -153,7 +153,7 @@ def read_file(
         kinds = columns.select(names, str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
-    if suffix == EXCEL:
+    if suffix == _EXCEL:
         return _convert_table(path, _read_sheet(path), columns, bad_lines)
     if suffix not in DELIMITERS:
         remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
@@ -174,7 +174,7 @@ def list_file_columns(path: Path) -> list[str]:
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
         return list(read_schema(path).names)
-    if suffix == EXCEL:
+    if suffix == _EXCEL:
         return list(_read_sheet(path).column_names)
     delimiter = DELIMITERS.get(suffix, ",")
     header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
@@ -316,8 +316,8 @@ def find_suffix(path: Path) -> str:
         WrongType: The file has another suffix.
     """
     suffix = get_suffix(path)
-    if suffix not in TEXT_SUFFIXES:
-        remedy = f"name it {', '.join(TEXT_SUFFIXES)} or .csv.gz"
+    if suffix not in _TEXT_SUFFIXES:
+        remedy = f"name it {', '.join(_TEXT_SUFFIXES)} or .csv.gz"
         raise WrongType(f"{path.name} is no table of text", where="path", remedy=remedy)
     return suffix
 
@@ -569,10 +569,10 @@ def _format_excel_cell(cell: Any) -> str | None:
     return str(int(cell)) if is_whole else str(cell)
 
 
-ColumnType: TypeAlias = Literal["number", "yes_no", "text"]
+_ColumnType: TypeAlias = Literal["number", "yes_no", "text"]
 """The type that a column is read as."""
 
-ANSWERS = {
+_ANSWERS = {
     **dict.fromkeys(("yes", "y", "true", "t", "1"), 1.0),
     **dict.fromkeys(("no", "n", "false", "f", "0"), 0.0),
 }
@@ -581,10 +581,10 @@ ANSWERS = {
 _SYMBOLS = r"[\s$€£¥₹]|(?<=\d),(?=\d{3}(?:\D|$))"
 """Matches what ``number`` removes: spaces, signs of currencies, commas between thousands."""
 
-MAX_SHOWN = 5
+_MAX_SHOWN = 5
 """The number of spellings that a warning names."""
 
-MAX_LABELS = 20
+_MAX_LABELS = 20
 """A column with more different values is a label if its values occur twice on average."""
 
 
@@ -619,7 +619,7 @@ class TableSettings(InheritsSections):
     """
 
     columns: dict[str, str] = field(default_factory=dict, hash=False)
-    types: dict[str, ColumnType] = field(default_factory=dict, hash=False)
+    types: dict[str, _ColumnType] = field(default_factory=dict, hash=False)
     missing: tuple[str | int | float, ...] = ()
     clean: Clean = Clean()
 
@@ -732,7 +732,7 @@ def _warn_of_spellings(column: str, cells: AnyArray, counts: AnyArray) -> None:
     frame = _count_spellings(values[values.str.strip() != ""], counts)
     frame["key"] = frame["folded"].str.strip()
     n_labels = frame["key"].nunique()
-    if n_labels > max(MAX_LABELS, frame["n"].sum() / 2):
+    if n_labels > max(_MAX_LABELS, frame["n"].sum() / 2):
         return
     has_space = frame["value"] != frame["value"].str.strip()
     is_repeated = frame["key"].duplicated(keep=False)
@@ -742,8 +742,8 @@ def _warn_of_spellings(column: str, cells: AnyArray, counts: AnyArray) -> None:
     differs = frame["value"].str.strip().groupby(frame["key"]).nunique().gt(1).any()
     settings = ["trim: true"] * bool(has_space.any()) + ["case: most_common"] * bool(differs)
     pairs = zip(unlike["value"], unlike["n"], strict=True)
-    shown = ", ".join(f"{shorten(value)} ({n:,})" for value, n in [*pairs][: 2 * MAX_SHOWN])
-    more = ", ..." if len(unlike) > 2 * MAX_SHOWN else ""
+    shown = ", ".join(f"{shorten(value)} ({n:,})" for value, n in [*pairs][: 2 * _MAX_SHOWN])
+    more = ", ..." if len(unlike) > 2 * _MAX_SHOWN else ""
     problem = "values that differ only by case or white space, or have white space at their ends"
     remedy = f"clean: {{{', '.join(settings)}}} changes that"
     warn(f"{column} has {problem}: {shown}{more}; {remedy}")
@@ -753,7 +753,7 @@ def _parse_numbers(cells: AnyArray, kind: str) -> tuple[AnyArray, AnyArray]:
     """Return the number of each cell, NaN if it is empty, and which cells are none."""
     texts = pd.Series(cells, dtype=object).str.strip()
     if kind == "yes_no":
-        numbers = texts.str.casefold().map(ANSWERS).to_numpy(dtype=np.float64)
+        numbers = texts.str.casefold().map(_ANSWERS).to_numpy(dtype=np.float64)
     else:
         plain = texts.str.replace(_SYMBOLS, "", regex=True)
         numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64)

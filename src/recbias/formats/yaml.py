@@ -39,10 +39,10 @@ MAX_BYTES = 1 << 20
 MAX_TEXT_BYTES = 1 << 22
 """The longest file of templates or words."""
 
-MAX_VALUES = 100_000
+_MAX_VALUES = 100_000
 """The largest number of values of a file, with aliases resolved."""
 
-MAX_DEPTH = 100
+_MAX_DEPTH = 100
 """The largest depth of mappings and lists inside each other; libyaml itself has no limit."""
 
 
@@ -236,9 +236,9 @@ def dump(data: dict[str, Any]) -> str:
 
 def suggest_file(path: Path) -> str:
     """Return the remedy for a missing file: a file with a similar name in the same folder."""
-    if is_folder(path):
+    if _is_folder(path):
         return "it is a folder: name a file in it"
-    if not is_folder(path.parent):
+    if not _is_folder(path.parent):
         return f"there is no folder {path.parent}"
     try:
         names = [sibling.name for sibling in path.parent.iterdir()]
@@ -253,14 +253,14 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises on names that are too long
 
 
-def is_folder(path: Path) -> bool:
+def _is_folder(path: Path) -> bool:
     """Return whether a path is a folder; False for an impossible path."""
     return os.path.isdir(path)  # noqa: PTH112  likewise
 
 
 def _read_source(path: Path, start: Mark, max_bytes: int) -> str:
     """Return the text of a file of at most ``max_bytes``, whose mark is ``start``."""
-    if not is_folder(path):
+    if not _is_folder(path):
         has_file(path)  # refuses a pipe, which might never end
     try:
         with path.open("rb") as stream:
@@ -307,7 +307,7 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # chosen at run time
     def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
         """Enter a key or value."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:
             raise RecursionError
 
     def ascend_resolver(self) -> None:
@@ -371,10 +371,10 @@ class _Builder:
         """Return a node as plain Python, and record its mark."""
         self.document.values[path] = self.mark(node)
         self.n_values += 1
-        if self.n_values > MAX_VALUES:
+        if self.n_values > _MAX_VALUES:
             remedy = "write data into a table; an alias counts as all the values that it names"
             outer = (self.ancestors or [node])[-1]
-            raise self.error(outer, f"more than {MAX_VALUES:,} values", remedy)
+            raise self.error(outer, f"more than {_MAX_VALUES:,} values", remedy)
         kind = node.tag.removeprefix(_TAG)
         if isinstance(node, yaml.ScalarNode) and kind in {"str", *_SCALARS}:
             return self.convert_scalar(node, kind)

@@ -16,10 +16,10 @@ from recbias.core.plugins import Device, is_cuda
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
 
-CONTEXT = 700 * 2**20
+_CONTEXT = 700 * 2**20
 """The bytes of a GPU that a process takes besides tensors, at most."""
 
-SHARED = 0.05
+_SHARED = 0.05
 """The share of a GPU's memory in other processes that is worth a warning."""
 
 
@@ -127,8 +127,8 @@ def _warn_about_others(number: int) -> None:
     if torch.cuda.get_per_process_memory_fraction(number) < 1:
         return
     free, total = torch.cuda.mem_get_info(number)
-    n_others = total - free - torch.cuda.memory_reserved(number) - CONTEXT
-    if n_others > SHARED * total:
+    n_others = total - free - torch.cuda.memory_reserved(number) - _CONTEXT
+    if n_others > _SHARED * total:
         warn(
             f"cuda:{number}: other processes hold {n_others / 2**20:,.0f} MB of the "
             f"{total / 2**20:,.0f} MB of the GPU; nvidia-smi lists them"

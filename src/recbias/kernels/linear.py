@@ -74,7 +74,7 @@ def solve_nonnegative(
     return weights
 
 
-def is_improvement(matrix: AnyArray, target: AnyArray, before: AnyArray, after: AnyArray) -> bool:
+def _is_improvement(matrix: AnyArray, target: AnyArray, before: AnyArray, after: AnyArray) -> bool:
     """Return whether weights have an objective that is not above that of others.
 
     Where ``H`` is not negative, no weight of the best is above what it would be if all others were
@@ -83,7 +83,7 @@ def is_improvement(matrix: AnyArray, target: AnyArray, before: AnyArray, after: 
 
     >>> ones, target = np.ones((2, 2)), np.array([0.5, 0.5])
     >>> zeros, halves, large = np.zeros(2), np.array([0.25, 0.25]), np.array([9e9, -9e9])
-    >>> is_improvement(ones, target, zeros, halves), is_improvement(ones, target, zeros, large)
+    >>> _is_improvement(ones, target, zeros, halves), _is_improvement(ones, target, zeros, large)
     (True, False)
     """
     if matrix.min() >= 0 and (after * matrix.diagonal() > _ALONE * np.maximum(target, 0)).any():
@@ -340,7 +340,7 @@ def _solve_column(
     inner[np.diag_indices(candidates.size)] = problem.divisors[candidates]
     target = products - gram.dtype.type(penalty.l1)
     solution = solve_nonnegative(inner, target, weights, _SHARE * problem.tolerance)
-    return solution if is_improvement(inner, target, weights, solution) else None
+    return solution if _is_improvement(inner, target, weights, solution) else None
 
 
 def _select_weights(weights: AnyArray, keep: int) -> Matrix:

@@ -18,13 +18,13 @@ from recbias.core.dataset import AnyArray, BoolArray, Matrix
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 from recbias.kernels.topk import Floats32, create_product_blocks, select_largest
 
-Arrays: TypeAlias = tuple[Any, ...]
+_Arrays: TypeAlias = tuple[Any, ...]
 
-PACK, BYTE = 4, 252
+_PACK, _BYTE = 4, 252
 """Numbers of common columns that are added at once, and that a count of 8 bits can hold."""
 
 
-def list_sharing(target: int, lists: Arrays, counts: Any, sharing: Any) -> int:
+def _list_sharing(target: int, lists: _Arrays, counts: Any, sharing: Any) -> int:
     """Count shared columns and list the rows that have any; return their number."""
     starts, columns, column_starts, rows = lists
     n_sharing = 0
@@ -38,17 +38,17 @@ def list_sharing(target: int, lists: Arrays, counts: Any, sharing: Any) -> int:
     return n_sharing
 
 
-def count_common(
-    target: int, index: int, width: int, common: Arrays, small_counts: Any, counts: Any
+def _count_common(
+    target: int, index: int, width: int, common: _Arrays, small_counts: Any, counts: Any
 ) -> None:
     """Set the counts to the numbers of common columns that rows share with the target."""
     starts, columns, has_column = common
     for position in range(width):
         counts[position] = 0
-    for begin in range(starts[target], starts[target + 1], BYTE):
+    for begin in range(starts[target], starts[target + 1], _BYTE):
         for position in range(width):
             small_counts[position] = 0
-        for entry in range(begin, min(begin + BYTE, starts[target + 1]), PACK):
+        for entry in range(begin, min(begin + _BYTE, starts[target + 1]), _PACK):
             a, b = has_column[index, columns[entry]], has_column[index, columns[entry + 1]]
             c, d = has_column[index, columns[entry + 2]], has_column[index, columns[entry + 3]]
             for position in range(width):
@@ -57,7 +57,7 @@ def count_common(
             counts[position] += small_counts[position]
 
 
-def count_rare(target: int, index: int, rare: Arrays, counts: Any) -> None:
+def _count_rare(target: int, index: int, rare: _Arrays, counts: Any) -> None:
     """Add the numbers of rare columns that rows of a tile share with the target."""
     starts, columns, tile_starts, rows = rare
     for entry in range(starts[target], starts[target + 1]):
@@ -66,27 +66,27 @@ def count_rare(target: int, index: int, rare: Arrays, counts: Any) -> None:
             counts[np.uintp(rows[np.uintp(shared)])] += 1  # signed indices are compared with 0
 
 
-STRIP = 1024
+_STRIP = 1024
 """Number of rows that are compared with the worst neighbour at once."""
 
-RATIO, MEAN, UNION = 0, 1, 2
+_RATIO, _MEAN, _UNION = 0, 1, 2
 """Divisors of the count d: ``l_t r_o + c``, ``(l_t + r_o) / 2 + c`` and ``l_t + r_o - d + c``."""
 
-SPARSE_SHARE = 1 / 8
+_SPARSE_SHARE = 1 / 8
 """Targets with fewer shared columns than this share of the rows are counted row by row."""
 
-BUFFER = 4
+_BUFFER = 4
 """Rows that are collected before the best are kept, as a multiple of k."""
 
-LAST, SHIFT = np.uint64(2**32 - 1), np.uint64(32)
+_LAST, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
 """The largest number of 32 bits, and how far a similarity is shifted."""
 
-SLACK = np.float32(1 - 1e-5)
+_SLACK = np.float32(1 - 1e-5)
 """Factor of a similarity that is compared with one that was rounded in another way."""
 
 
-def find_nearest_rows(
-    bounds: Arrays, lists: Arrays, common: Arrays, rare: Arrays, weights: Arrays, nearest: Any
+def _find_nearest_rows(
+    bounds: _Arrays, lists: _Arrays, common: _Arrays, rare: _Arrays, weights: _Arrays, nearest: Any
 ) -> None:
     """Find the nearest rows of a block of targets; rows are sorted by size.
 
@@ -96,7 +96,7 @@ def find_nearest_rows(
         lists: The matrix by rows and by columns: where each row starts, the columns of rows, where
             each column starts, and the rows of columns, ascending.
         common: Of the columns that many rows have: where each row starts, ``int64[n + 1]``; its
-            columns, padded with the last one to a multiple of ``PACK``; and which rows have them,
+            columns, padded with the last one to a multiple of ``_PACK``; and which rows have them,
             ``uint8 (n_tiles, n_common + 1, tile)``, the last of them none.
         rare: Of the other columns: where each row starts, its columns, where the rows of each tile
             start in the rows of columns, ``int64 (n_tiles + 1, n_rare)``, and the rows of columns
@@ -111,12 +111,12 @@ def find_nearest_rows(
     n, k = nearest.shape
     n_tiles, tile = common[2].shape[0], common[2].shape[2]
     small_counts = np.zeros(tile, dtype=np.uint8)
-    near_words, value = np.zeros(STRIP // 8, dtype=np.uint64), np.zeros(1, dtype=np.float32)
-    candidates = np.zeros((stop - start, BUFFER * k), dtype=np.uint64)
+    near_words, value = np.zeros(_STRIP // 8, dtype=np.uint64), np.zeros(1, dtype=np.float32)
+    candidates = np.zeros((stop - start, _BUFFER * k), dtype=np.uint64)
     n_candidates = np.zeros(stop - start, dtype=np.int64)
     worst = np.zeros(stop - start, dtype=np.float32)
     is_sparse = np.zeros(stop - start, dtype=np.bool_)
-    count_sparse(bounds, lists, weights, value, (k, candidates, n_candidates, is_sparse))
+    _count_sparse(bounds, lists, weights, value, (k, candidates, n_candidates, is_sparse))
     own_tile = start // tile
     for step in range(2 * n_tiles):  # the tiles of rows of about this size first
         index = own_tile - step // 2 if step % 2 == 0 else own_tile + 1 + step // 2
@@ -126,22 +126,24 @@ def find_nearest_rows(
         width = min(tile, n - low)
         for target in range(start, stop):
             position = target - start
-            if not is_sparse[position] and can_reach(target, low, width, weights, worst[position]):
-                count_common(target, index, width, common, small_counts, counts)
-                count_rare(target, index, rare, counts)
+            if not is_sparse[position] and _can_reach(
+                target, low, width, weights, worst[position]
+            ):
+                _count_common(target, index, width, common, small_counts, counts)
+                _count_rare(target, index, rare, counts)
                 if low <= target < low + width:
                     counts[target - low] = 0
-                collect(
+                _collect(
                     *(target, low, counts[:width], weights, (near_words, value)),
                     (start, k, candidates, n_candidates, worst),
                 )
     for position in range(stop - start):
-        keep_best(candidates[position], n_candidates[position], k, value)
+        _keep_best(candidates[position], n_candidates[position], k, value)
         nearest[start + position] = candidates[position, :k]
 
 
-def count_sparse(
-    bounds: Arrays, lists: Arrays, weights: Arrays, value: Any, targets: Arrays
+def _count_sparse(
+    bounds: _Arrays, lists: _Arrays, weights: _Arrays, value: Any, targets: _Arrays
 ) -> None:
     """Find the neighbours of the targets of which few rows share a column, row by row."""
     starts, columns, column_starts, _ = lists
@@ -154,24 +156,24 @@ def count_sparse(
         position, work = target - bounds[0], 0
         for entry in range(starts[target], starts[target + 1]):
             work += column_starts[columns[entry] + 1] - column_starts[columns[entry]]
-        if work > SPARSE_SHARE * n:
+        if work > _SPARSE_SHARE * n:
             continue
         is_sparse[position] = True
-        n_sharing = list_sharing(target, lists, counts, sharing)
+        n_sharing = _list_sharing(target, lists, counts, sharing)
         for index in range(n_sharing):
             row = sharing[index]
             if row != target:
-                value[0] = divide(counts[row], left[target], right[row], added, kind)
-                key = (np.uint64(bits[0]) << SHIFT) | (LAST - numbers[row])
+                value[0] = _divide(counts[row], left[target], right[row], added, kind)
+                key = (np.uint64(bits[0]) << _SHIFT) | (_LAST - numbers[row])
                 candidates[position, n_candidates[position]] = key
                 n_candidates[position] += 1
                 if n_candidates[position] == candidates.shape[1]:
-                    keep_best(candidates[position], candidates.shape[1], k, value)
+                    _keep_best(candidates[position], candidates.shape[1], k, value)
                     n_candidates[position] = k
             counts[row] = 0
 
 
-def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) -> bool:
+def _can_reach(target: int, low: int, width: int, weights: _Arrays, worst: Any) -> bool:
     """Return whether a row of a tile could be as near as the worst neighbour of the target.
 
     The nearest that it could have is of the size closest to the target's and shares all columns.
@@ -181,11 +183,11 @@ def can_reach(target: int, low: int, width: int, weights: Arrays, worst: Any) ->
         return True
     closest = low if target < low else low + width - 1
     shared = min(sizes[target], sizes[closest])
-    return bool(divide(shared, left[target], right[closest], added, kind) >= worst * SLACK)
+    return bool(_divide(shared, left[target], right[closest], added, kind) >= worst * _SLACK)
 
 
-def collect(
-    target: int, low: int, counts: Any, weights: Arrays, memory: Arrays, targets: Arrays
+def _collect(
+    target: int, low: int, counts: Any, weights: _Arrays, memory: _Arrays, targets: _Arrays
 ) -> None:
     """Add the rows of a tile that may be neighbours of the target to those of earlier tiles."""
     left, right, added, kind, _, numbers = weights
@@ -193,28 +195,28 @@ def collect(
     start, k, all_candidates, n_candidates, worst = targets
     position, candidates = target - start, all_candidates[target - start]
     is_near, bits = near_words.view(np.uint8), value.view(np.uint32)
-    for begin in range(0, counts.size, STRIP):
-        strip = counts[begin : begin + STRIP]
+    for begin in range(0, counts.size, _STRIP):
+        strip = counts[begin : begin + _STRIP]
         scale = right[low + begin : low + begin + strip.size]
-        mark_near(strip, scale, (left[target], worst[position], added, kind), is_near)
+        _mark_near(strip, scale, (left[target], worst[position], added, kind), is_near)
         for word in range((strip.size + 7) // 8):
             if near_words[word] == 0:
                 continue
             for row in range(8 * word, min(8 * word + 8, strip.size)):
                 if is_near[row]:
-                    value[0] = divide(strip[row], left[target], scale[row], added, kind)
-                    key = (np.uint64(bits[0]) << SHIFT) | (LAST - numbers[low + begin + row])
+                    value[0] = _divide(strip[row], left[target], scale[row], added, kind)
+                    key = (np.uint64(bits[0]) << _SHIFT) | (_LAST - numbers[low + begin + row])
                     candidates[n_candidates[position]] = key
                     n_candidates[position] += 1
                     if n_candidates[position] == candidates.size:
-                        worst[position] = keep_best(candidates, candidates.size, k, value)
+                        worst[position] = _keep_best(candidates, candidates.size, k, value)
                         n_candidates[position] = k
     if n_candidates[position] > 2 * k:
-        worst[position] = keep_best(candidates, n_candidates[position], k, value)
+        worst[position] = _keep_best(candidates, n_candidates[position], k, value)
         n_candidates[position] = k
 
 
-def keep_best(candidates: Any, n_candidates: int, k: int, value: Any) -> Any:
+def _keep_best(candidates: Any, n_candidates: int, k: int, value: Any) -> Any:
     """Move the k best to the front; return the worst similarity of them, 0 if there are fewer."""
     if n_candidates <= k:
         return np.float32(0)
@@ -233,62 +235,62 @@ def keep_best(candidates: Any, n_candidates: int, k: int, value: Any) -> Any:
         low, high = (low if k - 1 <= right else left), (right if k - 1 <= right else high)
         if right < k - 1 < left:
             break
-    value.view(np.uint32)[0] = np.uint32(candidates[k - 1] >> SHIFT)
+    value.view(np.uint32)[0] = np.uint32(candidates[k - 1] >> _SHIFT)
     return value[0]
 
 
-def mark_near(counts: Any, scale: Any, target: Arrays, is_near: Any) -> None:
+def _mark_near(counts: Any, scale: Any, target: _Arrays, is_near: Any) -> None:
     """Mark the rows that may be as near as the worst neighbour, which is 0 if there is none."""
     size, worst, added, kind = target
-    least = worst * SLACK
+    least = worst * _SLACK
     if worst == 0:
         for position in range(counts.size):
             is_near[position] = counts[position] > 0
-    elif kind == RATIO:  # without c, which lowers a similarity
+    elif kind == _RATIO:  # without c, which lowers a similarity
         least *= size
         for position in range(counts.size):
             is_near[position] = np.float32(counts[position]) >= least * scale[position]
     else:  # 2 d >= s (l + r + 2 c) or (1 + s) d >= s (l + r + c), s the worst similarity
-        factor = np.float32(2) if kind == MEAN else np.float32(1) + worst
-        fixed = size + (added + added if kind == MEAN else added)
+        factor = np.float32(2) if kind == _MEAN else np.float32(1) + worst
+        fixed = size + (added + added if kind == _MEAN else added)
         for position in range(counts.size):
             bound = least * (fixed + scale[position])
             is_near[position] = factor * np.float32(counts[position]) >= bound
 
 
-def divide(count: Any, size: Any, scale: Any, added: Any, kind: int) -> Any:
+def _divide(count: Any, size: Any, scale: Any, added: Any, kind: int) -> Any:
     """Return the similarity of a target and a row, ``float32``."""
     shared = np.float32(count)
-    if kind == RATIO:
+    if kind == _RATIO:
         divisor = size * scale
-    elif kind == MEAN:
+    elif kind == _MEAN:
         divisor = (size + scale) * np.float32(0.5)
     else:
         divisor = size + scale - shared
     return shared / (divisor + added)
 
 
-PARTS = (
-    list_sharing,
-    count_sparse,
-    can_reach,
-    count_common,
-    count_rare,
-    divide,
-    mark_near,
-    keep_best,
-    collect,
+_PARTS = (
+    _list_sharing,
+    _count_sparse,
+    _can_reach,
+    _count_common,
+    _count_rare,
+    _divide,
+    _mark_near,
+    _keep_best,
+    _collect,
 )
-"""The functions that ``find_nearest_rows`` calls."""
+"""The functions that ``_find_nearest_rows`` calls."""
 
 
-Blocks: TypeAlias = Callable[[int, int], Floats32]
+_Blocks: TypeAlias = Callable[[int, int], Floats32]
 """Function of the first row of a block and the row after its last; returns a new array."""
 
 Nearness: TypeAlias = Literal["dot", "euclidean", "braycurtis", "chebyshev"]
 """Names of the measures of nearness."""
 
-MAX_BLOCK_ROWS = 256
+_MAX_BLOCK_ROWS = 256
 """Maximum number of rows of a block; larger blocks are not faster."""
 
 
@@ -318,7 +320,9 @@ def find_nearest_by(
     """
     matrix = matrix.astype(np.float32)
     n = matrix.shape[0]
-    size = min(block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), MAX_BLOCK_ROWS)
+    size = min(
+        block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), _MAX_BLOCK_ROWS
+    )
     if kind == "chebyshev":
         values = _create_chebyshev(matrix, memory_limit)
     else:
@@ -338,7 +342,7 @@ def find_nearest_by(
     return select_neighbors(mask_empty_rows, n, neighbors, size=size)
 
 
-def select_neighbors(values: Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
+def select_neighbors(values: _Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
     """Select the largest positive values of each of ``n`` rows, excluding the diagonal.
 
     Blocks of ``size`` rows are overwritten. Ties go to the lower column.
@@ -359,7 +363,7 @@ def select_neighbors(values: Blocks, n: int, neighbors: int, *, size: int) -> Ma
     return csr_array((data, indices.astype(np.int32), indptr), shape=(n, n))
 
 
-def _create_euclidean(matrix: Matrix) -> Blocks:
+def _create_euclidean(matrix: Matrix) -> _Blocks:
     dots = create_product_blocks(matrix)
     squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
 
@@ -371,7 +375,7 @@ def _create_euclidean(matrix: Matrix) -> Blocks:
     return compute_block
 
 
-def _create_bray_curtis(matrix: Matrix) -> Blocks:
+def _create_bray_curtis(matrix: Matrix) -> _Blocks:
     """Use Σ |x - y| = Σ (x + y) - 2 Σ min(x, y), column by column."""
     columns = matrix.tocsc()
     columns.sort_indices()
@@ -391,7 +395,7 @@ def _create_bray_curtis(matrix: Matrix) -> Blocks:
     return compute_block
 
 
-def _create_chebyshev(matrix: Matrix, memory_limit: int) -> Blocks:
+def _create_chebyshev(matrix: Matrix, memory_limit: int) -> _Blocks:
     """Convert a few columns at a time to dense."""
     from scipy.spatial.distance import cdist
 
@@ -413,44 +417,44 @@ MIN_OPERATIONS = 5e7
 """Number of shared columns from which on compiled code is faster than array operations, although
 numba must be imported."""
 
-COMMON_SHARE = 1 / 32
+_COMMON_SHARE = 1 / 32
 """Share of rows that have a common column; vectors have 64 bytes."""
 
-COMMON_LIMIT = 2**28
+_COMMON_LIMIT = 2**28
 """Bytes of the common columns."""
 
-TILE_BYTES = 2**23
+_TILE_BYTES = 2**23
 """Bytes of the common columns of one tile."""
 
 TILES = range(4096, 16384 + 1)
 """The sizes of a tile, multiples of 64."""
 
-SORTED_ROWS = 4096
+_SORTED_ROWS = 4096
 """Number of rows whose neighbours are sorted at once."""
 
-MAX_NEIGHBOURS = 1000
+_MAX_NEIGHBOURS = 1000
 """Largest number of neighbours; memory is reserved for all of them."""
 
-TARGETS = 64
+_TARGETS = 64
 """Number of targets of a block, for which the common columns of a tile stay in the cache."""
 
 
 def can_count(matrix: Matrix, neighbors: int) -> bool:
     """Return whether compiled code is worth it: for a large binary CSR matrix."""
-    if min(neighbors, matrix.shape[0]) > MAX_NEIGHBOURS:
+    if min(neighbors, matrix.shape[0]) > _MAX_NEIGHBOURS:
         return False
     sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)
     worth_it = float(sizes @ sizes) >= MIN_OPERATIONS
     return worth_it and bool((matrix.data == 1).all())
 
 
-def find_nearest_binary(
+def _find_nearest_binary(
     matrix: Matrix,
     neighbors: int,
     weights: tuple[AnyArray, AnyArray],
     *,
     added: float = 0.0,
-    kind: int = RATIO,
+    kind: int = _RATIO,
 ) -> Matrix:
     """Return the neighbours of each row, CSR ``float32 (n, n)``, columns ascending.
 
@@ -473,7 +477,7 @@ def find_nearest_binary(
     row_sizes = sizes[numbers].astype(np.float32)
     settings = (left, right, np.float32(added), kind, row_sizes, numbers.astype(np.uint64))
     candidates = np.zeros((n, k), np.uint64)
-    search = compile_loop(find_nearest_rows, exact=True, parts=PARTS)
+    search = compile_loop(_find_nearest_rows, exact=True, parts=_PARTS)
 
     tile, most_shared = columns[1][2].shape[2], row_sizes[1:2].max(initial=0)
     count_type = np.uint16 if most_shared < 2**16 else np.int32  # half of the cache
@@ -484,32 +488,32 @@ def find_nearest_binary(
 
     if n:
         search_block(0, 0)  # compiled before threads need it
-    map_blocks(search_block, n, TARGETS, label="nearest neighbours")
+    map_blocks(search_block, n, _TARGETS, label="nearest neighbours")
     order = np.argsort(numbers)
     counts = np.zeros(matrix.shape[0], np.int64)
     counts[numbers] = (candidates > 0).sum(axis=1)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indptr = indptr.astype(np.int32 if indptr[-1] < 2**31 else np.int64)
     indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-    for start in range(0, n, SORTED_ROWS):
-        keys_found = candidates[order[start : start + SORTED_ROWS]]
-        keys = np.sort(keys_found << SHIFT | keys_found >> SHIFT, axis=1)[:, ::-1]
+    for start in range(0, n, _SORTED_ROWS):
+        keys_found = candidates[order[start : start + _SORTED_ROWS]]
+        keys = np.sort(keys_found << _SHIFT | keys_found >> _SHIFT, axis=1)[:, ::-1]
         keys = keys[keys > 0]
         entries = slice(indptr[numbers[order[start]]], None)
         entries = slice(entries.start, entries.start + keys.size)
-        indices[entries] = LAST - (keys >> SHIFT)
-        values[entries] = (keys & LAST).astype(np.uint32).view(np.float32)
+        indices[entries] = _LAST - (keys >> _SHIFT)
+        values[entries] = (keys & _LAST).astype(np.uint32).view(np.float32)
     return csr_array((values, indices, indptr), shape=(matrix.shape[0],) * 2)
 
 
-def _split_columns(rows: Matrix) -> tuple[Arrays, Arrays, Arrays]:
-    """Return the arrays of the common and of the rare columns for ``find_nearest_rows``."""
+def _split_columns(rows: Matrix) -> tuple[_Arrays, _Arrays, _Arrays]:
+    """Return the arrays of the common and of the rare columns for ``_find_nearest_rows``."""
     n, m = rows.shape
     column_sizes = np.bincount(rows.indices, minlength=m)
-    n_common = min(int((column_sizes > COMMON_SHARE * n).sum()), COMMON_LIMIT // max(n, 1))
+    n_common = min(int((column_sizes > _COMMON_SHARE * n).sum()), _COMMON_LIMIT // max(n, 1))
     is_common = np.zeros(m, dtype=bool)
     is_common[np.argsort(-column_sizes, kind="stable")[:n_common]] = True
-    tile = TILE_BYTES // (n_common + 1) // 64 * 64
+    tile = _TILE_BYTES // (n_common + 1) // 64 * 64
     tile = min(max(tile, TILES.start), TILES.stop - 1)
     by_column: Any = rows.tocsc()
     by_column.sort_indices()
@@ -533,13 +537,13 @@ def _select_columns(rows: Matrix, is_selected: BoolArray) -> tuple[AnyArray, Any
     return np.searchsorted(kept, rows.indptr), numbers[rows.indices[kept]]
 
 
-def _tile_common(starts: AnyArray, columns: AnyArray, n_common: int, tile: int) -> Arrays:
+def _tile_common(starts: AnyArray, columns: AnyArray, n_common: int, tile: int) -> _Arrays:
     counts = np.diff(starts)
     n = counts.size
     has_column = np.zeros((-(-n // tile), n_common + 1, tile), dtype=np.uint8)
     entries = np.repeat(np.arange(n), counts)
     has_column[entries // tile, columns, entries % tile] = 1
-    packed_starts = np.concatenate([[0], np.cumsum(-(-counts // PACK) * PACK)])
+    packed_starts = np.concatenate([[0], np.cumsum(-(-counts // _PACK) * _PACK)])
     packed = np.full(packed_starts[-1], n_common, dtype=np.int32)
     packed[np.arange(entries.size) + np.repeat(packed_starts[:-1] - starts[:-1], counts)] = columns
     return packed_starts, packed, has_column
@@ -593,9 +597,9 @@ def find_nearest(
     n, similarity = matrix.shape[0], Similarity(kind, alpha, shrink)
     left, right = similarity.weigh(matrix)
     if can_count(matrix, neighbors):
-        divisor = {"jaccard": UNION, "dice": MEAN}.get(kind, RATIO)
+        divisor = {"jaccard": _UNION, "dice": _MEAN}.get(kind, _RATIO)
         added = shrink / 2 if kind == "dice" else shrink
-        return find_nearest_binary(matrix, neighbors, (left, right), added=added, kind=divisor)
+        return _find_nearest_binary(matrix, neighbors, (left, right), added=added, kind=divisor)
     dots = create_product_blocks(matrix)
     size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
@@ -615,7 +619,7 @@ class Similarity:
     shrink: float = 0.0
 
     def weigh(self, matrix: Matrix) -> tuple[Floats32, Floats32]:
-        """Return what the divisors of ``divide`` have of each row, as target and as other row."""
+        """Return what the divisors of ``_divide`` have of each row, as target and as other row."""
         squares: Floats32 = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
         squares[squares == 0] = 1  # empty rows have similarity 0 / 1
         if self.kind in {"jaccard", "dice"}:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from recbias.core.context import track_progress
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix
 
-CACHE_LINE = 64
+_CACHE_LINE = 64
 
 
 def prefetch_row(table: AnyArray, row: Any) -> None:
@@ -39,7 +39,7 @@ def register_prefetch() -> None:
     @overload(prefetch_row)
     def _compile(table: Any, row: Any) -> Callable[..., None]:  # noqa: ARG001
         def load(table: Any, row: Any) -> None:
-            for byte in range(0, table.strides[0], CACHE_LINE):
+            for byte in range(0, table.strides[0], _CACHE_LINE):
                 start_loading(table, row, byte)
 
         return load
@@ -74,7 +74,7 @@ def _create_intrinsic() -> Callable[..., None]:
     return start_loading
 
 
-FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
+_FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
 
@@ -102,7 +102,7 @@ def compile_loop(
     from numba.extending import register_jitable
 
     register_prefetch()
-    fast = False if exact else set(FAST_MATH)
+    fast = False if exact else set(_FAST_MATH)
     for part in parts:
         register_jitable(fastmath=fast, error_model="numpy")(part)
     njit: Any = partial(numba.njit, fastmath=fast, error_model="numpy", nogil=True)

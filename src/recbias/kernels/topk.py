@@ -17,13 +17,15 @@ import numpy.typing as npt
 from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
 
-Arrays: TypeAlias = tuple[Any, ...]
+_Arrays: TypeAlias = tuple[Any, ...]
 
-STRIP = 1024
+_STRIP = 1024
 """Number of scores that are compared with the worst selected one at once."""
 
 
-def select_best(scores: Any, first: int, excluded: Any, history: Arrays, result: Arrays) -> None:
+def _select_best(
+    scores: Any, first: int, excluded: Any, history: _Arrays, result: _Arrays
+) -> None:
     """Add columns to the best ones of each row, best first; ties go to the lower column.
 
     Args:
@@ -38,15 +40,15 @@ def select_best(scores: Any, first: int, excluded: Any, history: Arrays, result:
     """
     columns, values = result
     n, k = scores.shape[1], columns.shape[1]
-    words = np.zeros(STRIP // 8, dtype=np.uint64)
+    words = np.zeros(_STRIP // 8, dtype=np.uint64)
     is_better = words.view(np.uint8)
     for row in range(scores.shape[0]):
         candidates, best, chosen = scores[row], values[row], columns[row]
-        exclude(candidates, first, excluded)
-        exclude_seen(candidates, first, history, row)
-        n_chosen = count_chosen(chosen)
-        for begin in range(0, n, STRIP):
-            strip = candidates[begin : begin + STRIP]
+        _exclude(candidates, first, excluded)
+        _exclude_seen(candidates, first, history, row)
+        n_chosen = _count_chosen(chosen)
+        for begin in range(0, n, _STRIP):
+            strip = candidates[begin : begin + _STRIP]
             worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
             for position in range(strip.size):
                 is_better[position] = strip[position] > worst
@@ -55,13 +57,13 @@ def select_best(scores: Any, first: int, excluded: Any, history: Arrays, result:
                     continue
                 for position in range(8 * word, min(8 * word + 8, strip.size)):
                     if strip[position] > worst:
-                        n_chosen = insert(
+                        n_chosen = _insert(
                             chosen, best, n_chosen, first + begin + position, strip[position]
                         )
                         worst = best[k - 1] if n_chosen == k else worst
 
 
-def count_chosen(columns: AnyArray) -> int:
+def _count_chosen(columns: AnyArray) -> int:
     """Return the number of columns before the first -1."""
     n_chosen = columns.size
     while n_chosen > 0 and columns[n_chosen - 1] < 0:
@@ -69,13 +71,13 @@ def count_chosen(columns: AnyArray) -> int:
     return n_chosen
 
 
-def exclude(scores: Any, first: int, columns: Any) -> None:
+def _exclude(scores: Any, first: int, columns: Any) -> None:
     """Set the scores of these columns to -inf; those of ``scores`` start at ``first``."""
     for position in range(columns.size):
         scores[columns[position] - first] = -np.inf
 
 
-def exclude_seen(scores: Any, first: int, history: Arrays, row: int) -> None:
+def _exclude_seen(scores: Any, first: int, history: _Arrays, row: int) -> None:
     """Set the scores of the columns of the history of a row to -inf, as far as they are here."""
     places, ends, seen = history
     location = places[row]
@@ -85,7 +87,7 @@ def exclude_seen(scores: Any, first: int, history: Arrays, row: int) -> None:
     places[row] = location
 
 
-def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -> int:
+def _insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -> int:
     """Insert a column, which is better than the last of k; return the new number of columns."""
     n_chosen = min(n_chosen + 1, values.size)
     rank = n_chosen - 1
@@ -98,8 +100,8 @@ def insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) ->
     return n_chosen
 
 
-PARTS = (count_chosen, exclude, exclude_seen, insert)
-"""The functions that ``select_best`` calls."""
+_PARTS = (_count_chosen, _exclude, _exclude_seen, _insert)
+"""The functions that ``_select_best`` calls."""
 
 
 def mix_hashes(users: Any, items: Any, scores: Any) -> None:
@@ -119,7 +121,7 @@ def mix_hashes(users: Any, items: Any, scores: Any) -> None:
             numbers[column] = np.float32(np.int32(high)) * np.float32(2.0**-24)
 
 
-def split_into_tiles(matrix: Arrays, places: Any, shift: int, tiles: Arrays, free: Any) -> None:
+def _split_into_tiles(matrix: _Arrays, places: Any, shift: int, tiles: _Arrays, free: Any) -> None:
     """Write the entries of a CSR matrix tile by tile, each tile row by row.
 
     Args:
@@ -147,14 +149,16 @@ def split_into_tiles(matrix: Arrays, places: Any, shift: int, tiles: Arrays, fre
         tile_starts[tile, n_rows] = free[tile]
 
 
-def rank_products(left: Arrays, tiles: Arrays, history: Arrays, sums: Any, result: Arrays) -> None:
+def _rank_products(
+    left: _Arrays, tiles: _Arrays, history: _Arrays, sums: Any, result: _Arrays
+) -> None:
     """Select the best columns of ``left[rows] @ right``; ties go to the lower column.
 
     A tile is left out for a row whose worst selected score is above its bound.
 
     Args:
         left: The rows; where each row of the CSR matrix starts, its columns and values.
-        tiles: The right factor as written by ``split_into_tiles``; the largest sum of absolute
+        tiles: The right factor as written by ``_split_into_tiles``; the largest sum of absolute
             values of a column of each tile, ``float64``; and the column of each place.
         history: The excluded columns of each row, as CSR of the rows: where they start and the
             columns; and the place of each column, -1 if it has none.
@@ -165,7 +169,7 @@ def rank_products(left: Arrays, tiles: Arrays, history: Arrays, sums: Any, resul
     rows, left_starts, _, left_values = left
     tile_starts, _, _, bounds, names = tiles
     best = result[1]
-    is_near = np.zeros(STRIP // 8, dtype=np.uint64)
+    is_near = np.zeros(_STRIP // 8, dtype=np.uint64)
     for tile in range(tile_starts.shape[0]):
         first = tile * sums.size
         width = min(sums.size, names.size - first)
@@ -176,13 +180,13 @@ def rank_products(left: Arrays, tiles: Arrays, history: Arrays, sums: Any, resul
             if best[index, -1] > bounds[tile] * largest:  # NaN while there are fewer than k
                 continue
             sums[:] = 0
-            add_rows(row, left, tile, tiles, sums)
-            exclude_places(index, history, first, sums)
+            _add_rows(row, left, tile, tiles, sums)
+            _exclude_places(index, history, first, sums)
             tile_names = names[first : first + width]
-            select_row(sums[:width], tile_names, result[0][index], best[index], is_near)
+            _select_row(sums[:width], tile_names, result[0][index], best[index], is_near)
 
 
-def add_rows(row: int, left: Arrays, tile: int, tiles: Arrays, sums: Any) -> None:
+def _add_rows(row: int, left: _Arrays, tile: int, tiles: _Arrays, sums: Any) -> None:
     """Add the products of a row of the left factor with the columns of a tile."""
     _, left_starts, left_columns, left_values = left
     starts, columns, values = tiles[0][tile], tiles[1], tiles[2]
@@ -193,8 +197,8 @@ def add_rows(row: int, left: Arrays, tile: int, tiles: Arrays, sums: Any) -> Non
             sums[np.uintp(columns[place])] += weight * values[place]
 
 
-def rank_dense_products(
-    left: Arrays, tile: Any, names: Any, excluded: Any, history: Arrays, result: Arrays
+def _rank_dense_products(
+    left: _Arrays, tile: Any, names: Any, excluded: Any, history: _Arrays, result: _Arrays
 ) -> None:
     """Add the columns of a tile to the best ones of ``left[rows] @ right``.
 
@@ -208,22 +212,22 @@ def rank_dense_products(
         result: The best columns and scores so far, ``(b, k)``, filled up with -1 and NaN. Scores
             of -inf and NaN are never selected.
     """
-    is_near = np.zeros(STRIP // 8, dtype=np.uint64)
+    is_near = np.zeros(_STRIP // 8, dtype=np.uint64)
     scores, first = np.empty(names.size, dtype=np.float32), names[0]
     starts, seen = history
     for index in range(left[0].size):
         scores[:] = 0
-        add_dense_rows(left[0][index], left, tile, scores)
-        exclude(scores, first, excluded)
+        _add_dense_rows(left[0][index], left, tile, scores)
+        _exclude(scores, first, excluded)
         begin, end = starts[index], starts[index + 1]
         begin += np.searchsorted(seen[begin:end], first)
         while begin < end and seen[begin] < first + names.size:
             scores[seen[begin] - first] = -np.inf
             begin += 1
-        select_row(scores, names, result[0][index], result[1][index], is_near)
+        _select_row(scores, names, result[0][index], result[1][index], is_near)
 
 
-def add_dense_rows(row: int, left: Arrays, tile: Any, sums: Any) -> None:
+def _add_dense_rows(row: int, left: _Arrays, tile: Any, sums: Any) -> None:
     """Add the products of a row of the left factor with a tile, four of its rows at once."""
     _, left_starts, columns, weights = left
     entry, end = left_starts[row], left_starts[row + 1]
@@ -243,7 +247,7 @@ def add_dense_rows(row: int, left: Arrays, tile: Any, sums: Any) -> None:
         entry += 1
 
 
-def exclude_places(index: int, history: Arrays, first: int, sums: Any) -> None:
+def _exclude_places(index: int, history: _Arrays, first: int, sums: Any) -> None:
     """Set the scores of the excluded columns of a row to -inf."""
     starts, columns, places = history
     for entry in range(starts[index], starts[index + 1]):
@@ -252,12 +256,12 @@ def exclude_places(index: int, history: Arrays, first: int, sums: Any) -> None:
             sums[place] = -np.inf
 
 
-def select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any) -> None:
+def _select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any) -> None:
     """Add columns in any order to the best ones of a row, best first."""
     k, is_near = best.size, near_words.view(np.uint8)
-    n_chosen = count_chosen(chosen)
-    for begin in range(0, scores.size, STRIP):
-        strip = scores[begin : begin + STRIP]
+    n_chosen = _count_chosen(chosen)
+    for begin in range(0, scores.size, _STRIP):
+        strip = scores[begin : begin + _STRIP]
         worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
         for position in range(strip.size):
             is_near[position] = strip[position] >= worst
@@ -267,15 +271,15 @@ def select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any)
             for position in range(8 * word, min(8 * word + 8, strip.size)):
                 score, name = strip[position], names[begin + position]
                 if score > worst or (score == worst and name < chosen[k - 1]):
-                    n_chosen = insert(chosen, best, n_chosen, name, score)
+                    n_chosen = _insert(chosen, best, n_chosen, name, score)
                     worst = best[k - 1] if n_chosen == k else worst
 
 
-SPARSE_PARTS = (count_chosen, insert, add_rows, exclude_places, select_row)
-"""The functions that ``rank_products`` calls."""
+_SPARSE_PARTS = (_count_chosen, _insert, _add_rows, _exclude_places, _select_row)
+"""The functions that ``_rank_products`` calls."""
 
-DENSE_PARTS = (count_chosen, insert, exclude, add_dense_rows, select_row)
-"""The functions that ``rank_dense_products`` calls."""
+_DENSE_PARTS = (_count_chosen, _insert, _exclude, _add_dense_rows, _select_row)
+"""The functions that ``_rank_dense_products`` calls."""
 
 
 Floats32 = npt.NDArray[np.float32]
@@ -437,12 +441,12 @@ class BestColumns:
         if not self.columns.shape[1]:
             return
         begin, end = np.searchsorted(self._excluded, [first, first + scores.shape[1]])
-        compile_loop(select_best, exact=True, parts=PARTS)(
+        compile_loop(_select_best, exact=True, parts=_PARTS)(
             scores, first, self._excluded[begin:end], self._history, (self.columns, self.values)
         )
 
 
-TILE_BITS, MAX_TILE_BITS = 13, 16
+TILE_BITS, _MAX_TILE_BITS = 13, 16
 """Logarithms of the size of a tile, whose scores fit the first cache, and of the largest one."""
 
 MAX_TILES = 16
@@ -451,7 +455,7 @@ MAX_TILES = 16
 DENSE_TILE = 256
 """Number of columns of a tile of a dense right factor, of which many rows fit the second cache."""
 
-SLACK = 1 + 1e-4
+_SLACK = 1 + 1e-4
 """Factor of a bound, for the rounding of the scores, which are sums of ``float32``."""
 
 
@@ -479,7 +483,7 @@ class ProductRanking:
         arrays = _list_arrays(right)
         columns = np.flatnonzero(candidates).astype(np.int32)
         sizes = np.bincount(arrays[1], np.abs(arrays[2]).astype(np.float64), right.shape[1])
-        bounds = np.nan_to_num(SLACK * sizes, nan=np.inf)
+        bounds = np.nan_to_num(_SLACK * sizes, nan=np.inf)
         names = columns[np.argsort(-bounds[columns], kind="stable")]
         bits = _choose_bits(names.size)
         self._size = 1 << bits
@@ -495,7 +499,7 @@ class ProductRanking:
             np.empty(n_entries, dtype=np.float32),
         )
         free = np.append(np.int64(0), ends)[:-1].copy()
-        compile_loop(split_into_tiles, exact=True)(arrays, self._places, bits, tiles, free)
+        compile_loop(_split_into_tiles, exact=True)(arrays, self._places, bits, tiles, free)
         self._tiles = (*tiles, bounds[names[:: self._size]], names)
 
     def rank(self, rows: AnyArray, excluded: Matrix, k: int) -> tuple[Codes, Floats32]:
@@ -511,7 +515,7 @@ class ProductRanking:
         if k:
             history = excluded.indptr.astype(np.int64), excluded.indices, self._places
             left, sums = (rows.astype(np.int64), *self._left), np.empty(self._size, np.float32)
-            rank = compile_loop(rank_products, exact=True, parts=SPARSE_PARTS)
+            rank = compile_loop(_rank_products, exact=True, parts=_SPARSE_PARTS)
             rank(left, self._tiles, history, sums, (columns, scores))
         return columns, scores
 
@@ -549,7 +553,7 @@ class DenseProductRanking:
             return columns, scores
         history = excluded.indptr.astype(np.int64), excluded.indices
         left = (rows.astype(np.int64), *self._left)
-        rank = compile_loop(rank_dense_products, exact=True, parts=DENSE_PARTS)
+        rank = compile_loop(_rank_dense_products, exact=True, parts=_DENSE_PARTS)
         for first in range(0, self._right.shape[1], DENSE_TILE):
             tile = np.ascontiguousarray(self._right[:, first : first + DENSE_TILE], np.float32)
             names = np.arange(first, first + tile.shape[1], dtype=np.int32)
@@ -559,12 +563,12 @@ class DenseProductRanking:
         return columns, scores
 
 
-def count_bytes(n_rows: float, n_columns: float, n_entries: float) -> float:
+def _count_bytes(n_rows: float, n_columns: float, n_entries: float) -> float:
     """Return the bytes of the copy of a right factor, or of the sums before it, if those are more.
 
     An entry has its column and its value; each tile has the place where every row starts.
 
-    >>> count_bytes(10, 2**14, 1000), count_bytes(10, 2**14, 10)
+    >>> _count_bytes(10, 2**14, 1000), _count_bytes(10, 2**14, 10)
     (12000, 236)
     """
     n_tiles = -(-n_columns // (1 << _choose_bits(int(n_columns))))
@@ -574,7 +578,7 @@ def count_bytes(n_rows: float, n_columns: float, n_entries: float) -> float:
 def _choose_bits(n_columns: int) -> int:
     """Return the logarithm of the size of a tile."""
     bits = min(TILE_BITS, int(n_columns).bit_length())
-    while bits < MAX_TILE_BITS and n_columns > MAX_TILES << bits:
+    while bits < _MAX_TILE_BITS and n_columns > MAX_TILES << bits:
         bits += 1
     return bits
 

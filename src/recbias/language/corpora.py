@@ -157,11 +157,11 @@ def split_text(text: str, max_words: int, *, whole_words: bool) -> Iterator[str]
         yield run
 
 
-COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
+_COUNTS = ("posts", "sentences", "duplicates", "too_long", "beyond_maximum")
 """What is counted, besides keywords."""
 
 
-Unit: TypeAlias = Literal["sentence", "post"]
+_Unit: TypeAlias = Literal["sentence", "post"]
 """What is collected."""
 
 
@@ -179,28 +179,28 @@ class CollectionSettings:
 
     max_per_keyword: int = 100
     max_words: int = 130
-    unit: Unit = "sentence"
+    unit: _Unit = "sentence"
 
 
 @dataclass(frozen=True, eq=False)
-class Collection:
+class _Collection:
     """The collected sentences, and counts of the posts and of the sentences left out.
 
     Args:
         rows: A record per sentence: ``id``, ``text``, ``group``, ``category``, ``target_term`` and
             ``attribute_term``.
-        counts: ``COUNTS``, and ``keywords`` and ``keywords_with_sentences``.
+        counts: ``_COUNTS``, and ``keywords`` and ``keywords_with_sentences``.
     """
 
     rows: list[dict[str, str]] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(COUNTS, 0)))
+    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_COUNTS, 0)))
 
 
 def collect_sentences(
     posts: Iterable[str],
     terms: Mapping[str, TermPairs],
     settings: CollectionSettings | None = None,
-) -> Collection:
+) -> _Collection:
     """Return the sentences of posts that have a keyword: a target and an attribute term.
 
     A keyword is a target term of the first group (T1) with a negative attribute term (A1). Posts
@@ -222,7 +222,7 @@ def collect_sentences(
             message = f"the terms of {category} have no attributes to search for"
             raise NothingLeft(message, remedy="add attributes: [[slow, fast]] to the terms")
     settings = settings or CollectionSettings()
-    collection = Collection()
+    collection = _Collection()
     searches = [_KeywordSearch(pairs) for pairs in terms.values()]
     seen: set[str] = set()
     for post in posts:
@@ -267,7 +267,7 @@ def _add_post(
     post: str,
     searches: list[_KeywordSearch],
     settings: CollectionSettings,
-    collection: Collection,
+    collection: _Collection,
     seen: set[str],
 ) -> None:
     for search in searches:
@@ -312,7 +312,7 @@ def _make_row(
     }
 
 
-def _refuse_empty(collection: Collection, terms: Mapping[str, TermPairs]) -> None:
+def _refuse_empty(collection: _Collection, terms: Mapping[str, TermPairs]) -> None:
     n_posts = collection.counts["posts"]
     if not n_posts:
         raise NothingLeft("there are no posts", remedy="write one post per line")
@@ -377,13 +377,13 @@ def _find_text(names: list[str], path: Path) -> int:
     return names.index("text")
 
 
-Row: TypeAlias = dict[str, str]
+_Row: TypeAlias = dict[str, str]
 """The columns of a sentence."""
 
 Swap: TypeAlias = Literal["targets", "attributes"]
 """The terms that are replaced in a copy."""
 
-TARGET_SETS = ("T1", "T2")
+_TARGET_SETS = ("T1", "T2")
 """The label of a sentence about the first group, and of its copy about the second."""
 
 
@@ -397,13 +397,13 @@ class _Division:
         unused: Sentences beyond the sizes.
     """
 
-    parts: Mapping[str, list[Row]]
+    parts: Mapping[str, list[_Row]]
     identical: int
     unused: int
 
 
 def divide_sentences(
-    rows: Sequence[Row],
+    rows: Sequence[_Row],
     terms: Mapping[str, TermPairs],
     sizes: tuple[int, int, int],
     rng: np.random.Generator,
@@ -428,7 +428,7 @@ def divide_sentences(
         NothingLeft: No sentence of a category has a target term.
         OutOfRange: A category has too few sentences.
     """
-    parts: dict[str, list[Row]] = {part: [] for part in SENTENCE_PARTS}
+    parts: dict[str, list[_Row]] = {part: [] for part in SENTENCE_PARTS}
     identical = unused = 0
     for category in dict.fromkeys(row["category"] for row in rows):
         pairs = select_category(terms, category)
@@ -458,12 +458,12 @@ def divide_sentences(
 
 
 def swap_sentences(
-    rows: Sequence[Row],
+    rows: Sequence[_Row],
     terms: Mapping[str, TermPairs],
     swap: Swap = "targets",
     *,
     both_directions: bool = False,
-) -> list[Row]:
+) -> list[_Row]:
     """Return each sentence followed by its copy with swapped terms, as pairs.
 
     Args:
@@ -488,12 +488,12 @@ def swap_sentences(
 
 
 def _make_pair(
-    row: Row, pairs: TermPairs, swap: Swap = "targets", *, both_directions: bool
-) -> list[Row]:
+    row: _Row, pairs: TermPairs, swap: Swap = "targets", *, both_directions: bool
+) -> list[_Row]:
     replace_terms = pairs.swap_targets if swap == "targets" else pairs.swap_attributes
     texts = row["text"], replace_terms(row["text"], both_directions=both_directions)
     groups = pairs.groups if swap == "targets" else ("A1", "A2")
-    sides = zip(groups, TARGET_SETS if swap == "targets" else groups, texts, strict=True)
+    sides = zip(groups, _TARGET_SETS if swap == "targets" else groups, texts, strict=True)
     return [
         {
             **row,

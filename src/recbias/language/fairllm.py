@@ -23,7 +23,7 @@ from recbias.formats.tables import read_text_table
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.templates import NEUTRAL, add_samples
 
-PROMPT, VALUE = "Instruction", "Prompt sensitive attr"
+_PROMPT, _VALUE = "Instruction", "Prompt sensitive attr"
 """The columns of the authors' results with the prompt and the value of the attribute."""
 
 _PROMPT_KEYS = ("instruction", "prompt", "text", "input")
@@ -102,15 +102,15 @@ def _read_names(path: Path | None, attributes: Path) -> list[str]:
 
 def _read_results(path: Path) -> pd.DataFrame:
     results = _read_csv(path)
-    if PROMPT not in results.columns:
-        remedy = suggest(PROMPT, map(str, results.columns))
-        raise UnknownColumn(f"there is no column {PROMPT!r}", where=str(path), remedy=remedy)
+    if _PROMPT not in results.columns:
+        remedy = suggest(_PROMPT, map(str, results.columns))
+        raise UnknownColumn(f"there is no column {_PROMPT!r}", where=str(path), remedy=remedy)
     blank = pd.Series("", index=results.index)
     attribute = path.absolute().parent.name
     prompts = {
         "attribute": NEUTRAL if path.stem.casefold() == NEUTRAL else attribute,
-        "text": results[PROMPT],
-        "value": results.get(VALUE, blank),
+        "text": results[_PROMPT],
+        "value": results.get(_VALUE, blank),
         "name": results.get("name", blank).str.strip(),
     }
     return _label_prompts(pd.DataFrame(prompts))
@@ -188,7 +188,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     names = [name for name in table.columns if name.casefold() not in _REPLY_KEYS]
     if not names:
         message = "has no column of prompts or names"
-        raise UnknownColumn(message, where=str(path), remedy=f"name it {PROMPT!r}, or 'name'")
+        raise UnknownColumn(message, where=str(path), remedy=f"name it {_PROMPT!r}, or 'name'")
     return pd.DataFrame({name: table.texts(name) for name in names})
 
 

@@ -39,7 +39,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 @dataclass(frozen=True)
-class Group:
+class _Group:
     """A group of people.
 
     Args:
@@ -63,7 +63,7 @@ class GroupWords:
         neutral: Sentences with ``[MASK]`` that say nothing about a group.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[_Group, ...]
     english_plurals: bool = False
     neutral: tuple[str, ...] = ()
 
@@ -91,7 +91,7 @@ class GroupWords:
         Upper and lower case are equal. A word in a script that separates words by blanks must be a
         whole word.
 
-        >>> words = GroupWords((Group("age", "old", ("old", "senior")),), english_plurals=True)
+        >>> words = GroupWords((_Group("age", "old", ("old", "senior")),), english_plurals=True)
         >>> list(words.find("Seniors told an old joke"))
         [(0, 7, (0,)), (16, 19, (0,))]
         """
@@ -157,7 +157,7 @@ def _parse(tree: MarkedValue) -> GroupWords:
     return GroupWords(groups, plurals == "english", tuple(_parse_neutral(top)))
 
 
-def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[Group]:
+def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[_Group]:
     groups = marked.mapping(f"the kind {kind}")
     if len(groups) < 2:
         remedy = "list the groups that are compared: gender: {man: [he], woman: [she]}"
@@ -175,7 +175,7 @@ def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[Group]:
                 )
                 raise entry.fault(message, remedy="remove it from one")
         words = dict.fromkeys([name, *(word for _, word in written)])
-        yield Group(kind, name, tuple(unicodedata.normalize("NFC", word) for word in words))
+        yield _Group(kind, name, tuple(unicodedata.normalize("NFC", word) for word in words))
 
 
 def _parse_neutral(top: Mapping[str, MarkedValue]) -> Iterator[str]:
@@ -349,7 +349,7 @@ class MaskedGroups:
         q = np.exp(scores).mean(axis=0)
         return np.asarray(np.log(q if self.neutral == "ratio" else np.log1p(q)))
 
-    def _list_candidates(self, group: Group) -> tuple[str, ...]:
+    def _list_candidates(self, group: _Group) -> tuple[str, ...]:
         return (group.name,) if self.candidates == "names" else group.words
 
     @cached_property

@@ -31,10 +31,10 @@ from recbias.language.local_models import (
     tokenize_sentences,
 )
 
-FULL = "full_attention"
+_FULL = "full_attention"
 _SLIDING = "sliding_attention"
 
-REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
+_REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class _AttentionLayers:
         """Return the layers of a model."""
         text = config.get_text_config(decoder=True)
         window = getattr(text, "sliding_window", None)
-        kinds = frozenset(getattr(text, "layer_types", None) or [_SLIDING if window else FULL])
-        others = sorted(kinds - {FULL, _SLIDING} | _find_local_layers(text))
+        kinds = frozenset(getattr(text, "layer_types", None) or [_SLIDING if window else _FULL])
+        others = sorted(kinds - {_FULL, _SLIDING} | _find_local_layers(text))
         if others:
             message = f"a model with layers of the kind {others[0]} cannot score texts together"
-            raise Contradiction(message, where="model", remedy=REMEDY)
+            raise Contradiction(message, where="model", remedy=_REMEDY)
         return cls(kinds, window or 0)
 
     def make_masks(
@@ -70,7 +70,7 @@ class _AttentionLayers:
         is_visible = np.pad(visible, ((0, 0), (n_context, 0)), constant_values=True)
         all_positions = np.concatenate([np.arange(n_context), positions])
         is_near = positions[:, None] - all_positions < self.window
-        kinds = {FULL: is_visible, _SLIDING: is_visible & is_near}
+        kinds = {_FULL: is_visible, _SLIDING: is_visible & is_near}
         masks = {kind: _to_mask(kinds[kind], dtype, device) for kind in self.kinds}
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
@@ -91,7 +91,7 @@ def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
 
 _MAX_NODES = 512  # the largest number of tokens that are evaluated in one pass after the context
 
-Tokens = Sequence[int]
+_Tokens = Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class PrefixTree:
     next_tokens: npt.NDArray[np.int64]
 
     @classmethod
-    def from_texts(cls, texts: Sequence[Tokens], rows: Sequence[int]) -> PrefixTree:
+    def from_texts(cls, texts: Sequence[_Tokens], rows: Sequence[int]) -> PrefixTree:
         """Return the tree of texts.
 
         >>> tree = PrefixTree.from_texts([(5, 6, 7), (5, 6, 8)], [0, 1])
@@ -150,7 +150,7 @@ class PrefixTree:
         )
 
 
-def _build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = _MAX_NODES) -> list[PrefixTree]:
+def _build_prefix_trees(texts: Sequence[_Tokens], max_nodes: int = _MAX_NODES) -> list[PrefixTree]:
     """Return texts in trees of at most ``max_nodes`` nodes, or one text where it is longer."""
     trees: list[PrefixTree] = []
     rows: list[int] = []
@@ -204,7 +204,7 @@ class TextScorer:
     """
 
     model: LocalModel
-    texts: Sequence[Tokens]
+    texts: Sequence[_Tokens]
     trees: Sequence[PrefixTree]
     layers: _AttentionLayers
 
@@ -260,7 +260,7 @@ class TextScorer:
         means: FloatArray = totals / np.array([len(text) for text in self.texts])
         return means
 
-    def _evaluate_context(self, context_ids: Tokens) -> Context:
+    def _evaluate_context(self, context_ids: _Tokens) -> Context:
         import torch
         from transformers import DynamicCache
 
@@ -287,7 +287,7 @@ class TextScorer:
         if fault:
             kind = self.model.network.config.model_type
             message = f"a model of the type {kind} cannot score texts together: {fault}"
-            raise Contradiction(message, where="model", remedy=REMEDY)
+            raise Contradiction(message, where="model", remedy=_REMEDY)
 
     def _find_sharing_fault(self) -> str:
         """Return why a text of the largest tree has another score there than alone, or blank."""
@@ -354,7 +354,7 @@ def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> I
         yield _score_tokens(model, context_ids, tokens)
 
 
-def _score_tokens(model: LocalModel, context_ids: Tokens, tokens: Tokens) -> float:
+def _score_tokens(model: LocalModel, context_ids: _Tokens, tokens: _Tokens) -> float:
     """Return the mean log-probability of tokens after a context, by one pass over both."""
     import torch
 

@@ -74,7 +74,7 @@ class Spending(NamedTuple):
         )
 
 
-class Permission(NamedTuple):
+class _Permission(NamedTuple):
     """Whether a request may be sent.
 
     Args:
@@ -156,7 +156,7 @@ class SharedLimits:
     def _is_counting(self) -> bool:
         return bool(self.requests_per_minute or self.tokens_per_minute or self.budget != Budget())
 
-    def reserve(self, estimate: Spending) -> Permission:
+    def reserve(self, estimate: Spending) -> _Permission:
         """Reserve a request, or return when to ask again.
 
         Raises:
@@ -164,15 +164,15 @@ class SharedLimits:
         """
         if not self._is_counting:
             content = self.path.read_bytes() if self.path.exists() else b""
-            return Permission(wait=self._compute_wait(_parse(content)))
+            return _Permission(wait=self._compute_wait(_parse(content)))
         with self._change() as state:
             if wait := self._compute_wait(state):
-                return Permission(wait=wait)
+                return _Permission(wait=wait)
             spent = self._get_spent(state).plus(estimate)
             for name, amount in spent._asdict().items():
                 limit = getattr(self.budget, name)
                 if limit is not None and amount > limit:
-                    return Permission(exceeded=name)
+                    return _Permission(exceeded=name)
             self._set_spent(state, spent)
             now = self.clock()
             if self.requests_per_minute:
@@ -180,7 +180,7 @@ class SharedLimits:
             if self.tokens_per_minute:
                 start = min(max(now, state["next_tokens"]), now + _MAX_SPACING)
                 state["next_tokens"] = start + 60 * estimate.tokens / self.tokens_per_minute
-            return Permission()
+            return _Permission()
 
     def settle(self, estimate: Spending, actual: Spending) -> None:
         """Replace the reserved tokens and cost of a request by those of its reply."""

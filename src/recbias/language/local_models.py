@@ -57,7 +57,7 @@ def load_tokenizer(source: Source, **options: Any) -> Any:
     """Return the tokenizer of a model; MissingFile if it cannot be read or is not a fast one."""
     from transformers import AutoTokenizer
 
-    with silence_transformers(), describe_failure("tokenizer", source):
+    with silence_transformers(), _describe_failure("tokenizer", source):
         tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL, **options)
         tokenizer("text")  # some faults of its settings show only now
     if not tokenizer.is_fast:
@@ -81,7 +81,7 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
 
     auto: Any = transformers.AutoModel
     config = _load_config(source)
-    with silence_transformers(), describe_failure("weights", source):
+    with silence_transformers(), _describe_failure("weights", source):
         if weights:
             model = _load_weights(auto, source, config=config, dtype=config.dtype)
         else:
@@ -95,7 +95,7 @@ def load_token_classifier(source: Source, device: Device = "auto") -> Any:
 
     auto: Any = transformers.AutoModelForTokenClassification
     config = _load_config(source)
-    with silence_transformers(), describe_failure("weights", source):
+    with silence_transformers(), _describe_failure("weights", source):
         model = _load_weights(auto, source, config=config, dtype=config.dtype)
     return model.to(resolve_device(device)).eval()
 
@@ -107,11 +107,11 @@ def _load_config(source: Source) -> Any:
 
     _refuse_own_type(source)
     auto: Any = transformers.AutoConfig
-    with silence_transformers(), describe_failure(CONFIG, source):
+    with silence_transformers(), _describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
     _refuse_quantised(config, source)
     _refuse_other_depth(config, source)
-    for part in (config, *list_parts(config)):
+    for part in (config, *_list_parts(config)):
         for name in _KERNELS:
             setattr(part, name, None)
     config.dtype = torch.float32
@@ -119,7 +119,7 @@ def _load_config(source: Source) -> Any:
     return config
 
 
-def list_parts(config: Any) -> list[Any]:
+def _list_parts(config: Any) -> list[Any]:
     """Return the configurations inside another one, as that of the text of a multimodal model."""
     import transformers
 
@@ -129,7 +129,7 @@ def list_parts(config: Any) -> list[Any]:
 
 def _refuse_quantised(config: Any, source: Source) -> None:
     """Refuse weights that only a package for quantisation reads, for some GPUs."""
-    if any(getattr(part, "quantization_config", None) for part in (config, *list_parts(config))):
+    if any(getattr(part, "quantization_config", None) for part in (config, *_list_parts(config))):
         message = f"the weights in {source.folder} are quantised (quantization_config)"
         remedy = "name the model in full precision that it was made of, or its GGUF file"
         raise MissingFile(message, where="encoder", remedy=remedy)
@@ -140,8 +140,8 @@ def _refuse_other_depth(config: Any, source: Source) -> None:
     from safetensors import safe_open
 
     paths = list(source.folder.glob("*.safetensors"))
-    sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *list_parts(config))]
-    with describe_failure("weights", source):
+    sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *_list_parts(config))]
+    with _describe_failure("weights", source):
         n_layers = max((size for size in sizes if isinstance(size, int)), default=0)
         n_weights = 0
         for path in paths:
@@ -209,7 +209,7 @@ def count_positions(network: Any, tokenizer: Any) -> int:
 
 
 @contextmanager
-def describe_failure(content: str, source: Source) -> Iterator[None]:
+def _describe_failure(content: str, source: Source) -> Iterator[None]:
     """Turn an error of the libraries into one that names the model folder."""
     import torch
 
@@ -459,7 +459,7 @@ def load_model(
 
     source, gguf = check_causal_model(name, revision)
     with locate_at_model():
-        kind = kind or ("causal" if gguf else find_kind(source))
+        kind = kind or ("causal" if gguf else _find_kind(source))
         target = resolve_device(device)
         options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
         tokenizer = load_tokenizer(source, **options)
@@ -467,7 +467,7 @@ def load_model(
             options["config"] = _load_config(source)
         auto = getattr(transformers, _CLASSES[kind])
         bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
-        with silence_transformers(), bar, describe_failure("weights", source):
+        with silence_transformers(), bar, _describe_failure("weights", source):
             network = _load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -484,10 +484,10 @@ def check_sentence_model(name: str, revision: str | None = None) -> Kind:
     """Return the kind of a model without loading its weights; errors as ``load_model``."""
     source, gguf = check_causal_model(name, revision)
     with locate_at_model():
-        return "causal" if gguf else find_kind(source)
+        return "causal" if gguf else _find_kind(source)
 
 
-def find_kind(source: Source) -> Kind:
+def _find_kind(source: Source) -> Kind:
     """Return the kind of a model by its configuration.
 
     The architecture that the weights were saved from decides; without one, a type that has both
@@ -514,7 +514,7 @@ def find_kind(source: Source) -> Kind:
     raise Contradiction(message, where="model", remedy=remedy)
 
 
-ROWS = 64
+_ROWS = 64
 """The number of rows of logits that a CPU normalises together, so that they stay in the cache."""
 
 _DEVICE_LOGITS = 2**26  # the number of logits that a GPU normalises together, in single precision
@@ -567,7 +567,7 @@ def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:
     """
     import torch
 
-    size = ROWS if logits.device.type == "cpu" else max(1, _DEVICE_LOGITS // logits.shape[1])
+    size = _ROWS if logits.device.type == "cpu" else max(1, _DEVICE_LOGITS // logits.shape[1])
     blocks = [logits[start : start + size] for start in range(0, len(logits), size)]
     normalizers = torch.cat([block.float().logsumexp(-1) for block in blocks])
     places = torch.from_numpy(rows).to(logits.device)
@@ -713,7 +713,7 @@ class MaskedModel:
         auto: Any = transformers.AutoModelForMaskedLM
         with locate_at_model():
             config = _load_config(self.source)
-            with silence_transformers(), describe_failure("weights", self.source):
+            with silence_transformers(), _describe_failure("weights", self.source):
                 network = _load_weights(auto, self.source, config=config)
         return network.to(resolve_device(self.device)).eval()
 
@@ -883,7 +883,7 @@ EncoderInput: TypeAlias = Literal["empty", "masked"]
 _SENTINEL = "<extra_id_0>"
 """The mask of a span of text of T5 and its relatives; they write it before the span, too."""
 
-CHUNK = 16384  # Number of texts per call of the tokenizer
+_CHUNK = 16384  # Number of texts per call of the tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1019,8 +1019,8 @@ def _tokenize(
     model: LocalModel, texts: Sequence[str | None], settings: ScoringSettings
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the tokens of each text, and which are special."""
-    for start in range(0, len(texts), CHUNK):
-        chunk = [text or "" for text in texts[start : start + CHUNK]]
+    for start in range(0, len(texts), _CHUNK):
+        chunk = [text or "" for text in texts[start : start + _CHUNK]]
         with silence_transformers():
             encoded = model.tokenizer(
                 chunk,

@@ -32,7 +32,7 @@ from recbias.language.model_files import find_model, list_model_files
 CHARACTERS_PER_BLOCK = 2**22
 """The approximate number of characters in a block of texts."""
 
-WORD = re.compile(r"([^\W_]+(?:['’][^\W_]+)*)")
+_WORD = re.compile(r"([^\W_]+(?:['’][^\W_]+)*)")
 """A word: letters and digits, with apostrophes inside."""
 
 _SENTENCE_END = re.compile(r"[.!?…:\n\r]")
@@ -61,7 +61,7 @@ class TextWords:
         (['Try', "Wendy's", "it's", 'good'], [0, 0, 0, 0])
         """
         normalized = [unicodedata.normalize("NFC", text) for text in texts]
-        divided = [WORD.split(text) for text in normalized]
+        divided = [_WORD.split(text) for text in normalized]
         sizes = np.array([len(pieces) for pieces in divided], dtype=np.int64)
         all_pieces = np.empty(int(sizes.sum()), dtype=object)
         all_pieces[:] = [piece for pieces in divided for piece in pieces]
@@ -312,7 +312,7 @@ def list_spellings(name: str) -> list[tuple[str, ...]]:
     spellings: dict[tuple[str, ...], None] = {}
     name = unicodedata.normalize("NFC", name)
     for variant in (name, _BRANCH.sub("", name)):
-        words = WORD.findall(variant)
+        words = _WORD.findall(variant)
         for form in (words, [re.sub("['’]", "", word) for word in words]):
             spelling = tuple(filter(None, map(normalize_word, form)))
             if sum(map(len, spelling)) > 1:

@@ -28,7 +28,7 @@ from recbias.core.packages import require_packages
 CONFIG = "config.json"
 """The configuration file of every model folder."""
 
-WEIGHTS = "model.safetensors"
+_WEIGHTS = "model.safetensors"
 """The weight file; the index of several weight files is named after it."""
 
 _ADAPTER = "adapter_config.json"
@@ -184,7 +184,7 @@ def _find_missing_file(folder: Path) -> str:
         return CONFIG
     if not names & _VOCABULARIES:
         return f"tokenizer ({', '.join(sorted(_VOCABULARIES))})"
-    return "" if WEIGHTS in names else _find_missing_shard(folder / f"{WEIGHTS}.index.json")
+    return "" if _WEIGHTS in names else _find_missing_shard(folder / f"{_WEIGHTS}.index.json")
 
 
 def _find_missing_shard(index: Path) -> str:
@@ -192,7 +192,7 @@ def _find_missing_shard(index: Path) -> str:
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return f"{WEIGHTS}, nor a readable {index.name}"
+        return f"{_WEIGHTS}, nor a readable {index.name}"
     for shard in sorted(shards, key=str):
         if not _is_shard(shard):
             name = str(shard)[:80]
@@ -220,7 +220,7 @@ def _describe_download_failure(
     return DownloadFailed(message, where="encoder", remedy=remedy)
 
 
-GGUF = ".gguf"
+_GGUF = ".gguf"
 """The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
 
 _SAMPLED_BYTES = 2**20  # the bytes at each end of a file that identify it
@@ -297,7 +297,7 @@ def identify_files(name: str) -> str:
 def _find_local(name: str) -> tuple[Source, str] | None:
     """Return a ``.gguf`` file and its folder, given or in the installed package of this name."""
     path = Path(name).expanduser()
-    if path.suffix.lower() == GGUF:
+    if path.suffix.lower() == _GGUF:
         if not has_file(path):
             message = f"the file {name} does not exist"
             raise MissingFile(message, where="model", remedy="name a .gguf file")
@@ -310,7 +310,7 @@ def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
         package = metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError):
         return None
-    paths = sorted(str(path) for path in package.files or () if path.suffix == GGUF)
+    paths = sorted(str(path) for path in package.files or () if path.suffix == _GGUF)
     if not paths:
         return None
     path = Path(str(package.locate_file(paths[0])))

@@ -462,7 +462,7 @@ _OWN = "own"  # the name of a mitigation that is a sentence of the user
 
 
 @dataclass(frozen=True)
-class Mitigation:
+class _Mitigation:
     """A mitigation.
 
     Args:
@@ -485,7 +485,7 @@ class Mitigation:
         return self.sentence or self.setting
 
 
-def load_mitigations() -> dict[str, Mitigation]:
+def load_mitigations() -> dict[str, _Mitigation]:
     """Return the packaged mitigations by name."""
     with as_file(files("recbias.language").joinpath("packaged", "mitigations.yaml")) as path:
         entries = read_marked(path).entries("the mitigations")
@@ -493,12 +493,12 @@ def load_mitigations() -> dict[str, Mitigation]:
     return {mitigation.name: mitigation for mitigation in mitigations}
 
 
-def _parse_mitigation(entry: MarkedValue) -> Mitigation:
-    settings = entry.mapping("a mitigation", Mitigation.__dataclass_fields__)
-    return Mitigation(**{key: marked.text(key) for key, marked in settings.items()})
+def _parse_mitigation(entry: MarkedValue) -> _Mitigation:
+    settings = entry.mapping("a mitigation", _Mitigation.__dataclass_fields__)
+    return _Mitigation(**{key: marked.text(key) for key, marked in settings.items()})
 
 
-def find_mitigation(text: str, prompt: RecommendationPrompt) -> Mitigation:
+def find_mitigation(text: str, prompt: RecommendationPrompt) -> _Mitigation:
     """Return the mitigation of a name, or a user's own sentence.
 
     Text of several words is a sentence. A name is looked up in the file of the prompt first, then
@@ -513,11 +513,11 @@ def find_mitigation(text: str, prompt: RecommendationPrompt) -> Mitigation:
         OutOfRange: The sentence is too long.
     """
     if len(text.split()) > 1:
-        return Mitigation(_OWN, "A sentence of the user.", "", _make_sentence(text))
+        return _Mitigation(_OWN, "A sentence of the user.", "", _make_sentence(text))
     name = normalize_name(text)
     for spelling, sentence in prompt.mitigations.items():
         if normalize_name(spelling) == name:
-            return Mitigation(spelling, "", prompt.source, _make_sentence(sentence))
+            return _Mitigation(spelling, "", prompt.source, _make_sentence(sentence))
     packaged = load_mitigations()
     mitigation = next((packaged[key] for key in packaged if normalize_name(key) == name), None)
     if mitigation is None:

@@ -38,7 +38,7 @@ from recbias.language.titles import (
 _MAX_TITLE_LENGTH = 200
 """The longest text that is a title; a longer one is an item without a title."""
 
-LABEL = re.compile(
+_LABEL = re.compile(
     r"\**(?:movie |film )?(?:title|movie|film)(?: \d{1,3})?:\** ?(?=.)", re.IGNORECASE
 )
 """The label of a title: ``Title:``, ``Movie 1:``."""
@@ -78,7 +78,7 @@ def _parse_item(item: str) -> list[_Proposal]:
 def _make_proposal(text: str, line: str) -> _Proposal:
     """Return the proposal of a text that holds one title; a blank title if it cannot be one."""
     text = " ".join(text.split())
-    label = LABEL.match(text)
+    label = _LABEL.match(text)
     title, year = split_year((text[label.end() :] if label else text).strip(_EDGES))
     if year is None:
         title = _DESCRIPTION.split(title, maxsplit=1)[0]
@@ -306,7 +306,7 @@ def _classify(line: str) -> tuple[str, list[str]]:
         return "row", _read_cells(line)
     bullet = _BULLET.match(line)
     text = line[bullet.end() :] if bullet else line
-    label = LABEL.match(text)
+    label = _LABEL.match(text)
     text = text[label.end() :] if label else text
     number = _NUMBER.match(text.lstrip("_*"))
     if number:

@@ -11,24 +11,24 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-NUMBER = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:\s*(?:%|/\s*\d+|out of \d+))?"
+_NUMBER = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:\s*(?:%|/\s*\d+|out of \d+))?"
 """The pattern of a number, also as a percentage or fraction."""
 
-VALUE = rf"(?P<value>-?{NUMBER}|(?:yes|no|true|false|present|absent)\b)"
+_VALUE = rf"(?P<value>-?{_NUMBER}|(?:yes|no|true|false|present|absent)\b)"
 """The pattern of a number or a word for one."""
 
 _Stated: TypeAlias = list[tuple[str, float]]
 """Kinds and their values, in the order of the reply; NaN is a value that cannot be read."""
 
 
-Words: TypeAlias = Mapping[str, Iterable[str]]
+_Words: TypeAlias = Mapping[str, Iterable[str]]
 """The words by which each kind may be named, in lower case."""
 
 _WORD = re.compile(r"[^\W_]+")
-_LEADING = re.compile(rf"[\s|(]*{VALUE}", re.IGNORECASE)
-_BRACKETED = re.compile(rf"[^\d()]{{1,40}}\((?P<value>{NUMBER})(?=\s*\))", re.IGNORECASE)
+_LEADING = re.compile(rf"[\s|(]*{_VALUE}", re.IGNORECASE)
+_BRACKETED = re.compile(rf"[^\d()]{{1,40}}\((?P<value>{_NUMBER})(?=\s*\))", re.IGNORECASE)
 _NAMED = re.compile(
-    rf".*?\bprobability[\s:=]*(?:(?:is|of)\b[\s:=]*)?(?P<value>-?{NUMBER})", re.IGNORECASE
+    rf".*?\bprobability[\s:=]*(?:(?:is|of)\b[\s:=]*)?(?P<value>-?{_NUMBER})", re.IGNORECASE
 )
 _COMPARISON = re.compile(
     r"[<>≤≥~≈±]|\b(?:less|more|greater|lower|higher|smaller|larger|under|over|above|below|between"
@@ -41,10 +41,10 @@ _CONTINUED = re.compile(
 _OTHER_NUMBER = re.compile(r"\d*[.,]\d|\d\s*%|\b[01]\b")
 
 
-def find_kinds(label: str, words: Words) -> list[str]:
+def _find_kinds(label: str, words: _Words) -> list[str]:
     """Return the kinds of which a label has a word.
 
-    >>> find_kinds("Sexist gender_roles", {"gender": ["gender"], "race": ["race", "racial"]})
+    >>> _find_kinds("Sexist gender_roles", {"gender": ["gender"], "race": ["race", "racial"]})
     ['gender']
     """
     text = _pad(label.casefold())
@@ -56,15 +56,15 @@ def _pad(text: str) -> str:
     return f" {' '.join(_WORD.findall(text))} "
 
 
-def read_value(text: str) -> float:
+def _read_value(text: str) -> float:
     """Return the one value that a text states; NaN for several, a range or a comparison.
 
     The value is at the start, in brackets after a few words, or after ``probability``. Another
     number with a fraction or per cent makes it unreadable, and so does text right after a word.
 
-    >>> [read_value(text) for text in ("0.8 (women)", "high (0.75)", "weak. Probability: 70 %")]
+    >>> [_read_value(text) for text in ("0.8 (women)", "high (0.75)", "weak. Probability: 70 %")]
     [0.8, 0.75, 0.7]
-    >>> [read_value(text) for text in ("0.6-0.8", "less than 0.1", "0.9; rather 0.1", "N/A")]
+    >>> [_read_value(text) for text in ("0.6-0.8", "less than 0.1", "0.9; rather 0.1", "N/A")]
     [nan, nan, nan, nan]
     """
     match = _NAMED.match(text) or _LEADING.match(text) or _BRACKETED.match(text)
@@ -120,7 +120,7 @@ def make_label_schema(kinds: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _read_object(text: str, words: Words) -> _Stated | None:
+def _read_object(text: str, words: _Words) -> _Stated | None:
     """Return the values of a JSON object whose keys are the kinds; None for anything else."""
     try:
         value = json.loads(text, object_pairs_hook=_Pairs)
@@ -132,7 +132,7 @@ def _read_object(text: str, words: Words) -> _Stated | None:
     return None if any(math.isnan(number) for _, number in numbers) else numbers
 
 
-def read_json(text: str, words: Words) -> tuple[_Stated, bool] | None:
+def _read_json(text: str, words: _Words) -> tuple[_Stated, bool] | None:
     """Return the values of the JSON in a reply, and whether it lists labels; None without any.
 
     A value is at the key of a kind, or in an object with a label. A key that is there twice has
@@ -157,7 +157,7 @@ def read_json(text: str, words: Words) -> tuple[_Stated, bool] | None:
             number = _to_value(value)
             is_value = not math.isnan(number) or name == label or _has_digit(str(value))
             if is_value:
-                stated += [(kind, number) for kind in find_kinds(name, words)]
+                stated += [(kind, number) for kind in _find_kinds(name, words)]
     return (stated, lists_labels) if stated or lists_labels else None
 
 
@@ -193,17 +193,19 @@ def _to_value(value: Any) -> float:
     """Return a JSON value as a number; NaN if it is none."""
     if isinstance(value, (bool, int, float)):
         return float(value)
-    return read_value(value.strip()) if isinstance(value, str) else math.nan
+    return _read_value(value.strip()) if isinstance(value, str) else math.nan
 
 
 Form: TypeAlias = Literal["strict", "lenient"]
 """What is read: replies in a form that was asked for only, or also similar ones."""
 
-Reading: TypeAlias = Literal["strict", "lenient", "format", "range", "unclear", "refusal", "prose"]
+_Reading: TypeAlias = Literal[
+    "strict", "lenient", "format", "range", "unclear", "refusal", "prose"
+]
 """How a reply was read, or why it was not: in a form that only ``lenient`` reads, a number that is
 no probability, no kind with one value, a refusal, or text in which no label is stated."""
 
-READ: tuple[Reading, ...] = ("strict", "lenient")
+READ: tuple[_Reading, ...] = ("strict", "lenient")
 """The readings of replies with probabilities."""
 
 _STRICT_VALUE = r"(?P<value>\d*\.\d+|\d+|yes|no)"
@@ -218,7 +220,8 @@ _PAIR = re.compile(
 )
 _LINE = re.compile(r"(?P<label>[^:=|]{1,60}?)\s*(?:[:=|]|\s[-–—])(?P<value>.*)")
 _ANYWHERE = re.compile(
-    rf"(?P<label>[^:=|;,.\n\d]{{1,60}}?)\s*[:=|][\s|(]*(?P<value>{NUMBER})(?![\w.])", re.IGNORECASE
+    rf"(?P<label>[^:=|;,.\n\d]{{1,60}}?)\s*[:=|][\s|(]*(?P<value>{_NUMBER})(?![\w.])",
+    re.IGNORECASE,
 )
 _NO_LABEL = re.compile(
     r"0(?:\.0*)?|(?:there\s+(?:is|are)\s+)?no\s+stereotypes?(?:\s+(?:is|are))?(?:\s+(?:present|found))?"
@@ -252,7 +255,7 @@ class LabelProbabilities:
             that can be read; empty if the reply was not read.
     """
 
-    reading: Reading
+    reading: _Reading
     probabilities: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -261,7 +264,7 @@ class LabelProbabilities:
         return self.reading in READ
 
 
-def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProbabilities:
+def read_labels(answer: str, words: _Words, form: Form = "lenient") -> LabelProbabilities:
     r"""Return the probability of each kind that a reply states.
 
     ``strict`` reads a reply that is nothing but one line ``kind: probability`` for each kind, a
@@ -299,7 +302,7 @@ def read_labels(answer: str, words: Words, form: Form = "lenient") -> LabelProba
     )
 
 
-def _conclude(reading: Reading, stated: _Stated, words: Words) -> LabelProbabilities:
+def _conclude(reading: _Reading, stated: _Stated, words: _Words) -> LabelProbabilities:
     """Return the value of each kind, NaN unless it is one; none if one is no probability."""
     if any(math.isinf(value) or not (math.isnan(value) or 0 <= value <= 1) for _, value in stated):
         return LabelProbabilities("range")
@@ -312,7 +315,7 @@ def _conclude(reading: Reading, stated: _Stated, words: Words) -> LabelProbabili
     return LabelProbabilities(reading, probabilities)
 
 
-def _read_strict(text: str, words: Words) -> _Stated | None:
+def _read_strict(text: str, words: _Words) -> _Stated | None:
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     if lines == ["0"]:
         return [(kind, 0.0) for kind in words]
@@ -329,10 +332,10 @@ def _read_strict(text: str, words: Words) -> _Stated | None:
     return [(kind, _to_number(match["value"])) for kind, match in zip(named, matches, strict=True)]
 
 
-def _read_lenient(text: str, words: Words) -> _Stated | None:
+def _read_lenient(text: str, words: _Words) -> _Stated | None:
     """Return what a reply states anywhere; None if it states nothing, not even that none is."""
     plain = _divide_lists(_join_blanks(_MARKUP.sub("", text.translate(_ASCII_SIGNS))), words)
-    if (found := read_json(text, words)) is not None:
+    if (found := _read_json(text, words)) is not None:
         stated, lists_labels = found
         return _complete(stated, "", words) if lists_labels else stated + _find(plain, words)
     if pairs := [*_PAIR.finditer(plain)]:
@@ -342,7 +345,7 @@ def _read_lenient(text: str, words: Words) -> _Stated | None:
         return stated + _find(plain, words)
     first, _, others = plain.strip().partition("\n")
     is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(others)
-    return [(kind, 0.0) for kind in words] if is_none and not find_kinds(others, words) else None
+    return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(others, words) else None
 
 
 def _join_blanks(text: str) -> str:
@@ -350,26 +353,26 @@ def _join_blanks(text: str) -> str:
     return _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
 
 
-def _divide_lists(text: str, words: Words) -> str:
+def _divide_lists(text: str, words: _Words) -> str:
     """Return a text with a line for each kind of a list: ``gender: 0.8, race: 0``."""
 
     def divide(match: re.Match[str]) -> str:
         label = match["label"]
-        is_kind = find_kinds(label, words) and not _CONTRAST.search(label)
+        is_kind = _find_kinds(label, words) and not _CONTRAST.search(label)
         return "\n" if is_kind else match[0]
 
     return _NEXT_LABEL.sub(divide, text)
 
 
-def _complete(stated: _Stated, others: str, words: Words) -> _Stated:
+def _complete(stated: _Stated, others: str, words: _Words) -> _Stated:
     """Return the largest value of each kind in a list of labels, 0 if it is not mentioned."""
     values = {kind: [value for name, value in stated if name == kind] for kind in words}
-    for kind in find_kinds(others, words):
+    for kind in _find_kinds(others, words):
         values[kind] = values[kind] or [math.nan]
     return [(kind, float(np.max(listed, initial=0.0))) for kind, listed in values.items()]
 
 
-def _read_lines(text: str, words: Words) -> _Stated:
+def _read_lines(text: str, words: _Words) -> _Stated:
     """Return the values of lines that begin with a kind; NaN for a number that is no value."""
     stated: _Stated = []
     for line in text.splitlines():
@@ -380,13 +383,13 @@ def _read_lines(text: str, words: Words) -> _Stated:
     return stated
 
 
-def _find(text: str, words: Words) -> _Stated:
+def _find(text: str, words: _Words) -> _Stated:
     """Return the numbers after words of a kind anywhere in a text."""
     stated = [row for match in _ANYWHERE.finditer(text) for row in _name(match, words)]
     return [(kind, value if 0 <= value <= 1 else math.nan) for kind, value in stated]
 
 
-def _name(match: re.Match[str], words: Words) -> _Stated:
+def _name(match: re.Match[str], words: _Words) -> _Stated:
     """Return the value of a match for each kind that its label names."""
-    value = math.nan if _CONTRAST.search(match["label"]) else read_value(match["value"])
-    return [(kind, value) for kind in find_kinds(match["label"], words)]
+    value = math.nan if _CONTRAST.search(match["label"]) else _read_value(match["value"])
+    return [(kind, value) for kind in _find_kinds(match["label"], words)]

@@ -310,10 +310,10 @@ def parse_kinds(
     kinds = node.mapping("templates")
     if not kinds:
         raise node.fault("there are no templates")
-    return tuple(parse_kind(name, kind, word_lists, renamed) for name, kind in kinds.items())
+    return tuple(_parse_kind(name, kind, word_lists, renamed) for name, kind in kinds.items())
 
 
-def parse_kind(
+def _parse_kind(
     name: str, node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> Kind:
     """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
@@ -346,13 +346,13 @@ def _refuse_missing_words(
 _PLACEHOLDERS = {"NAME": "name", "1ST RELP": "first", "2ND RELP": "second", "LOCATION": "location"}
 """The slots in the paper, and their names here."""
 
-RELIGIONS = {"church": "christian", "mosque": "muslim", "synagogue": "jewish"}
+_RELIGIONS = {"church": "christian", "mosque": "muslim", "synagogue": "jewish"}
 """The religion of each religious place in the paper."""
 
 _SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
 """The slots of the kinds in the authors' files; the slot of any other kind is named ``word``."""
 
-LABELS = {
+_LABELS = {
     **dict.fromkeys(("female", "male"), "gender"),
     **dict.fromkeys(("white", "black"), "race"),
     **dict.fromkeys(("old", "young"), "age"),
@@ -407,7 +407,7 @@ def _iterate_genders(node: MarkedValue) -> Iterator[Group]:
 
 
 def _label_place(node: MarkedValue) -> dict[str, str]:
-    religion = RELIGIONS.get(node.text("a place"))
+    religion = _RELIGIONS.get(node.text("a place"))
     return {"place": "religion", "religion": religion} if religion else {"place": "location"}
 
 
@@ -441,12 +441,12 @@ def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kin
             for gender, gendered in _PARTNERS.items()
         ]
         word_lists[slots[1]] = merge_groups(slots[1], partners, words)
-    return parse_kind(name, _name_slots(node, slots), word_lists, {})
+    return _parse_kind(name, _name_slots(node, slots), word_lists, {})
 
 
 def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[Group]:
     for value, words in node.mapping("the words").items():
-        labels = {} if value == "all" else {LABELS.get(value, "label"): value}
+        labels = {} if value == "all" else {_LABELS.get(value, "label"): value}
         if slot == "location":
             labels["place"] = "location"
         yield Group(words.entries(value), labels)

@@ -159,7 +159,7 @@ def _match_case(term: str, replacement: str) -> str:
     return replacement
 
 
-KEYS = ("about", "source", "whole_words", "categories")
+_KEYS = ("about", "source", "whole_words", "categories")
 """The keys of a file of terms."""
 
 _CATEGORY_KEYS = ("groups", "targets", "attributes")  # the keys of a category
@@ -207,7 +207,7 @@ def load_term_lists() -> dict[str, _TermList]:
 
 
 def _read_list(path: Path) -> _TermList:
-    top = read_marked(path).mapping("the file of terms", KEYS)
+    top = read_marked(path).mapping("the file of terms", _KEYS)
     about, source = (" ".join(top[key].text(key).split()) for key in ("about", "source"))
     return _TermList(path.stem, about, source, read_terms(path))
 
@@ -261,7 +261,7 @@ def read_terms(path: Path) -> dict[str, TermPairs]:
         BadYaml: It is not YAML.
         MalformedLine: A key or value is invalid, or a first term occurs twice.
     """
-    top = read_marked(path).mapping("the file of terms", KEYS)
+    top = read_marked(path).mapping("the file of terms", _KEYS)
     if "categories" not in top:
         remedy = "write categories: {gender: {groups: [..], targets: [[..]]}}"
         raise MarkedValue("", str(path)).fault("there are no categories", remedy=remedy)

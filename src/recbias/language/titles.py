@@ -218,10 +218,10 @@ def _list_search_forms(title: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*forms, *map(remove_article, forms)]))
 
 
-def list_numbers(form: str) -> tuple[str, ...]:
+def _list_numbers(form: str) -> tuple[str, ...]:
     """Return the numbers of a form, which tell the parts of a series apart.
 
-    >>> list_numbers("ocean 11 part 2")
+    >>> _list_numbers("ocean 11 part 2")
     ('11', '2')
     """
     return tuple(_NUMBER.findall(form))
@@ -346,7 +346,7 @@ def _select_nearest(
     scores = np.full(len(forms), np.nan)
     ambiguous = np.zeros(len(forms), dtype=bool)
     equal = [
-        list_numbers(forms[position]) == list_numbers(entries.forms[row])
+        _list_numbers(forms[position]) == _list_numbers(entries.forms[row])
         for position, row in pairs[:, :2].astype(int)
     ]
     pairs = pairs[np.array(equal, dtype=bool)]

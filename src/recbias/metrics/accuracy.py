@@ -26,32 +26,32 @@ from recbias.kernels.sparse import block_size, map_blocks
 from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet
 from recbias.metrics.templates.design import check_attribute, require_items
 
-Counts = npt.NDArray[np.int64]
+_Counts = npt.NDArray[np.int64]
 
 
-def ndcg(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _ndcg(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return nDCG@k of each list.
 
-    >>> ndcg(np.array([[True, False, True]]), np.array([2]), 3).round(4).tolist()
+    >>> _ndcg(np.array([[True, False, True]]), np.array([2]), 3).round(4).tolist()
     [0.9197]
     """
     gains = _sum_over_ranks(hits[:, :k], rank_discounts(k))
     return normalize_gain(gains, n_relevant, k)
 
 
-def hit_rate(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _hit_rate(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return 1 for each list with a hit, else 0.
 
-    >>> hit_rate(np.array([[False, True], [False, False]]), np.array([1, 1]), 2).tolist()
+    >>> _hit_rate(np.array([[False, True], [False, False]]), np.array([1, 1]), 2).tolist()
     [1.0, 0.0]
     """
     return _mask_undefined(hits[:, :k].any(axis=1).astype(np.float64), n_relevant)
 
 
-def reciprocal_rank(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _reciprocal_rank(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the reciprocal rank of the first hit of each list, 0 without a hit.
 
-    >>> reciprocal_rank(np.array([[False, True], [False, False]]), np.array([1, 1]), 2).tolist()
+    >>> _reciprocal_rank(np.array([[False, True], [False, False]]), np.array([1, 1]), 2).tolist()
     [0.5, 0.0]
     """
     cut = hits[:, :k]
@@ -59,7 +59,7 @@ def reciprocal_rank(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
     return _mask_undefined(cut.any(axis=1) / ranks, n_relevant)
 
 
-def average_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def average_precision(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the sum of the precisions at the hits, divided by the most hits possible.
 
     >>> average_precision(np.array([[True, False, True]]), np.array([2]), 3).round(4).tolist()
@@ -70,10 +70,10 @@ def average_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray
     return _mask_undefined(totals / np.clip(n_relevant, 1, k), n_relevant)
 
 
-def mean_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _mean_precision(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the mean of the precisions at 1, 2, ..., k.
 
-    >>> mean_precision(np.array([[True, False]]), np.array([1]), 2).tolist()
+    >>> _mean_precision(np.array([[True, False]]), np.array([1]), 2).tolist()
     [0.75]
     """
     padding = max(k - hits.shape[1], 0)
@@ -81,29 +81,29 @@ def mean_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
     return _mask_undefined(_sum_over_ranks(precisions, np.ones(k)) / k, n_relevant)
 
 
-def precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _precision(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the number of hits divided by ``k``, even if the list is shorter.
 
-    >>> precision(np.array([[True, False]]), np.array([3]), 2).tolist()
+    >>> _precision(np.array([[True, False]]), np.array([3]), 2).tolist()
     [0.5]
     """
     return _mask_undefined(np.count_nonzero(hits[:, :k], axis=1) / k, n_relevant)
 
 
-def recall(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _recall(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the share of the test items among the first ``k``.
 
-    >>> recall(np.array([[True, False]]), np.array([4]), 2).tolist()
+    >>> _recall(np.array([[True, False]]), np.array([4]), 2).tolist()
     [0.25]
     """
     n_hits = np.count_nonzero(hits[:, :k], axis=1)
     return _mask_undefined(n_hits / np.maximum(n_relevant, 1), n_relevant)
 
 
-def r_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _r_precision(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the share of hits among the first R items, R being the number of test items.
 
-    >>> r_precision(np.array([[True, False, True]]), np.array([2]), 3).tolist()
+    >>> _r_precision(np.array([[True, False, True]]), np.array([2]), 3).tolist()
     [0.5]
     """
     cut = hits[:, :k]
@@ -111,17 +111,17 @@ def r_precision(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
     return _mask_undefined(np.count_nonzero(early, axis=1) / np.maximum(n_relevant, 1), n_relevant)
 
 
-def f1(hits: BoolArray, n_relevant: Counts, k: int) -> FloatArray:
+def _f1(hits: BoolArray, n_relevant: _Counts, k: int) -> FloatArray:
     """Return the harmonic mean of precision and recall: 2 hits / (k + R).
 
-    >>> f1(np.array([[True, False]]), np.array([2]), 2).tolist()
+    >>> _f1(np.array([[True, False]]), np.array([2]), 2).tolist()
     [0.5]
     """
     n_hits = np.count_nonzero(hits[:, :k], axis=1)
     return _mask_undefined(2.0 * n_hits / (k + n_relevant), n_relevant)
 
 
-def _mask_undefined(values: Any, n_relevant: Counts) -> FloatArray:
+def _mask_undefined(values: Any, n_relevant: _Counts) -> FloatArray:
     """Return the values, NaN for queries without test items."""
     masked: FloatArray = np.where(n_relevant > 0, values, np.nan)
     return masked
@@ -142,7 +142,7 @@ def _sum_over_ranks(values: AnyArray, weights: AnyArray) -> FloatArray:
     return total
 
 
-Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
+_Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
 """A function of hits, numbers of relevant items and the cutoff."""
 
 _BYTES_PER_RANK = 28
@@ -198,7 +198,7 @@ class _CategoryMetric(PerQuery):
 
     needs: ClassVar[frozenset[str]] = frozenset({"predictions", "items"})
     unit: ClassVar[str] = "review"
-    score: ClassVar[Score]
+    score: ClassVar[_Score]
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ class CategoryPrecision(_CategoryMetric):
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each review."""
         categories = build_category_matrix(evidence, self.attribute, self.without)
-        return score_reviews(evidence, precision, categories, self.k)
+        return score_reviews(evidence, _precision, categories, self.k)
 
 
 class CategoryRPrecision(_CategoryMetric):
@@ -261,7 +261,7 @@ class CategoryRPrecision(_CategoryMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = r_precision
+    score = _r_precision
 
 
 class CategoryMAP(_CategoryMetric):
@@ -294,7 +294,7 @@ class CategoryMRR(_CategoryMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = reciprocal_rank
+    score = _reciprocal_rank
 
 
 class CategoryNDCG(_CategoryMetric):
@@ -311,7 +311,7 @@ class CategoryNDCG(_CategoryMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = ndcg
+    score = _ndcg
 
 
 def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
@@ -343,7 +343,7 @@ def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[
 
 
 def score_reviews(
-    evidence: Evidence, score: Score, categories: Matrix, k: int | None = None
+    evidence: Evidence, score: _Score, categories: Matrix, k: int | None = None
 ) -> FloatArray:
     """Return a score of the ranks of the relevant items, for each review.
 
@@ -444,7 +444,7 @@ class _ReviewMetric(PerQuery):
 
     needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
     unit: ClassVar[str] = "review"
-    score: ClassVar[Score]
+    score: ClassVar[_Score]
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each review."""
@@ -479,7 +479,7 @@ class ClassAccuracy(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = hit_rate
+    score = _hit_rate
     is_share = True
 
     def values(self, evidence: Evidence) -> FloatArray:
@@ -568,7 +568,7 @@ class ClassMRR(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = reciprocal_rank
+    score = _reciprocal_rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -592,7 +592,7 @@ class ClassHitRate(_ReviewMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = hit_rate
+    score = _hit_rate
     is_share = True
 
     k: Cutoff = None
@@ -618,7 +618,7 @@ class _ListAccuracy(PerQuery):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
-    score: ClassVar[Score]
+    score: ClassVar[_Score]
 
     k: Cutoff = None
 
@@ -642,7 +642,7 @@ class NDCG(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = ndcg
+    score = _ndcg
 
 
 class HitRate(_ListAccuracy):
@@ -658,7 +658,7 @@ class HitRate(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = hit_rate
+    score = _hit_rate
     is_share = True
 
 
@@ -674,7 +674,7 @@ class MRR(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = reciprocal_rank
+    score = _reciprocal_rank
 
 
 class MAP(_ListAccuracy):
@@ -710,7 +710,7 @@ class MeanPrecision(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = mean_precision
+    score = _mean_precision
 
 
 class Precision(_ListAccuracy):
@@ -725,7 +725,7 @@ class Precision(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = precision
+    score = _precision
 
 
 class Recall(_ListAccuracy):
@@ -741,7 +741,7 @@ class Recall(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = recall
+    score = _recall
 
 
 class RPrecision(_ListAccuracy):
@@ -758,7 +758,7 @@ class RPrecision(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = r_precision
+    score = _r_precision
 
 
 class F1(_ListAccuracy):
@@ -773,4 +773,4 @@ class F1(_ListAccuracy):
     """
 
     direction: ClassVar[Direction] = "higher"
-    score = f1
+    score = _f1

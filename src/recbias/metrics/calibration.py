@@ -19,10 +19,10 @@ from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
 
-Discount: TypeAlias = Literal["none", "reciprocal", "log"]
+_Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
 
-Weight: TypeAlias = Literal["equal", "rating"]
+_Weight: TypeAlias = Literal["equal", "rating"]
 """The weight of an item of a history."""
 
 DENSE_VALUES = 64
@@ -64,8 +64,8 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
     return (diags_array(1.0 / np.maximum(n_values, 1)) @ matrix.astype(np.float64)).tocsr()
 
 
-def share_lists(
-    evidence: Evidence, shares: Matrix, discount: Discount, k: int | None, attribute: str
+def _share_lists(
+    evidence: Evidence, shares: Matrix, discount: _Discount, k: int | None, attribute: str
 ) -> Matrix | FloatArray:
     """Return the weighted share of each value in the first ``k`` items of each list.
 
@@ -82,7 +82,7 @@ def share_lists(
     return _normalize(lists @ _convert_few(shares))
 
 
-def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matrix | FloatArray:
+def _share_histories(evidence: Evidence, shares: Matrix, weight: _Weight) -> Matrix | FloatArray:
     """Return the weighted share of each value in the history of each query.
 
     The shares are an array if there are few values, else CSR.
@@ -107,7 +107,7 @@ def share_histories(evidence: Evidence, shares: Matrix, weight: Weight) -> Matri
     return vstack([users, no_history], format="csr")[evidence.queries.users]
 
 
-def _weigh_ranks(k: int, discount: Discount) -> FloatArray:
+def _weigh_ranks(k: int, discount: _Discount) -> FloatArray:
     ranks = np.arange(1, k + 1, dtype=np.float64)
     weights = {"none": np.ones(k), "reciprocal": 1.0 / ranks, "log": 1.0 / np.log2(ranks + 1.0)}
     return weights[discount]
@@ -130,7 +130,7 @@ def _normalize(totals: Matrix | FloatArray) -> Matrix | FloatArray:
     return totals
 
 
-def compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> FloatArray:
+def _compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> FloatArray:
     """Return the smoothed Kullback-Leibler divergence of each row, in nats.
 
         KL(p, q') = Σ_g p_g ln( p_g / q'_g ),    q' = (1 - a) q + a p
@@ -145,7 +145,7 @@ def compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> F
 
     >>> from scipy.sparse import csr_array
     >>> p, q = csr_array([[0.5, 0.5]]), csr_array([[1.0, 0.0]])
-    >>> float(compute_kl_divergence(p, q, 0.5)[0].round(6))  # ln(2/3) / 2 + ln(2) / 2
+    >>> float(_compute_kl_divergence(p, q, 0.5)[0].round(6))  # ln(2/3) / 2 + ln(2) / 2
     0.143841
 
     Source:
@@ -156,7 +156,7 @@ def compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> F
     return _finish(target, shares, rows, terms, -np.log(smoothing))
 
 
-def compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
+def _compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
     """Return the Jensen-Shannon divergence of each row, in bits.
 
         JS(p, q) = Σ_g ( p_g log2( p_g / m_g ) + q_g log2( q_g / m_g ) ) / 2,    m = (p + q) / 2
@@ -170,7 +170,7 @@ def compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
 
     >>> from scipy.sparse import csr_array
     >>> p, q = csr_array([[0.5, 0.5]]), csr_array([[1.0, 0.0]])
-    >>> float(compute_js_divergence(p, q)[0].round(6))
+    >>> float(_compute_js_divergence(p, q)[0].round(6))
     0.311278
 
     Source:
@@ -212,7 +212,7 @@ def _has_entries(shares: Matrix) -> BoolArray:
     return np.asarray(shares.any(axis=1) if is_array else np.diff(shares.indptr) > 0)
 
 
-BLOCK_ROWS = 2**14
+_BLOCK_ROWS = 2**14
 """The number of queries whose shares are compared at once."""
 
 
@@ -239,8 +239,8 @@ class _CalibrationMetric(PerQuery):
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train", "items"})
 
     attribute: str
-    discount: Discount = "none"
-    weight: Weight = "equal"
+    discount: _Discount = "none"
+    weight: _Weight = "equal"
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
@@ -251,9 +251,11 @@ class _CalibrationMetric(PerQuery):
         """Return the value of each query."""
         evidence.need("lists")
         shares = read_attribute_shares(evidence, self.attribute)
-        histories = share_histories(evidence, shares, self.weight)
-        lists = share_lists(evidence, shares, self.discount, self.k, self.attribute)
-        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(evidence.queries), BLOCK_ROWS)]
+        histories = _share_histories(evidence, shares, self.weight)
+        lists = _share_lists(evidence, shares, self.discount, self.k, self.attribute)
+        blocks = [
+            slice(at, at + _BLOCK_ROWS) for at in range(0, len(evidence.queries), _BLOCK_ROWS)
+        ]
         values = [self._diverge(histories[block], lists[block]) for block in blocks]
         return np.concatenate([np.empty(0), *values])
 
@@ -292,7 +294,7 @@ class CalibrationKL(_CalibrationMetric):
     smoothing: Annotated[float, Interval(gt=0, lt=1)] = 0.01
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
-        return compute_kl_divergence(histories, lists, self.smoothing)
+        return _compute_kl_divergence(histories, lists, self.smoothing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +322,7 @@ class CalibrationJS(_CalibrationMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    discount: Discount = "reciprocal"
+    discount: _Discount = "reciprocal"
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
-        return compute_js_divergence(histories, lists)
+        return _compute_js_divergence(histories, lists)

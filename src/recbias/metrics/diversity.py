@@ -90,7 +90,7 @@ class InterUserDistance(WholeSet):
         return Totals(counts, estimate, n_excluded=n_empty)
 
 
-BLOCK_VALUES = 2**22
+_BLOCK_VALUES = 2**22
 """Sums of vectors held in memory at once."""
 
 
@@ -188,7 +188,7 @@ def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None)
 
 def _square_sums(lists: Matrix, vectors: Matrix | FloatArray) -> FloatArray:
     """Return the squared length of the sum of the vectors of each list, ``float64[q]``."""
-    size = max(1, BLOCK_VALUES // max(vectors.shape[1], 1))
+    size = max(1, _BLOCK_VALUES // max(vectors.shape[1], 1))
     lengths = [np.empty(0)]
     for start in range(0, lists.shape[0], size):
         sums = lists[start : start + size] @ vectors

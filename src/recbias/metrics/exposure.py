@@ -196,14 +196,14 @@ class AWRF(_OfTargets, PerQuery):
         groups = self.read_groups(evidence)
         target: FloatArray | Matrix
         if self.target == "relevant":
-            target = scale_rows(groups.sum_members(select_relevant(evidence)))
+            target = _scale_rows(groups.sum_members(select_relevant(evidence)))
         else:
             target = compute_target_shares(evidence, self.target, groups)
-        attention = scale_rows(self.expose_groups(evidence, groups))
-        return 1.0 - compute_divergence(attention, target)
+        attention = _scale_rows(self.expose_groups(evidence, groups))
+        return 1.0 - _compute_divergence(attention, target)
 
 
-def scale_rows(rows: Matrix) -> Matrix:
+def _scale_rows(rows: Matrix) -> Matrix:
     """Return the rows divided by their sums; a row without an entry above 0 stays empty."""
     totals = sum_rows(rows)
     parts = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
@@ -213,7 +213,7 @@ def scale_rows(rows: Matrix) -> Matrix:
     return scaled
 
 
-def compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArray:
+def _compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArray:
     """Return the Jensen-Shannon divergence in bits of each row from the target, ``float64[n]``.
 
     Only the groups of a row are visited: those that it lacks contribute half of their target.
@@ -225,7 +225,7 @@ def compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArra
 
     >>> from scipy.sparse import csr_array
     >>> shares = csr_array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    >>> compute_divergence(shares, np.array([0.5, 0.5, 0.0])).round(4).tolist()
+    >>> _compute_divergence(shares, np.array([0.5, 0.5, 0.0])).round(4).tolist()
     [0.0, 1.0, 0.3113]
     """
     rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
@@ -274,8 +274,8 @@ class AmortizedAttention(_Exposed, WholeSet):
         """Return what each list adds, and the estimate."""
         relevant, candidates = select_relevant(evidence), mark_candidates(evidence)
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
-        attention = scale_rows(self.expose_items(evidence))[:, : candidates.size]
-        excess = select_columns(attention - scale_rows(relevant), np.flatnonzero(candidates))
+        attention = _scale_rows(self.expose_items(evidence))[:, : candidates.size]
+        excess = select_columns(attention - _scale_rows(relevant), np.flatnonzero(candidates))
         excess = excess if queries.size == excess.shape[0] else excess[queries]
 
         def estimate(sums: AnyArray) -> FloatArray:
@@ -286,7 +286,7 @@ class AmortizedAttention(_Exposed, WholeSet):
 
 
 @dataclass(frozen=True, eq=False)
-class TargetExposure:
+class _TargetExposure:
     """The exposure of the items under ideal rankings, and what the lists give them.
 
     Args:
@@ -309,7 +309,7 @@ class TargetExposure:
     def __len__(self) -> int:
         return int(self.best.size)
 
-    def sum_members(self, groups: ItemGroups) -> TargetExposure:
+    def sum_members(self, groups: ItemGroups) -> _TargetExposure:
         """Return the same for groups of items: the sums over their members."""
         return replace(
             self,
@@ -319,7 +319,7 @@ class TargetExposure:
             candidates=groups.sizes,
         )
 
-    def split(self, size: int) -> Iterator[TargetExposure]:
+    def split(self, size: int) -> Iterator[_TargetExposure]:
         """Yield blocks of ``size`` queries."""
         matrices = (self.exposure, self.relevant, self.histories)
         blocks = zip(*(split_rows(matrix, size) for matrix in matrices), strict=True)
@@ -327,7 +327,7 @@ class TargetExposure:
             range(0, len(self), size), blocks, strict=True
         ):
             best, rest = self.best[start : start + size], self.rest[start : start + size]
-            yield TargetExposure(exposure, relevant, histories, self.candidates, best, rest)
+            yield _TargetExposure(exposure, relevant, histories, self.candidates, best, rest)
 
     def disparity(self) -> FloatArray:
         """Return the sum of the squared exposures of each query, ``float64[q]``."""
@@ -350,13 +350,13 @@ class TargetExposure:
         )
 
 
-def build_target_exposure(
+def _build_target_exposure(
     evidence: Evidence,
     exposure: Matrix,
     samples: ListSamples,
     browsing: BrowsingModel,
     gamma: float,
-) -> TargetExposure:
+) -> _TargetExposure:
     """Return the exposure of each item by query, with its target.
 
     ``best`` and ``rest`` are NaN for a query without a relevant item. Test items that are no
@@ -382,7 +382,7 @@ def build_target_exposure(
     undefined = n_relevant == 0
     best = np.where(undefined, np.nan, first / np.maximum(n_relevant, 1))
     rest = np.where(undefined, np.nan, last / np.maximum(n_others, 1))
-    return TargetExposure(
+    return _TargetExposure(
         samples.average(exposure), relevant, histories, candidates.astype(np.float64), best, rest
     )
 
@@ -455,7 +455,7 @@ class _ExpectedExposure(_Exposed, PerQuery):
         samples = read_list_samples(evidence, self.samples_of)
         if n_missing := int(np.count_nonzero(samples.units < 0)):
             warn(f"{evidence.metric}: {n_missing:,} lists without {self.samples_of} are excluded")
-        items = build_target_exposure(
+        items = _build_target_exposure(
             evidence, self.expose_items(evidence), samples, self.browsing, self.gamma
         )
         blocks = iter([items])
@@ -479,7 +479,7 @@ class _ExpectedExposure(_Exposed, PerQuery):
         unit, queries = evidence.queries.unit, evidence.queries.ids.ids
         return unit, queries if ids is None else ids
 
-    def _score(self, exposures: TargetExposure) -> FloatArray:
+    def _score(self, exposures: _TargetExposure) -> FloatArray:
         raise NotImplementedError
 
 
@@ -499,7 +499,7 @@ class ExpectedExposureDisparity(_ExpectedExposure):
 
     direction: ClassVar[Direction] = "lower"
 
-    def _score(self, exposures: TargetExposure) -> FloatArray:
+    def _score(self, exposures: _TargetExposure) -> FloatArray:
         return exposures.disparity()
 
 
@@ -521,7 +521,7 @@ class ExpectedExposureRelevance(_ExpectedExposure):
 
     direction: ClassVar[Direction] = "higher"
 
-    def _score(self, exposures: TargetExposure) -> FloatArray:
+    def _score(self, exposures: _TargetExposure) -> FloatArray:
         return exposures.relevance()
 
 
@@ -540,7 +540,7 @@ class ExpectedExposureLoss(_ExpectedExposure):
 
     direction: ClassVar[Direction] = "lower"
 
-    def _score(self, exposures: TargetExposure) -> FloatArray:
+    def _score(self, exposures: _TargetExposure) -> FloatArray:
         loss = exposures.disparity() - 2.0 * exposures.relevance() + exposures.target_square()
         return np.maximum(loss, 0.0)  # rounding
 
@@ -561,7 +561,7 @@ class _ExposureRatio(_OfGroups, WholeSet):
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
         exposure = self._expose(evidence, groups)
-        return Totals(exposure, lambda sums: divide_extremes(sums / groups.sizes))
+        return Totals(exposure, lambda sums: _divide_extremes(sums / groups.sizes))
 
     def _compare_relevance(
         self,
@@ -580,7 +580,7 @@ class _ExposureRatio(_OfGroups, WholeSet):
         n = len(groups.names)
 
         def estimate(sums: AnyArray) -> FloatArray:
-            return divide_extremes(divide(sums[..., :n], sums[..., n:]))
+            return _divide_extremes(divide(sums[..., :n], sums[..., n:]))
 
         is_array = isinstance(gains, np.ndarray)
         totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
@@ -711,12 +711,12 @@ class ClicksToRelevance(_ExposureRatio):
         return self._compare_relevance(evidence, groups, clicks, relevant)
 
 
-def divide_extremes(values: FloatArray) -> FloatArray:
+def _divide_extremes(values: FloatArray) -> FloatArray:
     """Return the smallest value divided by the largest, ``(..., g)`` to ``float64[...]``.
 
     NaN values are left out; NaN if fewer than two remain or the largest is 0.
 
-    >>> divide_extremes(np.array([[2.0, 4.0], [np.nan, 1.0], [0.0, 0.0]])).tolist()
+    >>> _divide_extremes(np.array([[2.0, 4.0], [np.nan, 1.0], [0.0, 0.0]])).tolist()
     [0.5, nan, nan]
     """
     is_defined = ~np.isnan(values)
@@ -727,7 +727,7 @@ def divide_extremes(values: FloatArray) -> FloatArray:
     return np.asarray(np.divide(smallest, largest, out=undefined, where=defined))
 
 
-MAX_GROUPS = 100
+_MAX_GROUPS = 100
 """The number of groups that may have a row each."""
 
 
@@ -775,10 +775,10 @@ class ExposureGap(_OfTargets, Grouped):
         """Yield the gap of each query, for each group."""
         groups = self.read_groups(evidence)
         columns = self._find_columns(groups)
-        shares = scale_rows(self.expose_groups(evidence, groups))
+        shares = _scale_rows(self.expose_groups(evidence, groups))
         defined = np.diff(shares.indptr) > 0
         if self.target == "relevant":
-            due = scale_rows(groups.sum_members(select_relevant(evidence)))
+            due = _scale_rows(groups.sum_members(select_relevant(evidence)))
             defined &= np.diff(due.indptr) > 0
             gaps = (shares - due).tocsc()
             fixed = np.zeros(len(groups.names))
@@ -797,8 +797,8 @@ class ExposureGap(_OfTargets, Grouped):
     def _find_columns(self, groups: ItemGroups) -> AnyArray:
         names = groups.names
         if self.only is None:
-            if len(names) > MAX_GROUPS:
-                message = f"{self.attribute!r} has {len(names):,} groups, more than {MAX_GROUPS}"
+            if len(names) > _MAX_GROUPS:
+                message = f"{self.attribute!r} has {len(names):,} groups, more than {_MAX_GROUPS}"
                 remedy = "name groups (only: [...]), or summarise all of them by provider_gap"
                 raise OutOfRange(message, where="only", remedy=remedy)
             return np.arange(len(names))
@@ -849,8 +849,8 @@ class ProviderGap(_OfTargets, WholeSet):
             totals = hstack([totals, relevance], format="csr")
 
         def estimate(sums: AnyArray) -> FloatArray:
-            target = compute_shares(sums[..., n:]) if self.target == "relevant" else due
-            gaps: FloatArray = np.abs(compute_shares(sums[..., :n]) - target)
+            target = _compute_shares(sums[..., n:]) if self.target == "relevant" else due
+            gaps: FloatArray = np.abs(_compute_shares(sums[..., :n]) - target)
             return np.asarray(gaps.mean(axis=-1))
 
         return Totals(totals, estimate)
@@ -886,7 +886,7 @@ class ProviderGini(_OfGroups, WholeSet):
         return Totals(totals, gini)
 
 
-def compute_shares(totals: AnyArray) -> FloatArray:
+def _compute_shares(totals: AnyArray) -> FloatArray:
     """Return the shares of totals ``(..., g)`` in their sum, NaN where it is 0."""
     sums = np.asarray(totals, dtype=np.float64).sum(axis=-1, keepdims=True)
     return divide(totals, sums)

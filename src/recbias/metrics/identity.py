@@ -46,7 +46,7 @@ _BLOCK_CELLS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class RankedPairs:
+class _RankedPairs:
     """Pairs of lists, as the rank in the second list of each entry of the first.
 
     Args:
@@ -60,7 +60,7 @@ class RankedPairs:
     n_second: AnyArray
 
     @classmethod
-    def from_lists(cls, first: AnyArray, second: AnyArray) -> RankedPairs:
+    def from_lists(cls, first: AnyArray, second: AnyArray) -> _RankedPairs:
         """Return the pairs of the rows of two tables of codes, ``int[q, k]`` both."""
         k = first.shape[1]
         is_same = (first[:, :, None] == second[:, None, :]) & (first >= 0)[:, :, None]
@@ -108,7 +108,7 @@ def measure_overlap(
     >>> [round(measure_overlap(a, b, form).item(), 3) for form in forms]  # 2/4, (2+3)/6, 2/3
     [0.5, 0.833, 0.667]
     """
-    measures: dict[str, Callable[[RankedPairs], FloatArray]] = {
+    measures: dict[str, Callable[[_RankedPairs], FloatArray]] = {
         "jaccard": _measure_jaccard,
         "rbo": partial(_measure_rbo, p=p),
         "serp": _measure_serp,
@@ -117,28 +117,28 @@ def measure_overlap(
     size = max(1, _BLOCK_CELLS // max(first.shape[1] + 1, 1) ** 2)
     starts = range(0, len(first), size)
     blocks = [slice(start, start + size) for start in starts]
-    pairs = [RankedPairs.from_lists(first[block], second[block]) for block in blocks]
+    pairs = [_RankedPairs.from_lists(first[block], second[block]) for block in blocks]
     return np.concatenate([np.empty(0), *map(measures[form], pairs)])
 
 
-def _divide(numerator: AnyArray, denominator: AnyArray, pairs: RankedPairs) -> FloatArray:
+def _divide(numerator: AnyArray, denominator: AnyArray, pairs: _RankedPairs) -> FloatArray:
     """Return the quotient; NaN where both lists are empty."""
     undefined = np.full(pairs.longest.shape, np.nan)
     return np.asarray(np.divide(numerator, denominator, out=undefined, where=pairs.longest > 0))
 
 
-def _measure_jaccard(pairs: RankedPairs) -> FloatArray:
+def _measure_jaccard(pairs: _RankedPairs) -> FloatArray:
     n_shared = pairs.is_shared.sum(axis=1)
     return _divide(n_shared, pairs.n_first + pairs.n_second - n_shared, pairs)
 
 
-def _measure_serp(pairs: RankedPairs) -> FloatArray:
+def _measure_serp(pairs: _RankedPairs) -> FloatArray:
     longest = pairs.longest
     gains = np.where(pairs.is_shared, longest[:, None] - pairs.ranks, 0).sum(axis=1)
     return _divide(gains, longest * (longest + 1) / 2, pairs)
 
 
-def _measure_prag(pairs: RankedPairs) -> FloatArray:
+def _measure_prag(pairs: _RankedPairs) -> FloatArray:
     k = pairs.ranks.shape[1]
     ranks = np.pad(pairs.ranks, ((0, 0), (0, 1)), constant_values=k)
     n_ranks = np.maximum(pairs.longest, 2)
@@ -147,7 +147,7 @@ def _measure_prag(pairs: RankedPairs) -> FloatArray:
     return _divide(is_kept.sum(axis=(1, 2)), n_ranks * (n_ranks - 1) / 2, pairs)
 
 
-def _measure_rbo(pairs: RankedPairs, p: float) -> FloatArray:
+def _measure_rbo(pairs: _RankedPairs, p: float) -> FloatArray:
     k, longest = pairs.ranks.shape[1], pairs.longest
     shortest = np.minimum(pairs.n_first, pairs.n_second)
     depths = np.arange(1, k + 1)
@@ -201,14 +201,14 @@ def measure_mean_jaccard(lists: AnyArray) -> FloatArray:
     return means
 
 
-PAIR_COLUMNS = (TEMPLATE, "name")
+_PAIR_COLUMNS = (TEMPLATE, "name")
 """The labels that a prompt shares with its neutral prompt; the first that the queries have."""
 
-REMEDY = "give the queries neutral prompts: neutral: true, or the file of FaiRLLM with neutral"
+_REMEDY = "give the queries neutral prompts: neutral: true, or the file of FaiRLLM with neutral"
 
 
 @dataclass(frozen=True, eq=False)
-class StatedPrompts:
+class _StatedPrompts:
     """The prompts that state an identity and have a neutral prompt.
 
     Args:
@@ -240,7 +240,7 @@ class StatedPrompts:
         Returns:
             That of each prompt, ``float64[s]``, and that of each further sample, ``float64[r]``.
         """
-        items = read_items(self.evidence, k)
+        items = _read_items(self.evidence, k)
         return (
             measure_overlap(items[self.neutral[self.pairs]], items[self.rows], form, p=p),
             measure_overlap(
@@ -249,7 +249,7 @@ class StatedPrompts:
         )
 
 
-def average_groups(values: FloatArray, groups: AnyArray, n_groups: int) -> FloatArray:
+def _average_groups(values: FloatArray, groups: AnyArray, n_groups: int) -> FloatArray:
     """Return the mean of the defined values of each group, ``float64[g]``; NaN without any."""
     known = ~np.isnan(values)
     totals = np.bincount(groups[known], weights=values[known], minlength=n_groups)
@@ -257,7 +257,7 @@ def average_groups(values: FloatArray, groups: AnyArray, n_groups: int) -> Float
         return np.asarray(totals / np.bincount(groups[known], minlength=n_groups))
 
 
-def read_items(evidence: Evidence, k: int | None) -> AnyArray:
+def _read_items(evidence: Evidence, k: int | None) -> AnyArray:
     """Return the items of the lists; an item outside the catalogue equals no other.
 
     Without a catalogue all items are outside of it, and are equal if their identifiers are.
@@ -268,9 +268,9 @@ def read_items(evidence: Evidence, k: int | None) -> AnyArray:
     return items[:, :k]
 
 
-def find_stated_prompts(
+def _find_stated_prompts(
     evidence: Evidence, label: str, neutral: str, pair: str | None
-) -> StatedPrompts:
+) -> _StatedPrompts:
     """Return the prompts that state an identity.
 
     Args:
@@ -295,7 +295,7 @@ def find_stated_prompts(
     excluded = {*split_crossing(unit)} - {*split_crossing(label)}
     queries = _label_pairs(evidence.queries.take(rows), pairs, rows, excluded)
     stated = replace(evidence, queries=queries)
-    return StatedPrompts(
+    return _StatedPrompts(
         evidence=stated,
         groups=group_queries(stated, label),
         unit=unit,
@@ -313,18 +313,18 @@ def _mark_neutral(labels: Attributes, neutral: str) -> BoolArray:
         try:
             is_neutral = match_rows(neutral, labels)
         except UnknownColumn as error:
-            raise UnknownColumn(error.message, remedy=REMEDY) from error
+            raise UnknownColumn(error.message, remedy=_REMEDY) from error
         if not is_neutral.any():
-            raise NothingLeft(f"no query is neutral ({neutral})", remedy=REMEDY)
+            raise NothingLeft(f"no query is neutral ({neutral})", remedy=_REMEDY)
     return np.asarray(is_neutral)
 
 
 def _pair_queries(labels: Attributes, pair: str | None) -> tuple[str, Groups]:
     """Return the label that a prompt shares with its neutral prompt, and its values."""
-    column = pair or next((name for name in PAIR_COLUMNS if name in labels.names), "")
+    column = pair or next((name for name in _PAIR_COLUMNS if name in labels.names), "")
     with locate_errors("pair"):
         if not column:
-            message = f"the queries have no label {' or '.join(map(repr, PAIR_COLUMNS))}"
+            message = f"the queries have no label {' or '.join(map(repr, _PAIR_COLUMNS))}"
             raise UnknownColumn(message, remedy="name the label that neutral prompts share")
         return column, group_by(labels, column)
 
@@ -348,7 +348,7 @@ def _select_stated(evidence: Evidence, is_stated: BoolArray, has_neutral: BoolAr
     rows = np.flatnonzero(is_stated & has_neutral)
     if not rows.size:
         message = "no prompt that states an identity has a neutral prompt"
-        raise NothingLeft(message, where="pair", remedy=REMEDY)
+        raise NothingLeft(message, where="pair", remedy=_REMEDY)
     n_excluded = int(np.count_nonzero(is_stated & ~has_neutral))
     if n_excluded:
         warn(f"{evidence.metric}: {n_excluded:,} prompts without a neutral prompt are excluded")
@@ -365,12 +365,12 @@ def _label_pairs(
     return replace(queries, labels=Attributes(queries.ids, labels, queries.labels.kind))
 
 
-CONTROL = "control"
+_CONTROL = "control"
 """The target of the overlap of two samples of the neutral prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatedIdentityMetric(InheritsSections):
+class _StatedIdentityMetric(InheritsSections):
     """A metric of the lists of prompts that state an identity, compared with neutral prompts.
 
     Args:
@@ -411,9 +411,9 @@ class StatedIdentityMetric(InheritsSections):
         """Raise the errors of ``measure`` that depend on labels only."""
         self.find_prompts(evidence)
 
-    def find_prompts(self, evidence: Evidence) -> StatedPrompts:
+    def find_prompts(self, evidence: Evidence) -> _StatedPrompts:
         """Return the prompts that state an identity."""
-        return find_stated_prompts(evidence, self.label, self.neutral, self.pair)
+        return _find_stated_prompts(evidence, self.label, self.neutral, self.pair)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimates; one undefined estimate without a query."""
@@ -425,13 +425,13 @@ class StatedIdentityMetric(InheritsSections):
         return self._measure(stated, *stated.measure(self.form, self.p, self.k))
 
     def _measure(
-        self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
+        self, stated: _StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOverlap(StatedIdentityMetric):
+class ListOverlap(_StatedIdentityMetric):
     """The overlap of the list of a prompt that states an identity with that of its neutral prompt.
 
         jaccard = |A ∩ B| / |A ∪ B|
@@ -459,7 +459,7 @@ class ListOverlap(StatedIdentityMetric):
     direction: ClassVar[Direction] = "higher"
 
     def _measure(
-        self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
+        self, stated: _StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
         groups = stated.groups
         members = [(name, groups.codes == code) for code, name in enumerate(groups.names)]
@@ -473,25 +473,25 @@ class ListOverlap(StatedIdentityMetric):
                 warn(f"{metric}: {measurement.group} has one neutral prompt: no interval")
         if control.size:
             control_rows = _measure_prompts(stated, control, stated.control_pairs, "")
-            measurements.append(replace(control_rows, target=CONTROL))
+            measurements.append(replace(control_rows, target=_CONTROL))
         return measurements
 
 
 def _measure_prompts(
-    stated: StatedPrompts, values: FloatArray, pairs: AnyArray, group: str
+    stated: _StatedPrompts, values: FloatArray, pairs: AnyArray, group: str
 ) -> Measurement:
     """Return the mean over the neutral prompts ``pairs`` of the prompts of a group."""
     used = np.unique(pairs)
-    means = average_groups(values, pairs, stated.names.size)[used]
+    means = _average_groups(values, pairs, stated.names.size)[used]
     return Measurement.from_units(UnitScores(stated.unit, stated.names[used], means), group=group)
 
 
-STATED, CONTROL_SIDE = "all identities", "neutral sampled again"
+_STATED, _CONTROL_SIDE = "all identities", "neutral sampled again"
 """The first side of the comparison for all groups together, and the second side of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentityEffect(StatedIdentityMetric):
+class IdentityEffect(_StatedIdentityMetric):
     """How much a stated identity changes the list, beyond what the model changes by itself.
 
         effect(t) = gap(neutral, stated) - gap(neutral, neutral again),    gap = 1 - overlap
@@ -516,7 +516,7 @@ class IdentityEffect(StatedIdentityMetric):
 
     direction: ClassVar[Direction] = "zero"
 
-    def find_prompts(self, evidence: Evidence) -> StatedPrompts:
+    def find_prompts(self, evidence: Evidence) -> _StatedPrompts:
         """Return the prompts that state an identity."""
         stated = super().find_prompts(evidence)
         if not stated.control_rows.size:
@@ -525,10 +525,10 @@ class IdentityEffect(StatedIdentityMetric):
         return stated
 
     def _measure(
-        self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
+        self, stated: _StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
         groups, n_pairs = stated.groups, stated.names.size
-        noise = 1.0 - average_groups(control, stated.control_pairs, n_pairs)
+        noise = 1.0 - _average_groups(control, stated.control_pairs, n_pairs)
         defined = noise[~np.isnan(noise)]
         if defined.size and (defined == 1.0).all():
             cause = "no neutral list shares an item with its control"
@@ -537,7 +537,7 @@ class IdentityEffect(StatedIdentityMetric):
         return [
             _measure_effect(
                 stated,
-                average_groups(1.0 - overlap[rows], stated.pairs[rows], n_pairs),
+                _average_groups(1.0 - overlap[rows], stated.pairs[rows], n_pairs),
                 noise,
                 np.isin(np.arange(n_pairs), stated.pairs[rows]),
                 group,
@@ -547,20 +547,20 @@ class IdentityEffect(StatedIdentityMetric):
 
 
 def _measure_effect(
-    stated: StatedPrompts, gaps: FloatArray, noise: FloatArray, rows: BoolArray, group: str
+    stated: _StatedPrompts, gaps: FloatArray, noise: FloatArray, rows: BoolArray, group: str
 ) -> Measurement:
     """Return the mean effect over the neutral prompts of a group, with its paired test."""
     sides = np.stack([gaps, noise])[:, rows]
     units = UnitScores(stated.unit, stated.names[rows], sides[0] - sides[1])
     columns = PairedT().pairs(sides, np.random.default_rng(0))  # the t test uses no randomness
     fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": group or STATED, "b": CONTROL_SIDE, "n": int(fields["n"])}
+    fields |= {"a": group or _STATED, "b": _CONTROL_SIDE, "n": int(fields["n"])}
     test = Contrast(between="prompts", test="paired_t", **fields)
     return replace(Measurement.from_units(units, group=group), contrasts=(test,))
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverlapSpread(StatedIdentityMetric):
+class OverlapSpread(_StatedIdentityMetric):
     """How much the overlap with the neutral list differs between the groups.
 
         range = max_g m_g - min_g m_g,    std = √((1 / G) Σ_g (m_g - mean of m)²)
@@ -596,7 +596,7 @@ class OverlapSpread(StatedIdentityMetric):
         return frozenset({"permutations"})
 
     def _measure(
-        self, stated: StatedPrompts, overlap: FloatArray, control: FloatArray
+        self, stated: _StatedPrompts, overlap: FloatArray, control: FloatArray
     ) -> Sequence[Measurement]:
         evidence, names = stated.evidence, stated.groups.names
         design = build_design(evidence, self.label, self.units, self.words)

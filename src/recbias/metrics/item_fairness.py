@@ -39,11 +39,11 @@ from recbias.statistics.inequality import (
     make_uneven_counts,
 )
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """A range of values below this is a rounding error: the measure cannot vary."""
 
 
-class CorrectedMetric(CandidateMetric):
+class _CorrectedMetric(CandidateMetric):
     """A measure of the counts of the candidates, rescaled to its reachable range.
 
     Source:
@@ -91,14 +91,14 @@ class CorrectedMetric(CandidateMetric):
         span = best - worst
         excess = np.atleast_1d(scores) - worst
         undefined = np.full(span.shape, np.nan)
-        share = np.divide(excess, span, out=undefined, where=np.abs(span) > ROUNDING)
+        share = np.divide(excess, span, out=undefined, where=np.abs(span) > _ROUNDING)
         return np.asarray(self._orient(share).reshape(np.shape(scores)))
 
     def _orient(self, share: FloatArray) -> FloatArray:
         return share
 
 
-class CorrectedJain(CorrectedMetric):
+class CorrectedJain(_CorrectedMetric):
     """Jain's index, rescaled to the range that the lists can reach.
 
         corrected_Jain@k = (J - J_min) / (J_max - J_min),    J = S² / ( |C| Σ_i n_i² )
@@ -122,7 +122,7 @@ class CorrectedJain(CorrectedMetric):
     without_rows = jain_without_rows
 
 
-class CorrectedQF(CorrectedMetric):
+class CorrectedQF(_CorrectedMetric):
     """Item coverage (QF), rescaled to the range that the lists can reach.
 
         corrected_QF@k = (x - k) / (min(|C|, S) - k),    x = |{ i : n_i > 0 }|,    S = Σ_i n_i
@@ -149,7 +149,7 @@ class CorrectedQF(CorrectedMetric):
     without_rows = cover_without_rows
 
 
-class CorrectedEntropy(CorrectedMetric):
+class CorrectedEntropy(_CorrectedMetric):
     """The entropy of the recommendations, rescaled to the range that the lists can reach.
 
         corrected_Entropy@k = (H - H_min) / (H_max - H_min)
@@ -173,7 +173,7 @@ class CorrectedEntropy(CorrectedMetric):
     without_rows = entropy_without_rows
 
 
-class CorrectedGini(CorrectedMetric):
+class CorrectedGini(_CorrectedMetric):
     """The Gini index of the recommendations, rescaled to the range that the lists can reach.
 
         corrected_Gini@k = (G - G_min) / (1 - k / |C| - G_min)
@@ -199,7 +199,7 @@ class CorrectedGini(CorrectedMetric):
         return 1.0 - share
 
 
-class CorrectedFSat(CorrectedMetric):
+class CorrectedFSat(_CorrectedMetric):
     """The share of candidates with their maximin share, rescaled.
 
         corrected_FSat@k = (FSat - k / |C|) / (1 - k / |C|)

@@ -94,7 +94,7 @@ Multiple: TypeAlias = Literal["split", "full"]
 Ungrouped: TypeAlias = Literal["exclude", "group"]
 """Whether items without a group are excluded, or are a group of their own."""
 
-NO_GROUP = "(none)"
+_NO_GROUP = "(none)"
 """The group of the items without a group."""
 
 DENSE_GROUPS = 64
@@ -175,7 +175,7 @@ def read_item_groups(
     if multiple == "split" and not is_uncertain:
         weights.data /= np.repeat(n_groups, n_groups)
     if ungrouped == "group" and (n_groups[: candidates.size][candidates] == 0).any():
-        names.append(NO_GROUP)
+        names.append(_NO_GROUP)
         weights = hstack([weights, csr_array((n_groups == 0)[:, None].astype(np.float64))], "csr")
     if len(names) < 2:
         held = f"only the group {names[0]!r} has" if names else "no group has"
@@ -219,16 +219,16 @@ def warn_ungrouped(evidence: Evidence, groups: ItemGroups, k: int | None) -> Non
         warn(f"{evidence.metric}: {n_excluded:,} positions of the lists {message}")
 
 
-TargetName: TypeAlias = Literal["catalogue", "interactions", "relevant", "equal"]
+_TargetName: TypeAlias = Literal["catalogue", "interactions", "relevant", "equal"]
 """The targets that are computed."""
 
-Target: TypeAlias = TargetName | Mapping[str, float]
+Target: TypeAlias = _TargetName | Mapping[str, float]
 """A target that is computed, or the share of each group."""
 
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 """How far the shares of a target may sum to another number than 1."""
 
-NEEDS: Mapping[str, frozenset[str]] = {
+_NEEDS: Mapping[str, frozenset[str]] = {
     "interactions": frozenset({"train"}),
     "relevant": frozenset({"test"}),
 }
@@ -237,7 +237,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
 
 def list_target_needs(target: Target) -> frozenset[str]:
     """Return the evidence that a target needs besides the items."""
-    return NEEDS.get(target, frozenset()) if isinstance(target, str) else frozenset()
+    return _NEEDS.get(target, frozenset()) if isinstance(target, str) else frozenset()
 
 
 def validate_target(target: Target) -> None:
@@ -255,7 +255,7 @@ def validate_target(target: Target) -> None:
         message = f"the share of {name!r} is {share:g}, not 0 or more"
         raise OutOfRange(message, where="target", remedy=remedy)
     total = math.fsum(target.values())
-    if not abs(total - 1.0) <= TOLERANCE:
+    if not abs(total - 1.0) <= _TOLERANCE:
         message = f"the shares of the target sum to {total:g}, not to 1"
         raise OutOfRange(message, where="target", remedy=remedy)
 

@@ -100,7 +100,7 @@ class CatalogueCounts:
         ]
 
 
-MAX_CATEGORIES = 20
+_MAX_CATEGORIES = 20
 """A label with more distinct numbers is not categorical."""
 
 _Z = 1.959963984540054
@@ -145,7 +145,7 @@ class _PairMetric(_AgreementMetric):
         pair = [_read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")]
         for setting, labels in zip("ab", pair, strict=True):
             categories = np.unique(labels[~np.isnan(labels)])
-            if categories.size > MAX_CATEGORIES:
+            if categories.size > _MAX_CATEGORIES:
                 message = f"{categories.size:,} distinct numbers are not categories"
                 remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
                 raise OutOfRange(message, where=setting, remedy=remedy)
@@ -299,12 +299,12 @@ class _LabelMetric(PerQuery):
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label, or it is not within 0 and 1."""
-        read_grades(evidence, self.label)
+        _read_grades(evidence, self.label)
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each query."""
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
-        labels = np.append(read_grades(evidence, self.label), np.nan)
+        labels = np.append(_read_grades(evidence, self.label), np.nan)
         grades = labels[np.where(known, items, -1)]
         has_label = ~np.isnan(grades)
         n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(has_label))
@@ -383,7 +383,7 @@ class RecST(_LabelMetric):
         return np.asarray(gains @ weights / np.maximum(maximum, 1.0))
 
 
-def read_grades(evidence: Evidence, label: str) -> FloatArray:
+def _read_grades(evidence: Evidence, label: str) -> FloatArray:
     """Return the label of each item, ``float64[n_items]``; NaN if it does not carry the label."""
     evidence.need("items")
     try:
@@ -446,12 +446,12 @@ class LabelledItems:
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label or the attribute."""
-        read_grades(evidence, self.label)
+        _read_grades(evidence, self.label)
         list(self._iterate_targets(evidence))
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of the catalogue, then that of each value of the attribute."""
-        grades = read_grades(evidence, self.label)
+        grades = _read_grades(evidence, self.label)
         is_labelled = grades > 0 if self.threshold is None else grades >= self.threshold
         labels = np.where(np.isnan(grades), np.nan, is_labelled)
         everywhere = np.ones(labels.size, dtype=bool)
@@ -591,23 +591,23 @@ def compute_agreement(ranks: FloatArray) -> FloatArray:
             signs = np.nan_to_num(np.sign(ranking[:, left] - ranking[:, right]))
             sums += signs
             squares += (signs**2).sum(axis=1)
-        scale = (count_rankings(block) - 1) * squares
+        scale = (_count_rankings(block) - 1) * squares
         agreement = (sums**2).sum(axis=1) - squares
         np.divide(agreement, scale, out=means[start : start + size], where=scale > 0)
     return means
 
 
-def count_rankings(ranks: FloatArray) -> FloatArray:
+def _count_rankings(ranks: FloatArray) -> FloatArray:
     """Return the number of rankings of each query that are not NaN, ``float64[q]``.
 
-    >>> count_rankings(np.array([[[1.0, 2], [np.nan, np.nan], [2, 1]]])).tolist()
+    >>> _count_rankings(np.array([[[1.0, 2], [np.nan, np.nan], [2, 1]]])).tolist()
     [2.0]
     """
     counts: FloatArray = (~np.isnan(ranks)).any(axis=2).sum(axis=1).astype(np.float64)
     return counts
 
 
-INVALID = "invalid."
+_INVALID = "invalid."
 """The prefix of the labels of responses that count the invalid ranks for each reason."""
 
 
@@ -665,12 +665,12 @@ def _read_reasons(evidence: Evidence) -> dict[str, FloatArray]:
     """Return the number of invalid ranks of each query by reason; NaN without a reply."""
     responses = evidence.responses
     labels = pd.DataFrame() if responses is None else responses.labels
-    columns = [str(name) for name in labels.columns if str(name).startswith(INVALID)]
+    columns = [str(name) for name in labels.columns if str(name).startswith(_INVALID)]
     if responses is None or not columns:
         return {}
     rows = Vocabulary(responses.ids).find(evidence.queries.ids.ids)
     counts = {name: labels[name].to_numpy(dtype=np.float64) for name in columns}
     return {
-        name.removeprefix(INVALID): np.append(values, np.nan)[rows]
+        name.removeprefix(_INVALID): np.append(values, np.nan)[rows]
         for name, values in counts.items()
     }

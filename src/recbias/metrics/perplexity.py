@@ -28,7 +28,7 @@ from recbias.statistics.paired import PairedT
 
 
 @dataclass(frozen=True, eq=False)
-class SentencePairs:
+class _SentencePairs:
     """The sentences of two groups, and which of them are copies of each other.
 
     Args:
@@ -76,7 +76,7 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
     return first, b if b is not None else next(group for group in present if group != first)
 
 
-def read_sides(scores: SentenceScores, label: str) -> Ids:
+def _read_sides(scores: SentenceScores, label: str) -> Ids:
     """Return a label of the sentences as text, "" where it is missing.
 
     Raises:
@@ -90,7 +90,7 @@ def read_sides(scores: SentenceScores, label: str) -> Ids:
     return column.astype(object).where(column.notna(), "").map(str).to_numpy(dtype=object)
 
 
-def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
+def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> _SentencePairs:
     """Return the pairs of two groups, in the natural order of their identifiers.
 
     Raises:
@@ -107,10 +107,10 @@ def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs
         raise BrokenContract(f"pair {pair!r} has two sentences of the group {name!r}")
     rows = np.full(2 * len(pairs), -1, dtype=np.int64)
     rows[keys] = paired
-    return SentencePairs(names, pairs.ids, rows.reshape(-1, 2).T, sides)
+    return _SentencePairs(names, pairs.ids, rows.reshape(-1, 2).T, sides)
 
 
-def warn_of_missing(metric: str, scores: SentenceScores, pairs: SentencePairs) -> None:
+def warn_of_missing(metric: str, scores: SentenceScores, pairs: _SentencePairs) -> None:
     """Warn about missing copies, pairs and perplexities, with the number of each."""
     total, incomplete = pairs.ids.size, np.flatnonzero((pairs.rows < 0).any(axis=0))
     if incomplete.size:
@@ -155,7 +155,7 @@ def group_sentences(
     return groups
 
 
-def split_pairs(pairs: SentencePairs, groups: Groups) -> Iterator[tuple[SentencePairs, str]]:
+def split_pairs(pairs: _SentencePairs, groups: Groups) -> Iterator[tuple[_SentencePairs, str]]:
     """Yield the pairs of each group and the name of the group.
 
     Raises:
@@ -173,10 +173,10 @@ def split_pairs(pairs: SentencePairs, groups: Groups) -> Iterator[tuple[Sentence
         yield replace(pairs, ids=ids, rows=rows, sides=sides), name
 
 
-DEVIATIONS = 3
+_DEVIATIONS = 3
 """Values further than this from the mean of their group, in standard deviations, are outliers."""
 
-TRIMMED = f"within {DEVIATIONS} sd"
+TRIMMED = f"within {_DEVIATIONS} sd"
 """The target of the estimate without outliers."""
 
 
@@ -275,7 +275,7 @@ class PerplexityGap:
         evidence.need("sentence_scores")
         scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # need() raises on None
         if self.group_label is not None:
-            scores = replace(scores, groups=read_sides(scores, self.group_label))
+            scores = replace(scores, groups=_read_sides(scores, self.group_label))
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
         pairs = build_pairs(scores, resolve_groups(scores, self.a, self.b))
         _require_complete_pair(scores, pairs)
@@ -291,7 +291,7 @@ class PerplexityGap:
         return measurements
 
     def _measure_gaps(
-        self, pairs: SentencePairs, values: FloatArray, label: str, group: str
+        self, pairs: _SentencePairs, values: FloatArray, label: str, group: str
     ) -> list[Measurement]:
         """Return the gap of some pairs with outliers, then without."""
         names = [JOIN.join(filter(None, (group, f"{label}={name}"))) for name in pairs.names]
@@ -325,7 +325,7 @@ def _replace_by_statistic(measurement: Measurement) -> Measurement:
     )
 
 
-def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None:
+def _require_complete_pair(scores: SentenceScores, pairs: _SentencePairs) -> None:
     if (pairs.rows >= 0).all(axis=0).any():
         return
     sentences = np.flatnonzero(pairs.sides >= 0)
@@ -338,13 +338,13 @@ def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None
 
 
 def _remove_outliers(
-    pairs: SentencePairs, values: FloatArray
+    pairs: _SentencePairs, values: FloatArray
 ) -> tuple[FloatArray, list[FloatArray]]:
     """Return the values of the copies and of both sets, NaN where they are outliers."""
     inside = np.full(values.size, np.nan)
     for side in (0, 1):
         sentences = np.flatnonzero(pairs.sides == side)
-        kept = sentences[mark_within_deviations(values[sentences], DEVIATIONS)]
+        kept = sentences[mark_within_deviations(values[sentences], _DEVIATIONS)]
         inside[kept] = values[kept]
     return pairs.of(inside), [inside[pairs.sides == side] for side in (0, 1)]
 
@@ -356,9 +356,9 @@ def _linearise(copies: FloatArray, sets: list[FloatArray]) -> tuple[FloatArray, 
     linear = np.full(copies.shape, np.nan)
     if is_complete.any():
         complete = copies[:, is_complete]
-        linear[:, is_complete] = linearise_means(complete, complete, members, DEVIATIONS)
+        linear[:, is_complete] = linearise_means(complete, complete, members, _DEVIATIONS)
     return linear, [
-        linearise_means(values[None], values[None], [values], DEVIATIONS)[0]
+        linearise_means(values[None], values[None], [values], _DEVIATIONS)[0]
         if values.size
         else values
         for values in members

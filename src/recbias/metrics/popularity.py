@@ -47,19 +47,19 @@ Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
 """From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is
 undefined."""
 
-COUNTS = (None, "train", "all")
+_COUNTS = (None, "train", "all")
 """The values of the setting ``popularity`` that count interactions."""
 
-COLUMN = "items."
+_COLUMN = "items."
 """Before the name of a column that is called like one of them: ``items.all``."""
 
 BLOCK_PAIRS = 2**22
 """The number of (row, item) pairs that are sorted at once."""
 
 
-def is_counted(popularity: str | None) -> bool:
+def _is_counted(popularity: str | None) -> bool:
     """Return whether the setting ``popularity`` counts interactions; else it names a column."""
-    return popularity in COUNTS
+    return popularity in _COUNTS
 
 
 def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
@@ -77,10 +77,10 @@ def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
     if popularity == "all":
         evidence.need("item_counts")
         return evidence.item_counts  # type: ignore[return-value]  # need() raises on None
-    if popularity is None or is_counted(popularity):
+    if popularity is None or _is_counted(popularity):
         return evidence.popularity
-    column = popularity.removeprefix(COLUMN)
-    column = column if is_counted(column) else popularity
+    column = popularity.removeprefix(_COLUMN)
+    column = column if _is_counted(column) else popularity
     evidence.need("items")
     try:
         numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises
@@ -95,11 +95,11 @@ def aggregate_lists(
 ) -> FloatArray:
     """Return the aggregate of the first ``k`` items of each list, ``float64[q]``."""
     rows = build_list_matrix(evidence, k)
-    warn_excluded_positions(evidence, k, int(np.count_nonzero(~np.isnan(values)[rows.indices])))
+    _warn_excluded_positions(evidence, k, int(np.count_nonzero(~np.isnan(values)[rows.indices])))
     return aggregate(rows, values)
 
 
-def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> None:
+def _warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> None:
     """Warn of the positions of the lists that are excluded, all but ``n_known``."""
     n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
     n_inside = int(np.count_nonzero(evidence.in_catalogue[:, :k]))
@@ -107,7 +107,7 @@ def warn_excluded_positions(evidence: Evidence, k: int | None, n_known: int) -> 
     warn_excluded(evidence, n_inside - n_known, "an item of unknown popularity")
 
 
-def aggregate_histories(
+def _aggregate_histories(
     evidence: Evidence, values: FloatArray, aggregate: Aggregate
 ) -> FloatArray:
     """Return the aggregate of the training items of each query, ``float64[q]``.
@@ -140,7 +140,7 @@ def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
     return divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
 
 
-def average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+def _average_finite_rows(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the mean finite value of each row; NaN if none of its items has one."""
     return average_rows(rows, np.where(np.isfinite(values), values, np.nan))
 
@@ -420,17 +420,17 @@ NAMES = (
 )
 """The desiderata, in the order of the paper."""
 
-SEED = 20240603
-N_PAIRS, SIZE = 400, 8
+_SEED = 20240603
+_N_PAIRS, _SIZE = 400, 8
 """The number of pairs of random sets and of items in each, for all desiderata but the first."""
 
-HEAVY_COEFFICIENT, SIZES = 0.68, (8, 64, 512)
+_HEAVY_COEFFICIENT, _SIZES = 0.68, (8, 64, 512)
 """The Pareto coefficient and the sizes of the sets of the first desideratum."""
 
-LARGEST_SHARE, LARGEST_GROWTH = 0.2, 1.25
+_LARGEST_SHARE, _LARGEST_GROWTH = 0.2, 1.25
 """The largest share of one pair in the sum of squares, and the largest growth of the spread."""
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 
 
 Comparison: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -439,7 +439,7 @@ best item first, and those consumed."""
 
 
 @dataclass(frozen=True)
-class Desideratum:
+class _Desideratum:
     """One desideratum.
 
     Args:
@@ -453,7 +453,7 @@ class Desideratum:
     met: bool
 
 
-def evaluate_desiderata(compare: Comparison) -> Sequence[Desideratum]:
+def evaluate_desiderata(compare: Comparison) -> Sequence[_Desideratum]:
     """Return which of the five desiderata a comparison of popularities satisfies.
 
     Each is evaluated on random sets of popularities, sampled from power laws with a fixed seed.
@@ -477,7 +477,7 @@ def evaluate_desiderata(compare: Comparison) -> Sequence[Desideratum]:
         Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
         of popularity bias", Gen-IR at SIGIR 2024, section 3 and Table 1.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(_SEED)
     x, y = (_sample_sets(rng) for _ in range(2))
     met = (
         _is_well_behaved(compare, rng),
@@ -486,18 +486,18 @@ def evaluate_desiderata(compare: Comparison) -> Sequence[Desideratum]:
         _is_more_sensitive_in_the_tail(compare, x, y),
         _is_monotone(compare, x, y),
     )
-    return [Desideratum(i + 1, name, met[i]) for i, name in enumerate(NAMES)]
+    return [_Desideratum(i + 1, name, met[i]) for i, name in enumerate(NAMES)]
 
 
 def _is_well_behaved(compare: Comparison, rng: np.random.Generator) -> bool:
     spreads = []
-    for size in SIZES:
-        x, y = (_sample_power_law(HEAVY_COEFFICIENT, (N_PAIRS, size), rng) for _ in range(2))
+    for size in _SIZES:
+        x, y = (_sample_power_law(_HEAVY_COEFFICIENT, (_N_PAIRS, size), rng) for _ in range(2))
         squares = compare(x, y) ** 2
-        if squares.max() > LARGEST_SHARE * squares.sum():
+        if squares.max() > _LARGEST_SHARE * squares.sum():
             return False
         spreads.append(float(np.sqrt(squares.mean())))
-    return spreads[-1] <= LARGEST_GROWTH * spreads[0]
+    return spreads[-1] <= _LARGEST_GROWTH * spreads[0]
 
 
 def _is_more_sensitive_in_the_tail(
@@ -516,8 +516,8 @@ def _is_more_sensitive_in_the_tail(
 
 def _is_monotone(compare: Comparison, recommended: FloatArray, consumed: FloatArray) -> bool:
     before = compare(recommended, consumed)
-    for item in range(SIZE):
-        columns = np.full(N_PAIRS, item)
+    for item in range(_SIZE):
+        columns = np.full(_N_PAIRS, item)
         higher_recommended = _increase(recommended, columns, 0.1 * recommended[:, item])
         higher_consumed = _increase(consumed, columns, 0.1 * consumed[:, item])
         increases = compare(higher_recommended, consumed) > before
@@ -529,8 +529,8 @@ def _is_monotone(compare: Comparison, recommended: FloatArray, consumed: FloatAr
 
 def _sample_sets(rng: np.random.Generator) -> FloatArray:
     """Sample sets from power laws with very heavy to light tails, ``float64[N_PAIRS, SIZE]``."""
-    coefficients = np.exp(rng.uniform(np.log(0.7), np.log(10.0), (N_PAIRS, 1)))
-    return _sample_power_law(coefficients, (N_PAIRS, SIZE), rng)
+    coefficients = np.exp(rng.uniform(np.log(0.7), np.log(10.0), (_N_PAIRS, 1)))
+    return _sample_power_law(coefficients, (_N_PAIRS, _SIZE), rng)
 
 
 def _sample_power_law(
@@ -549,7 +549,7 @@ def _increase(sets: FloatArray, columns: AnyArray, by: FloatArray) -> FloatArray
 
 
 def _is_close(values: FloatArray, expected: FloatArray | float) -> BoolArray:
-    return np.asarray(np.isclose(values, expected, rtol=TOLERANCE, atol=TOLERANCE))
+    return np.asarray(np.isclose(values, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -576,7 +576,7 @@ class _OfPopularity(InheritsSections):
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a popularity column replaces the training interactions."""
-        return self.also_needs | {"lists", "train" if is_counted(self.popularity) else "items"}
+        return self.also_needs | {"lists", "train" if _is_counted(self.popularity) else "items"}
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn if the items have no such numeric column."""
@@ -595,11 +595,11 @@ class _HistoryComparison(_OfPopularity, PerQuery):
         values = self._transform(read_popularity(evidence, self.popularity))
         aggregate = type(self).aggregate
         lists = aggregate_lists(evidence, values, aggregate, self.k)
-        return self._compare(lists, aggregate_histories(evidence, values, aggregate))
+        return self._compare(lists, _aggregate_histories(evidence, values, aggregate))
 
     def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
         """Return an interval that accounts for counted popularity."""
-        if not is_counted(self.popularity):
+        if not _is_counted(self.popularity):
             return None
         return self._account_for_counts(evidence, values)
 
@@ -628,7 +628,7 @@ class _HistoryComparison(_OfPopularity, PerQuery):
         )
         return self._compare(lists, histories)
 
-    def desiderata(self) -> Sequence[Desideratum]:
+    def desiderata(self) -> Sequence[_Desideratum]:
         """Return which of the five desiderata the metric satisfies on random sets."""
         return evaluate_desiderata(self.compare_sets)
 
@@ -639,7 +639,7 @@ class _HistoryComparison(_OfPopularity, PerQuery):
         return lists - histories
 
 
-Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+_Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 """The share that the head holds."""
 
 
@@ -652,7 +652,7 @@ class _OfLongTail(_OfPopularity):
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
     """
 
-    head: Share = 0.8
+    head: _Share = 0.8
     head_of: Literal["interactions", "items"] = "interactions"
 
     def mark_tail(self, evidence: Evidence) -> FloatArray:
@@ -720,7 +720,7 @@ class ACLT(_OfLongTail, PerQuery):
         return aggregate_lists(evidence, self.mark_tail(evidence), sum_rows, self.k)
 
 
-MAX_NAMED_ITEMS = 5
+_MAX_NAMED_ITEMS = 5
 """The number of items that an error names."""
 
 
@@ -783,7 +783,7 @@ class LogPopularityDifference(_HistoryComparison):
     """
 
     direction: ClassVar[Direction] = "zero"
-    aggregate = average_finite_rows
+    aggregate = _average_finite_rows
 
     smoothing: Annotated[float, Gt(0)] | None = None
 
@@ -825,8 +825,8 @@ class LogPopularityDifference(_HistoryComparison):
         zeros = np.intersect1d(zeros, build_history_matrix(evidence).indices)
         if not zeros.size:
             return
-        names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
-        more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
+        names = ", ".join(evidence.item_ids.ids[zeros[:_MAX_NAMED_ITEMS]])
+        more = ", ..." if zeros.size > _MAX_NAMED_ITEMS else ""
         message = (
             f"{zeros.size:,} item(s) of the histories have popularity 0, which has no logarithm: "
             f"{names}{more}"
@@ -1095,7 +1095,7 @@ class PopularityRankCorrelation(_OfPopularity, PerQuery):
         popularity = read_popularity(evidence, self.popularity)
         items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
         listed = np.append(popularity, np.nan)[np.where(known, items, -1)]
-        warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
+        _warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
         listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
         return _correlate_with_rank(listed)
 
@@ -1103,7 +1103,7 @@ class PopularityRankCorrelation(_OfPopularity, PerQuery):
         """Return the correlation of popularities, best item first; ``consumed`` is not used."""
         return _correlate_with_rank(np.asarray(recommended, dtype=np.float64))
 
-    def desiderata(self) -> Sequence[Desideratum]:
+    def desiderata(self) -> Sequence[_Desideratum]:
         """Return which of the five desiderata the metric satisfies on random sets."""
         return evaluate_desiderata(self.compare_sets)
 

@@ -32,7 +32,7 @@ from recbias.statistics.bootstrap import build_estimate, sample_jackknife
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Lao, Japanese and Chinese, which have no blanks between words."""
 
-LONGEST_WORD = 2
+_LONGEST_WORD = 2
 """Letters of these per token, above which a text is not divided into words: Chinese words have
 fewer than two on average."""
 
@@ -50,7 +50,7 @@ def get_responses(evidence: Evidence) -> Responses:
     return evidence.responses  # type: ignore[return-value]  # need() raises on None
 
 
-def get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
+def _get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the texts, their references, and which texts have a reference."""
     responses = get_responses(evidence)
     has_reference = np.array([text is not None for text in responses.references], dtype=bool)
@@ -60,7 +60,7 @@ def get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, Bo
     return responses.texts, responses.references, has_reference
 
 
-def warn_of_undivided_texts(
+def _warn_of_undivided_texts(
     evidence: Evidence, texts: AnyArray, n_tokens: AnyArray, remedy: str
 ) -> None:
     """Warn of texts in a script without blanks between words, of which clauses are one token.
@@ -72,17 +72,17 @@ def warn_of_undivided_texts(
         remedy: The setting that gives tokens to such texts.
     """
     letters = np.array([len(_UNSPACED.findall(text)) for text in texts], dtype=np.int64)
-    if n_undivided := int(np.count_nonzero(letters > LONGEST_WORD * n_tokens)):
+    if n_undivided := int(np.count_nonzero(letters > _LONGEST_WORD * n_tokens)):
         total = f"{n_undivided:,} of {len(texts):,} references"
         message = f"{total} have no blanks between words, so that a clause is one token"
         warn(f"{evidence.metric}: {message}; {remedy}")
 
 
-Tokens: TypeAlias = Literal["words", "characters"]
+_Tokens: TypeAlias = Literal["words", "characters"]
 """Unit of a token: words separated by white space, or characters other than white space."""
 
 
-def tokenize(text: str, tokens: Tokens) -> list[str]:
+def tokenize(text: str, tokens: _Tokens) -> list[str]:
     """Split a text into tokens, case and punctuation unchanged.
 
     >>> tokenize("A cat,  a hat", "words"), tokenize("a b", "characters")
@@ -267,7 +267,7 @@ class _VectorMetric(_ResponseMetric):
     vectors: InputFile | None = None
     encoder: ModelName | None = None
     revision: str | None = None
-    tokens: Tokens = "words"
+    tokens: _Tokens = "words"
     lowercase: bool = False
 
     def __post_init__(self) -> None:
@@ -299,7 +299,7 @@ class _VectorMetric(_ResponseMetric):
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each response."""
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         rows = np.flatnonzero(has_reference)
         codes, vectors = self._read_vectors([*texts[rows], *references[rows]])
         tables = [
@@ -427,7 +427,7 @@ def compute_bleu(sums: AnyArray, n: int) -> float:
 
 
 def rouge_l(
-    texts: Iterable[str], references: Iterable[str], tokens: Literal["rouge"] | Tokens
+    texts: Iterable[str], references: Iterable[str], tokens: Literal["rouge"] | _Tokens
 ) -> FloatArray:
     """Return ROUGE-L (F1) of each response, ``float64[r]``; NaN where a reference has no token.
 
@@ -453,7 +453,7 @@ def rouge_l(
 class _Tokenizer:
     """The tokens of recbias through the interface of a tokenizer of rouge-score."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: _Tokens) -> None:
         self.tokens = tokens
 
     def tokenize(self, text: str) -> list[str]:
@@ -463,7 +463,7 @@ class _Tokenizer:
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 """The name of a tokenizer of sacrebleu."""
 
-BLOCK = 500
+_BLOCK = 500
 """Number of responses between two progress reports."""
 
 
@@ -507,12 +507,12 @@ class BLEU(WholeSet):
         """Return the statistics of each response, and BLEU of their sums."""
         from scipy.sparse import csr_array
 
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         statistics = count_bleu_statistics(
             texts[has_reference], references[has_reference], n=self.n, tokenize=self.tokenize
         )
         remedy = "for Chinese use tokenize: zh, for other such scripts tokenize: char"
-        warn_of_undivided_texts(evidence, references[has_reference], statistics[:, -1], remedy)
+        _warn_of_undivided_texts(evidence, references[has_reference], statistics[:, -1], remedy)
         return Totals(
             csr_array(statistics),
             lambda sums: np.apply_along_axis(compute_bleu, -1, sums, self.n),
@@ -547,7 +547,7 @@ class Distinct(WholeSet):
     direction: ClassVar[Direction] = "higher"
 
     n: Annotated[int, Gt(0)] = 2
-    tokens: Tokens = "words"
+    tokens: _Tokens = "words"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with samples from the jackknife."""
@@ -586,14 +586,14 @@ class RougeL(_ResponseMetric):
     libraries: ClassVar[tuple[str, ...]] = ("rouge-score",)
     direction: ClassVar[Direction] = "higher"
 
-    tokens: Literal["rouge"] | Tokens = "rouge"
+    tokens: Literal["rouge"] | _Tokens = "rouge"
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each response."""
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         values = np.full(texts.size, np.nan)
         rows = np.flatnonzero(has_reference)
-        for block in track_progress(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
+        for block in track_progress(np.array_split(rows, rows.size // _BLOCK + 1), "ROUGE-L"):
             values[block] = rouge_l(texts[block], references[block], self.tokens)
         if n_empty := int(np.isnan(values[rows]).sum()):
             message = f"{n_empty:,} references have no token of tokens: {self.tokens}"
@@ -627,18 +627,18 @@ class UnigramF1(_ResponseMetric):
 
     direction: ClassVar[Direction] = "higher"
 
-    tokens: Tokens = "words"
+    tokens: _Tokens = "words"
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each response."""
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         tokens_of_responses, tokens_of_references = (
             [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
             for column in (texts, references)
         )
         n_tokens = np.array([len(tokens) for tokens in tokens_of_references])[has_reference]
         remedy = "use tokens: characters"
-        warn_of_undivided_texts(evidence, references[has_reference], n_tokens, remedy)
+        _warn_of_undivided_texts(evidence, references[has_reference], n_tokens, remedy)
         return unigram_f1(tokens_of_responses, tokens_of_references)
 
 

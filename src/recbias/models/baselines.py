@@ -17,7 +17,7 @@ from recbias.kernels.sparse import compile_loop
 from recbias.kernels.topk import can_compile, mix_hashes
 from recbias.models.ranking import rank_by_same_scores, rank_rows, rank_tiles
 
-Hashes = npt.NDArray[np.uint64]
+_Hashes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +93,17 @@ class MostPop:
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedMostPop:
         """Count the interactions of each item."""
-        return FittedMostPop(data.train.item_counts())
+        return _FittedMostPop(data.train.item_counts())
 
-    def restore(self, state: State) -> FittedMostPop:
+    def restore(self, state: State) -> _FittedMostPop:
         """Return the fitted recommender of a stored state."""
-        return FittedMostPop(state["counts"])
+        return _FittedMostPop(state["counts"])
 
 
 @dataclass(frozen=True, eq=False)
-class FittedMostPop:
+class _FittedMostPop:
     """The number of training interactions of each item, ``int64[n_items]``."""
 
     counts: npt.NDArray[np.int64]
@@ -117,7 +117,7 @@ class FittedMostPop:
         return rank_by_same_scores(self.counts.astype(np.float32), queries.users, k, data)
 
 
-def hash_ids(ids: Ids) -> Hashes:
+def hash_ids(ids: Ids) -> _Hashes:
     """Return a 64-bit hash of each identifier, the same in every run.
 
     >>> int(hash_ids(np.array(["a"], dtype=object))[0])
@@ -126,7 +126,7 @@ def hash_ids(ids: Ids) -> Hashes:
     return pd.util.hash_array(ids, categorize=False)
 
 
-def _mix_bits(values: Hashes) -> Hashes:
+def _mix_bits(values: _Hashes) -> _Hashes:
     """Mix 64-bit numbers so that each output bit depends on every input bit (splitmix64)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -20,7 +20,7 @@ from recbias.models.gpu import Tensor
 
 
 @contextmanager
-def undo_failed_capture(device: Any, pool: Any, generators: Sequence[Any] = ()) -> Iterator[None]:
+def _undo_failed_capture(device: Any, pool: Any, generators: Sequence[Any] = ()) -> Iterator[None]:
     """Bring a device back to where it was before the block, if a capture in it fails.
 
     The device is the current one in the block.
@@ -55,7 +55,7 @@ def undo_failed_capture(device: Any, pool: Any, generators: Sequence[Any] = ()) 
         raise
 
 
-def warn_about_failure(name: str, error: BaseException) -> None:
+def _warn_about_failure(name: str, error: BaseException) -> None:
     """Warn that a model is trained without CUDA graphs, and why."""
     while error.__context__ is not None:  # the end of a capture fails where its middle did
         error = error.__context__
@@ -67,7 +67,7 @@ def warn_about_failure(name: str, error: BaseException) -> None:
 
 
 @dataclass(eq=False)
-class Gradients:
+class _Gradients:
     """The gradients of parameters, which all graphs add to.
 
     Args:
@@ -111,7 +111,7 @@ class _Token:
 
 
 @dataclass(eq=False)
-class PassGraphs:
+class _PassGraphs:
     """The graphs of the forward and the backward pass for one shape of inputs.
 
     Args:
@@ -129,7 +129,7 @@ class PassGraphs:
     outputs: Sequence[Tensor]
     output_gradients: Sequence[Tensor]
     structure: tuple[Any, Sequence[Any], Sequence[int]]
-    gradients: Gradients
+    gradients: _Gradients
     positions: Sequence[int]
     forward: Any
     backward: Any
@@ -137,8 +137,8 @@ class PassGraphs:
 
     @classmethod
     def capture(
-        cls, module: Any, inputs: Mapping[str, Any], gradients: Gradients, target: tuple[Any, Any]
-    ) -> PassGraphs:
+        cls, module: Any, inputs: Mapping[str, Any], gradients: _Gradients, target: tuple[Any, Any]
+    ) -> _PassGraphs:
         """Capture both passes; RuntimeError if the module does what a graph cannot.
 
         The target of the capture is a memory pool and a stream, the same ones for all graphs.
@@ -242,7 +242,7 @@ def _make_function() -> Any:
 
     class Replay(torch.autograd.Function):
         @staticmethod
-        def forward(context: Any, _anchor: Tensor, graphs: PassGraphs) -> tuple[Tensor, ...]:
+        def forward(context: Any, _anchor: Tensor, graphs: _PassGraphs) -> tuple[Tensor, ...]:
             context.graphs, context.token = graphs, _Token()
             graphs.token = weakref.ref(context.token)
             return graphs.replay_forward()
@@ -258,7 +258,7 @@ def _make_function() -> Any:
 MAX_GRAPHS = 64
 """Number of shapes of inputs of which passes are captured."""
 
-MIN_PASSES = 2
+_MIN_PASSES = 2
 """The pass of a shape that is captured; those before are not, and choose the kernels."""
 
 
@@ -298,7 +298,7 @@ class _CapturedPasses:
 
     module: Any
     name: str
-    graphs: dict[Any, PassGraphs] = field(default_factory=dict)
+    graphs: dict[Any, _PassGraphs] = field(default_factory=dict)
     counts: Counter[Any] = field(default_factory=Counter)
     is_capturing: bool = False
     has_failed: bool = False
@@ -307,7 +307,7 @@ class _CapturedPasses:
         import torch
 
         self.compute = self.module.forward
-        self.gradients = Gradients(
+        self.gradients = _Gradients(
             [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         )
         stream = torch.cuda.Stream(self.gradients.device)  # type: ignore[no-untyped-call]
@@ -321,7 +321,7 @@ class _CapturedPasses:
             return self.compute(*args, **inputs)
         return graph.run(inputs, self.anchor)
 
-    def _find_graph(self, inputs: Mapping[str, Any]) -> PassGraphs | None:
+    def _find_graph(self, inputs: Mapping[str, Any]) -> _PassGraphs | None:
         """Return the graphs of a pass, captured now if it is time; None if there are none.
 
         There are none while another pass waits for its gradients: its activations are in memory
@@ -336,18 +336,18 @@ class _CapturedPasses:
         if key is None or key in self.graphs:
             return None if key is None else self.graphs[key]
         self.counts[key] += 1
-        if self.counts[key] < MIN_PASSES or len(self.graphs) == MAX_GRAPHS:
+        if self.counts[key] < _MIN_PASSES or len(self.graphs) == MAX_GRAPHS:
             return None
         self.is_capturing = True
         try:
-            with undo_failed_capture(self.gradients.device, self.target[0]):
-                self.graphs[key] = PassGraphs.capture(
+            with _undo_failed_capture(self.gradients.device, self.target[0]):
+                self.graphs[key] = _PassGraphs.capture(
                     self.module, inputs, self.gradients, self.target
                 )
         except RuntimeError as error:
             self.has_failed = True
             self.graphs.clear()
-            warn_about_failure(self.name, error)
+            _warn_about_failure(self.name, error)
         finally:
             self.is_capturing = False
         return self.graphs.get(key)
@@ -369,7 +369,7 @@ class _CapturedPasses:
         return tuple(parts)
 
 
-WARM_UP = 3
+_WARM_UP = 3
 """Number of steps before the one that is captured, in which kernels are chosen."""
 
 
@@ -408,7 +408,7 @@ class CapturedStep:
             return None
         if self.graph is None:
             self.n_steps += 1
-            if self.n_steps <= WARM_UP or not self._capture(batch):
+            if self.n_steps <= _WARM_UP or not self._capture(batch):
                 return None
         for target, tensor in zip(self.batch, batch, strict=True):
             target.copy_(tensor, non_blocking=True)
@@ -424,7 +424,7 @@ class CapturedStep:
         device = batch[0].device
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         try:
-            with undo_failed_capture(device, pool, self.generators):
+            with _undo_failed_capture(device, pool, self.generators):
                 for generator in self.generators:
                     graph.register_generator_state(generator)
                 with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
@@ -432,7 +432,7 @@ class CapturedStep:
         except RuntimeError as error:
             self.has_failed = True
             self.clear()
-            warn_about_failure(self.name, error)
+            _warn_about_failure(self.name, error)
             return False
         self.graph = graph
         return True

@@ -45,12 +45,12 @@ from recbias.models.training import (
     look_up,
 )
 
-CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
+_CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
 
-ENTRIES_PER_POSITION = 16
+_ENTRIES_PER_POSITION = 16
 """Receptive field of a position after two convolutions and poolings, each of 2 by 2."""
 
-ITEM_BLOCK = 4096  # Number of items that are scored together
+_ITEM_BLOCK = 4096  # Number of items that are scored together
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +81,9 @@ class IdNetwork:
             for n_rows in (train.n_users, train.n_items)
         )
         convolutions = [
-            Dense.initialize(2 * n_in, CHANNELS, device, rng) for n_in in (1, CHANNELS)
+            Dense.initialize(2 * n_in, _CHANNELS, device, rng) for n_in in (1, _CHANNELS)
         ]
-        dense = initialize_layers((CHANNELS, CHANNELS, 1), device, rng)
+        dense = initialize_layers((_CHANNELS, _CHANNELS, 1), device, rng)
         return cls(users, items, convolutions, dense)
 
     def parameters(self) -> Sequence[Tensor]:
@@ -97,7 +97,7 @@ class IdNetwork:
             left, right = hidden.reshape(-1, 2 * len(layer.weight)).chunk(2, 1)
             gain = (right - left) @ layer.weight
             hidden = (layer(left) + gain.relu()).relu()  # max(a, b) = a + relu(b - a): fastest
-        return hidden.reshape(len(vectors), -1, CHANNELS).sum(1)
+        return hidden.reshape(len(vectors), -1, _CHANNELS).sum(1)
 
     def score(self, features: Tensor, dropout: float = 0.0, generator: Any = None) -> Tensor:
         """Return the scores of features, ``(b,)``."""
@@ -145,7 +145,7 @@ class IdLearner:
 
         network = self.network
         with torch.no_grad():
-            blocks = network.items.split(ITEM_BLOCK)
+            blocks = network.items.split(_ITEM_BLOCK)
             scores = torch.cat([network.score(network.features(block)) for block in blocks])
         return FittedSums(
             copy_to_array(network.users), copy_to_array(network.items), copy_to_array(scores)
@@ -180,8 +180,8 @@ class FittedSums:
         return rank_by_scores(lambda users: np.tile(scores, (users.size, 1)), queries, k, data)
 
 
-HIDDEN = 200  # Size of the layer between the pooled features and the vector
-TEXT_BLOCK = 64  # Number of texts that the network encodes together
+_HIDDEN = 200  # Size of the layer between the pooled features and the vector
+_TEXT_BLOCK = 64  # Number of texts that the network encodes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +229,8 @@ class TextCNN:
             create_parameter(words / np.sqrt(word_size), device),
             windows,
             [Dense.initialize(word_size * window, n_filters, device, rng) for window in windows],
-            Dense.initialize(n_filters * len(windows), HIDDEN, device, rng),
-            Dense.initialize(HIDDEN, n_out, device, rng),
+            Dense.initialize(n_filters * len(windows), _HIDDEN, device, rng),
+            Dense.initialize(_HIDDEN, n_out, device, rng),
         )
 
     def parameters(self) -> Sequence[Tensor]:
@@ -309,7 +309,7 @@ class ConvLearner:
         self.n_samples = max(1, len(samples[0]))
         self.generator = create_torch_generator(rng, self.codes.device)
         with torch.no_grad():
-            blocks = self.codes.split(TEXT_BLOCK)
+            blocks = self.codes.split(_TEXT_BLOCK)
             self.encodings = torch.cat([self.network(block) for block in blocks])
         return [*samples, _space_out(rng.permutation(self.items_with_text), len(samples[0]))]
 
@@ -339,16 +339,16 @@ class ConvLearner:
 
 
 def _space_out(texts: AnyArray, n_samples: int) -> AnyArray:
-    """Return texts in evenly spaced runs of ``TEXT_BLOCK``, else -1, ``int64[n_samples]``."""
+    """Return texts in evenly spaced runs of ``_TEXT_BLOCK``, else -1, ``int64[n_samples]``."""
     texts = texts[:n_samples]
-    runs = np.arange(texts.size) // TEXT_BLOCK
+    runs = np.arange(texts.size) // _TEXT_BLOCK
     gap = (n_samples - texts.size) // (runs.max(initial=0) or 1)
     samples = np.full(n_samples, -1, dtype=np.int64)
     samples[np.arange(texts.size) + runs * gap] = texts
     return samples
 
 
-Variant: TypeAlias = Literal["paper", "elliot"]
+_Variant: TypeAlias = Literal["paper", "elliot"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,15 +419,15 @@ class ConvMF(TrainedModel):
     windows: Annotated[tuple[Annotated[int, Gt(0)], ...], MinLen(1)] = (3, 4, 5)
     filters: Annotated[int, Gt(0)] = 100
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
-    variant: Variant = "paper"
+    variant: _Variant = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
     def __post_init__(self) -> None:
         """Refuse an embedding size for which users would not have the same ranking."""
-        if self.variant == "elliot" and self.embedding_size % ENTRIES_PER_POSITION:
+        if self.variant == "elliot" and self.embedding_size % _ENTRIES_PER_POSITION:
             message = f"variant elliot with embedding_size {self.embedding_size}"
-            remedy = f"choose a multiple of {ENTRIES_PER_POSITION}, such as 64"
+            remedy = f"choose a multiple of {_ENTRIES_PER_POSITION}, such as 64"
             raise OutOfRange(message, where="embedding_size", remedy=remedy)
 
     def needs_now(self) -> frozenset[str]:

@@ -37,7 +37,7 @@ from recbias.models.fine_tuning import fine_tune
 from recbias.models.gpu import Tensor, copy_to_device
 from recbias.models.training import FineTuning, LearningCurve
 
-MIN_VARIANCE = 0.5
+_MIN_VARIANCE = 0.5
 """The share of the variance of pair differences that a bias subspace explains at least."""
 
 _ROUNDING = 1e-6
@@ -143,7 +143,7 @@ def find_bias_subspace(first: Tensor, second: Tensor) -> Tensor:
 
     _, values, vectors = torch.linalg.svd((first - second).double() / 2, full_matrices=False)
     shares = values.square().cumsum(0) / values.square().sum()
-    k = int((shares < MIN_VARIANCE - _ROUNDING).sum()) + 1
+    k = int((shares < _MIN_VARIANCE - _ROUNDING).sum()) + 1
     return vectors[:k].to(first.dtype)
 
 
@@ -185,11 +185,11 @@ def compute_released_projection_loss(states: Tensor, basis: Tensor) -> Tensor:
     return ((states @ basis.T) @ basis).cumsum(0).abs().sum()
 
 
-LOSSES = frozenset({"LMD", "ADD", "HD"})
+_LOSSES = frozenset({"LMD", "ADD", "HD"})
 """The methods that add a bias loss; the others add training sentences."""
 
-DEFAULT_WEIGHT = 10.0
-RELEASED_LM_WEIGHT = 0.001
+_DEFAULT_WEIGHT = 10.0
+_RELEASED_LM_WEIGHT = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,10 +237,10 @@ class Debias:
 
     def __post_init__(self) -> None:
         """Refuse weights that have no effect."""
-        if self.method not in LOSSES and self.weight is not None:
+        if self.method not in _LOSSES and self.weight is not None:
             message = f"{self.method} has no bias loss to be weighted"
             raise Contradiction(message, where="weight", remedy="remove weight")
-        if self.lm_weight is not None and (self.reading == "paper" or self.method not in LOSSES):
+        if self.lm_weight is not None and (self.reading == "paper" or self.method not in _LOSSES):
             message = "the language-model loss has the weight 1"
             remedy = "remove lm_weight, or add reading: released to LMD, ADD or HD"
             raise Contradiction(message, where="lm_weight", remedy=remedy)
@@ -248,19 +248,19 @@ class Debias:
     @property
     def has_bias_loss(self) -> bool:
         """Whether the method adds a loss."""
-        return self.method in LOSSES
+        return self.method in _LOSSES
 
     @property
     def weights(self) -> tuple[float, float]:
         """The weights of the language-model loss and of the bias loss."""
-        bias = DEFAULT_WEIGHT if self.weight is None else self.weight
+        bias = _DEFAULT_WEIGHT if self.weight is None else self.weight
         if self.reading == "paper":
             return 1.0, bias
-        return RELEASED_LM_WEIGHT if self.lm_weight is None else self.lm_weight, bias
+        return _RELEASED_LM_WEIGHT if self.lm_weight is None else self.lm_weight, bias
 
 
 @dataclass(frozen=True, eq=False)
-class TermOccurrences:
+class _TermOccurrences:
     """The occurrences of terms, in the order of the sentences and of the text.
 
     Args:
@@ -279,22 +279,22 @@ class TermOccurrences:
         """Return the number of occurrences."""
         return int(self.sentences.size)
 
-    def take(self, selected: AnyArray) -> TermOccurrences:
+    def take(self, selected: AnyArray) -> _TermOccurrences:
         """Return some of the occurrences, by position or mask."""
         columns = (self.sentences, self.terms, self.starts, self.ends)
-        return TermOccurrences(*(column[selected] for column in columns))
+        return _TermOccurrences(*(column[selected] for column in columns))
 
-    def take_batch(self, rows: AnyArray) -> TermOccurrences:
+    def take_batch(self, rows: AnyArray) -> _TermOccurrences:
         """Return the occurrences in a batch, with ``sentences`` by their position in it."""
         positions = np.full(int(max(rows.max(initial=0), self.sentences.max(initial=0))) + 1, -1)
         positions[rows] = np.arange(rows.size)
         inside = self.take(positions[self.sentences] >= 0)
         columns = (positions[inside.sentences], inside.terms, inside.starts, inside.ends)
         order = np.lexsort((columns[2], columns[0]))
-        return TermOccurrences(*columns).take(order)
+        return _TermOccurrences(*columns).take(order)
 
 
-def find_occurrences(
+def _find_occurrences(
     model: LocalModel,
     texts: Sequence[str],
     tokens: SentenceTokens,
@@ -302,7 +302,7 @@ def find_occurrences(
     numbers: Mapping[str, int],
     *,
     whole_words: bool,
-) -> TermOccurrences:
+) -> _TermOccurrences:
     """Return the places of terms in sentences; at each place the longest term.
 
     Args:
@@ -338,14 +338,14 @@ def find_occurrences(
             if columns.size and number is not None and columns[-1] < settings.max_length:
                 found.append((row, number, int(columns[0]), int(columns[-1]) + 1))
     table = np.array(found, dtype=np.int64).reshape(-1, 4)
-    return TermOccurrences(*table.T)
+    return _TermOccurrences(*table.T)
 
 
-def number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
+def _number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
     """Return the number of the pair of each target term; of a shared term, of its first pair.
 
     >>> pairs = TermPairs("age", ("old", "young"), (("grandpa", "lad"), ("old man", "lad")))
-    >>> number_targets(pairs, first_only=False)
+    >>> _number_targets(pairs, first_only=False)
     {'grandpa': 0, 'old man': 1, 'lad': 0}
     """
     numbers = {first: number for number, (first, _) in enumerate(pairs.targets)}
@@ -355,7 +355,7 @@ def number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
     return numbers
 
 
-def tokenize_terms(model: LocalModel, terms: Sequence[str], *, whole_words: bool) -> list[Any]:
+def _tokenize_terms(model: LocalModel, terms: Sequence[str], *, whole_words: bool) -> list[Any]:
     """Return the tokens of each term as within a text, ``torch.long`` tensors.
 
     Raises:
@@ -374,7 +374,7 @@ def tokenize_terms(model: LocalModel, terms: Sequence[str], *, whole_words: bool
 
 
 @dataclass(frozen=True, eq=False)
-class TermVectors:
+class _TermVectors:
     """The vectors of terms in the embeddings of a model.
 
     Args:
@@ -390,13 +390,13 @@ class TermVectors:
     attributes: Sequence[Any]
 
     @classmethod
-    def create(cls, model: LocalModel, pairs: TermPairs) -> TermVectors:
+    def create(cls, model: LocalModel, pairs: TermPairs) -> _TermVectors:
         """Return the terms of a category as tokens."""
         seconds = tuple(second for _, second in pairs.targets)
         lists = (pairs.target_terms, seconds, pairs.attribute_terms)
         return cls(
             model,
-            *(tokenize_terms(model, terms, whole_words=pairs.whole_words) for terms in lists),
+            *(_tokenize_terms(model, terms, whole_words=pairs.whole_words) for terms in lists),
         )
 
     def read_targets(self, *, is_input: bool) -> tuple[Tensor, Tensor]:
@@ -421,7 +421,7 @@ def _average(matrix: Tensor, terms: Sequence[Any]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class _Batch:
     """A batch of sentences after a pass of the model.
 
     Args:
@@ -437,12 +437,12 @@ class Batch:
     states: Tensor | None
 
 
-class BiasLoss(Protocol):
+class _BiasLoss(Protocol):
     """Computes the bias loss of a batch."""
 
     reads_states: ClassVar[bool]
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
 
 
@@ -453,7 +453,7 @@ def create_bias_loss(
     tokens: SentenceTokens,
     settings: ScoringSettings,
     pairs: TermPairs,
-) -> BiasLoss:
+) -> _BiasLoss:
     """Return the bias loss of a method over training sentences; count those without a term.
 
     Raises:
@@ -461,18 +461,18 @@ def create_bias_loss(
         Contradiction: The tokenizer does not give the places of tokens.
     """
     is_released = debias.reading == "released"
-    vectors = TermVectors.create(model, pairs)
+    vectors = _TermVectors.create(model, pairs)
     if debias.method == "LMD" and is_released:
         occurs = _mark_first_terms(texts, pairs)
         _count_without_term(
             debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
         )
-        return ReleasedLogRatio(vectors, occurs)
+        return _ReleasedLogRatio(vectors, occurs)
     if debias.method == "LMD":
-        numbers = number_targets(pairs, first_only=False)
+        numbers = _number_targets(pairs, first_only=False)
     else:
         numbers = {term: number for number, term in enumerate(pairs.attribute_terms)}
-    occurrences = find_occurrences(
+    occurrences = _find_occurrences(
         model, texts, tokens, settings, numbers, whole_words=pairs.whole_words
     )
     if debias.method == "LMD":
@@ -484,22 +484,22 @@ def create_bias_loss(
     is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
     _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
     if debias.method == "LMD":
-        return LogRatio(vectors, occurrences)
+        return _LogRatio(vectors, occurrences)
     if debias.method == "ADD":
-        return (ReleasedCosineGap if is_released else CosineGap)(vectors, occurrences)
+        return (_ReleasedCosineGap if is_released else _CosineGap)(vectors, occurrences)
     basis = find_bias_subspace(*vectors.read_targets(is_input=not is_released)).detach()
-    return (ReleasedProjection if is_released else Projection)(vectors, occurrences, basis)
+    return (_ReleasedProjection if is_released else _Projection)(vectors, occurrences, basis)
 
 
 @dataclass(frozen=True, eq=False)
-class LogRatio:
+class _LogRatio:
     """LMD of the paper."""
 
     reads_states: ClassVar[bool] = False
-    vectors: TermVectors
-    occurrences: TermOccurrences
+    vectors: _TermVectors
+    occurrences: _TermOccurrences
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         import torch
 
@@ -515,14 +515,14 @@ class LogRatio:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedLogRatio:
+class _ReleasedLogRatio:
     """LMD of the released code; ``occurs`` is whether a sentence has the first term of a pair."""
 
     reads_states: ClassVar[bool] = True
-    vectors: TermVectors
+    vectors: _TermVectors
     occurs: BoolArray
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         import torch
 
@@ -534,14 +534,14 @@ class ReleasedLogRatio:
 
 
 @dataclass(frozen=True, eq=False)
-class CosineGap:
+class _CosineGap:
     """ADD of the paper."""
 
     reads_states: ClassVar[bool] = False
-    vectors: TermVectors
-    occurrences: TermOccurrences
+    vectors: _TermVectors
+    occurrences: _TermOccurrences
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         terms = _index(self.occurrences.take_batch(batch.rows).terms)
         attributes = self.vectors.read_attributes()[terms]
@@ -549,14 +549,14 @@ class CosineGap:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedCosineGap:
+class _ReleasedCosineGap:
     """ADD of the released code."""
 
     reads_states: ClassVar[bool] = True
-    vectors: TermVectors
-    occurrences: TermOccurrences
+    vectors: _TermVectors
+    occurrences: _TermOccurrences
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         states = _average_states(batch, self.occurrences)
         first, second = self.vectors.read_targets(is_input=False)
@@ -564,30 +564,30 @@ class ReleasedCosineGap:
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class _Projection:
     """HD of the paper."""
 
     reads_states: ClassVar[bool] = False
-    vectors: TermVectors
-    occurrences: TermOccurrences
+    vectors: _TermVectors
+    occurrences: _TermOccurrences
     basis: Tensor
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         terms = _index(self.occurrences.take_batch(batch.rows).terms)
         return compute_projection_loss(self.vectors.read_attributes()[terms], self.basis)
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedProjection:
+class _ReleasedProjection:
     """HD of the released code."""
 
     reads_states: ClassVar[bool] = True
-    vectors: TermVectors
-    occurrences: TermOccurrences
+    vectors: _TermVectors
+    occurrences: _TermOccurrences
     basis: Tensor
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: _Batch) -> Tensor:
         """Return the sum of the losses of the sentences."""
         states = _average_states(batch, self.occurrences)
         return compute_released_projection_loss(states, self.basis)
@@ -611,7 +611,7 @@ def _mark_first_terms(texts: Sequence[str], pairs: TermPairs) -> BoolArray:
     )
 
 
-def _average_states(batch: Batch, occurrences: TermOccurrences) -> Tensor:
+def _average_states(batch: _Batch, occurrences: _TermOccurrences) -> Tensor:
     """Return the mean last hidden state of the tokens of each occurrence, ``(m, d)``."""
     import torch
 
@@ -628,7 +628,7 @@ def _index(array: AnyArray) -> Any:
     return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
 
 
-CATEGORY = "category"
+_CATEGORY = "category"
 """The label of sentences that names the category of their terms."""
 
 
@@ -662,8 +662,8 @@ class TrainingSentences:
         category = debias.category or _find_only_category(sentences, tuple(pairs_by_category))
         pairs = select_category(pairs_by_category, category)
         frame = sentences.frame
-        if CATEGORY in frame and frame[CATEGORY].notna().any():
-            frame = frame[frame[CATEGORY] == pairs.category]
+        if _CATEGORY in frame and frame[_CATEGORY].notna().any():
+            frame = frame[frame[_CATEGORY] == pairs.category]
         texts = tuple(str(text) for text in frame["text"])
         if not texts:
             message = f"there are no training sentences of the category {pairs.category}"
@@ -705,7 +705,7 @@ def _find_only_category(sentences: Sentences, categories: tuple[str, ...]) -> st
         NothingLeft: There are several.
     """
     frame = sentences.frame
-    names = sorted({str(name) for name in frame[CATEGORY].dropna()}) if CATEGORY in frame else []
+    names = sorted({str(name) for name in frame[_CATEGORY].dropna()}) if _CATEGORY in frame else []
     names = names or list(categories)
     if len(names) != 1:
         message = f"there are {len(names)} categories: {', '.join(names[:6])}"
@@ -716,13 +716,13 @@ def _find_only_category(sentences: Sentences, categories: tuple[str, ...]) -> st
     return names[0]
 
 
-WIDTHS = 8
+_WIDTHS = 8
 """A GPU reads batches that are padded to a multiple of this number of tokens."""
 
-LANGUAGE_MODEL, BIAS = "language_model", "bias"
+_LANGUAGE_MODEL, _BIAS = "language_model", "bias"
 """The parts of the loss."""
 
-WORSE_THAN_CHANCE = 1.5
+_WORSE_THAN_CHANCE = 1.5
 """Cross-entropy above this multiple of that of a uniform distribution is divergence."""
 
 
@@ -776,7 +776,7 @@ class SentenceTraining:
     model: LocalModel
     tokens: SentenceTokens
     settings: ScoringSettings
-    bias: BiasLoss | None
+    bias: _BiasLoss | None
     debias: Debias
     precision: Precision = "float32"
     has_validation_texts: ClassVar[bool] = False
@@ -813,13 +813,13 @@ class SentenceTraining:
     @property
     def part_names(self) -> tuple[str, ...]:
         """The losses."""
-        return (LANGUAGE_MODEL,) if self.bias is None else (LANGUAGE_MODEL, BIAS)
+        return (_LANGUAGE_MODEL,) if self.bias is None else (_LANGUAGE_MODEL, _BIAS)
 
     @property
     def limits(self) -> Mapping[str, float]:
         """The cross-entropy of a model that is much worse than chance."""
         n_vocabulary = int(self.module.get_input_embeddings().weight.shape[0])
-        return {LANGUAGE_MODEL: WORSE_THAN_CHANCE * math.log(n_vocabulary)}
+        return {_LANGUAGE_MODEL: _WORSE_THAN_CHANCE * math.log(n_vocabulary)}
 
     def prepare_step(self, rows: AnyArray) -> None:
         """Count the scored tokens of the sentences of a step."""
@@ -834,7 +834,7 @@ class SentenceTraining:
         batch, cross_entropy = self._run(rows)
         language_model = cross_entropy / (average * rows.size)
         if self.bias is None:
-            self._parts = {LANGUAGE_MODEL: language_model.detach() * rows.size}
+            self._parts = {_LANGUAGE_MODEL: language_model.detach() * rows.size}
             return language_model * rows.size
         bias = self.bias(batch)
         is_released = self.debias.reading == "released"
@@ -843,7 +843,7 @@ class SentenceTraining:
         total = lm_weight * language_model + bias_weight * bias
         if is_released and float(bias.detach()) == 0:
             total = language_model
-        losses = {LANGUAGE_MODEL: language_model, BIAS: bias}
+        losses = {_LANGUAGE_MODEL: language_model, _BIAS: bias}
         self._parts = {name: loss.detach() * rows.size for name, loss in losses.items()}
         return total * rows.size
 
@@ -858,7 +858,7 @@ class SentenceTraining:
     def _average_tokens(self, rows: AnyArray) -> float:
         return max(int(self.n_scored[rows].sum()), 1) / rows.size
 
-    def _run(self, rows: AnyArray) -> tuple[Batch, Tensor]:
+    def _run(self, rows: AnyArray) -> tuple[_Batch, Tensor]:
         """Return a batch after a pass of the model, and the sum of its cross-entropies."""
         import torch
         from torch.nn.functional import cross_entropy
@@ -866,7 +866,7 @@ class SentenceTraining:
         kind = self.model.device.type
         width = int(self.lengths[rows].max(initial=1))
         if kind == "cuda":  # which is fastest at such widths, and captures passes of each
-            width = min(-(-width // WIDTHS) * WIDTHS, self.settings.max_length)
+            width = min(-(-width // _WIDTHS) * _WIDTHS, self.settings.max_length)
         padding = self.model.tokenizer.pad_token_id or 0
         values, is_token = self.tokens.pad(rows, padding, width)
         reads_states = self.bias is not None and self.bias.reads_states
@@ -885,4 +885,4 @@ class SentenceTraining:
             is_pair = self.model.kind == "encoder_decoder"
             states = (output.decoder_hidden_states if is_pair else output.hidden_states)[-1]
         mask = copy_to_device(is_token, self.model.device)
-        return Batch(rows, mask, output.logits, states), total
+        return _Batch(rows, mask, output.logits, states), total

@@ -35,7 +35,7 @@ from recbias.models.training import (
 REVIEWS = "reviews"
 """The name that selects the review texts of the training interactions among the columns."""
 
-WORD = r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00b7\u00bb\u00bf\u2000-\u206f\u3000-\u303f]+"
+_WORD = r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00b7\u00bb\u00bf\u2000-\u206f\u3000-\u303f]+"
 """A word of any script, a number or a symbol such as an emoji; not spaces and punctuation."""
 
 
@@ -118,10 +118,10 @@ def _read_reviews(data: TrainingData) -> pd.Series[Any]:
 
 
 def _split_words(pieces: pd.Series[Any], max_length: int) -> pd.Series[Any]:
-    counts = pieces.str.count(WORD)
+    counts = pieces.str.count(_WORD)
     n_preceding = counts.groupby(level=0).cumsum() - counts
     relevant = pieces[(n_preceding < max_length).to_numpy() & (counts > 0).to_numpy()]
-    words = relevant.str.findall(WORD).explode()
+    words = relevant.str.findall(_WORD).explode()
     return words[_count_positions(words.index.to_numpy()) < max_length]
 
 
@@ -145,10 +145,10 @@ def _count_positions(rows: AnyArray) -> AnyArray:
     return np.arange(rows.size) - np.searchsorted(rows, rows)
 
 
-Columns: TypeAlias = Literal["auto", "none"] | Annotated[tuple[str, ...], MinLen(1)]
+_Columns: TypeAlias = Literal["auto", "none"] | Annotated[tuple[str, ...], MinLen(1)]
 """Columns by name, none, or automatic (see ``select_columns``)."""
 
-MIN_ROWS_PER_VALUE = 10
+_MIN_ROWS_PER_VALUE = 10
 """``auto`` selects columns whose values have at least so many rows on average."""
 
 
@@ -205,7 +205,7 @@ def _fill_slots(matrix: Matrix) -> tuple[AnyArray, AnyArray]:
 
 
 def select_columns(
-    attributes: Attributes | None, columns: Columns, setting: str
+    attributes: Attributes | None, columns: _Columns, setting: str
 ) -> tuple[str, ...]:
     """Return the names of the selected columns.
 
@@ -227,7 +227,7 @@ def select_columns(
         return tuple(
             name
             for name, matrix in matrices.items()
-            if 0 < MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz
+            if 0 < _MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz
         )
     for name in columns:
         try:
@@ -409,9 +409,9 @@ class DeepFMTensors:
         return weight[:n_inputs], weight[n_inputs:]
 
 
-Variant: TypeAlias = Literal["paper", "elliot"]
+_Variant: TypeAlias = Literal["paper", "elliot"]
 
-Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
+_Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -464,16 +464,16 @@ class DeepFM(TrainedModel):
     libraries: ClassVar[tuple[str, ...]] = ("torch", "scipy")
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    hidden_sizes: Sizes = (64, 32)
+    hidden_sizes: _Sizes = (64, 32)
     epochs: Annotated[int, Gt(0)] = 8
     batch_size: Annotated[int, Gt(0)] = 8192
     learning_rate: Annotated[float, Gt(0)] = 0.002
     reg: Annotated[float, Ge(0)] = 0.001
     negatives: Annotated[int, Gt(0)] = 4
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    user_features: Columns = "auto"
-    item_features: Columns = "auto"
-    variant: Variant = "paper"
+    user_features: _Columns = "auto"
+    item_features: _Columns = "auto"
+    variant: _Variant = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 

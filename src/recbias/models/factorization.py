@@ -44,7 +44,7 @@ from recbias.models.sgd import (
 from recbias.models.training import TrainedModel, look_up
 
 
-class TripleRows(NamedTuple):
+class _TripleRows(NamedTuple):
     """The rows of the tables for a batch of triples."""
 
     users: Tensor
@@ -124,9 +124,9 @@ class FactorTables:
             squares = squares + len(users) * self.offset.square().sum()
         return scores, squares
 
-    def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> TripleRows:
+    def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> _TripleRows:
         """Return the rows for a batch of triples (user, positive item, negative item)."""
-        return TripleRows(
+        return _TripleRows(
             look_up(self.users, users),
             look_up(self.items, positives),
             look_up(self.items, negatives),
@@ -144,7 +144,7 @@ class FactorTables:
         return self.users, self.items, self.user_bias, self.item_bias, self.offset
 
 
-class TrainedFactorModel(TrainedModel):
+class _TrainedFactorModel(TrainedModel):
     """Base class of the matrix factorizations."""
 
     embedding_size: int
@@ -161,7 +161,7 @@ class TrainedFactorModel(TrainedModel):
         return FittedFactors.from_state(state, self.device)
 
 
-class RatingModel(TrainedFactorModel):
+class _RatingModel(_TrainedFactorModel):
     """Base class of the models of ratings."""
 
 
@@ -198,7 +198,7 @@ class FactorLearner:
 
 
 @dataclass(frozen=True, eq=False)
-class RowLearner(FactorLearner):
+class _RowLearner(FactorLearner):
     """Embedding tables whose losses depend on the rows of the batch only."""
 
     def row_tables(self) -> Sequence[Tensor]:
@@ -238,7 +238,7 @@ class SGDLearner(FactorLearner):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AMF(TrainedFactorModel):
+class AMF(_TrainedFactorModel):
     """Factorize by BPR so that the ranking is robust to the worst small change of the vectors.
 
         minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)
@@ -296,7 +296,7 @@ class AMF(TrainedFactorModel):
         return self.train("AMF", learner, data, rng)
 
 
-Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of the item vectors
+_Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of the item vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +307,7 @@ class _AdversarialLearner:
     tables: FactorTables  # The parameters
     sampler: Sampler  # Samples the triples
     epochs: Tensor  # Number of started epochs, ``float32 (1,)``
-    previous: Perturbation  # The perturbation of the previous step, used by ``elliot`` only
+    previous: _Perturbation  # The perturbation of the previous step, used by ``elliot`` only
 
     @classmethod
     def initialize(
@@ -360,7 +360,7 @@ class _AdversarialLearner:
     def export(self) -> FittedFactors:
         return self.tables.export()
 
-    def _sum_bpr_losses(self, rows: TripleRows) -> Tensor:
+    def _sum_bpr_losses(self, rows: _TripleRows) -> Tensor:
         """Return L of the dot products or, for ``elliot``, of each dimension."""
         from torch.nn.functional import softplus
 
@@ -369,7 +369,7 @@ class _AdversarialLearner:
             margins = margins.sum(1, keepdim=True)
         return softplus(rows.negative_bias - rows.positive_bias - margins).sum()
 
-    def _compute_penalty(self, rows: TripleRows) -> Tensor:
+    def _compute_penalty(self, rows: _TripleRows) -> Tensor:
         model = self.model
         squares = sum(vectors.square().sum() for vectors in rows[:3])
         positive_bias, negative_bias = (bias.square().sum() for bias in rows[3:])
@@ -378,8 +378,8 @@ class _AdversarialLearner:
 
 
 def perturb_rows(
-    loss: Tensor, rows: TripleRows, triples: Sequence[Tensor], eps: float
-) -> TripleRows:
+    loss: Tensor, rows: _TripleRows, triples: Sequence[Tensor], eps: float
+) -> _TripleRows:
     """Return the rows of a batch, changed as by ``perturb`` with the worst change of their tables.
 
     A vector that several triples of the batch have is changed by the sum of its gradients, scaled
@@ -410,7 +410,7 @@ def _scale_sums(gradients: Tensor, codes: Tensor, eps: float) -> Tensor:
     return (eps * normalize(sums, dim=1)).index_select(0, places)
 
 
-def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:
+def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> _Perturbation:
     """Return the change of vectors by length ``eps`` that increases a loss most, to first order.
 
     Vectors that the loss does not depend on are not changed.
@@ -423,13 +423,13 @@ def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -
     return users, items
 
 
-def perturb(tables: FactorTables, change: Perturbation) -> FactorTables:
+def perturb(tables: FactorTables, change: _Perturbation) -> FactorTables:
     """Return tables with changed vectors; gradients flow to the original vectors."""
     return replace(tables, users=tables.users + change[0], items=tables.items + change[1])
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMF(RatingModel):
+class PMF(_RatingModel):
     """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
 
         minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
@@ -477,12 +477,12 @@ class PMF(RatingModel):
         if self.variant == "elliot":
             tables = self.create_tables(data, rng, std=0.01)
             loss = partial(_sum_unpenalized_errors, tables)
-            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
+            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
             return self.train("PMF", learner, data, rng)
         tables, counts = self.create_tables(data, rng), count_pairs(data.train, self.negatives)
         loss = partial(_sum_penalized_errors, tables, weigh_penalties(tables, counts, self.reg))
         sampler = create_rating_sampler(data.train, self.negatives, unit=True)
-        return self.train("PMF", RowLearner(tables, sampler, loss), data, rng)
+        return self.train("PMF", _RowLearner(tables, sampler, loss), data, rng)
 
 
 def count_pairs(train: Interactions, negatives: int) -> tuple[AnyArray, AnyArray]:
@@ -547,7 +547,7 @@ def _sum_penalized_errors(
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRMF(TrainedFactorModel):
+class BPRMF(_TrainedFactorModel):
     """Factorize so that each user's items score higher than items that the user does not have.
 
         minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + (reg_user |p_u|² + reg_positive |q_i|²
@@ -615,7 +615,7 @@ class BPRMF(TrainedFactorModel):
     def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
         return self._compute_margins(tables.look_up_triples(*triples))[1]
 
-    def _compute_margins(self, rows: TripleRows) -> tuple[Tensor, Tensor]:
+    def _compute_margins(self, rows: _TripleRows) -> tuple[Tensor, Tensor]:
         """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
         from torch.nn.functional import logsigmoid
 
@@ -650,13 +650,13 @@ class BPRMF(TrainedFactorModel):
         return loss
 
 
-MAX_OFFSET_RATE = 4.0
+_MAX_OFFSET_RATE = 4.0
 """The curvature of the cross-entropy of n pairs is at most n / 4, so that a learning rate of the
 offset above 4 / n overshoots."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF2020(TrainedFactorModel):
+class MF2020(_TrainedFactorModel):
     """Factorize by logistic loss on training pairs and sampled negatives (Rendle et al. 2020).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
@@ -747,13 +747,13 @@ class MF2020(TrainedFactorModel):
             moves = (pull * q, pull * p, pull, pull)
             for (table, codes), row, move in zip(lookups, rows, moves, strict=True):
                 table.index_add_(0, codes, torch.add(move, row, alpha=shrinkage))
-            damping = min(1.0, MAX_OFFSET_RATE / (rate * len(users)))
+            damping = min(1.0, _MAX_OFFSET_RATE / (rate * len(users)))
             tables.offset.add_(damping * (pull.sum() + shrinkage * len(users) * tables.offset))
         return entropy + self.reg / 2 * squares
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF(RatingModel):
+class MF(_RatingModel):
     """Factorize ratings by regularized squared error, without biases.
 
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
@@ -800,7 +800,7 @@ class MF(RatingModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD(RatingModel):
+class FunkSVD(_RatingModel):
     """Factorize ratings by regularized squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2
@@ -852,7 +852,7 @@ class FunkSVD(RatingModel):
             shapes = [(n_rows, width) for width in (self.embedding_size, 1) for n_rows in sides]
             tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
             loss = partial(_sum_squared_errors, tables, 0.0)
-            learner = RowLearner(tables, create_coin_sampler(data.train), loss)
+            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
             return self.train("FunkSVD", learner, data, rng)
         tables = self.create_tables(data, rng).add_biases()
         sampler = create_rating_sampler(data.train, self.negatives)

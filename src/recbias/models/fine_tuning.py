@@ -58,12 +58,12 @@ from recbias.models.training import (
     warn_about_split,
 )
 
-Share: TypeAlias = tuple[AnyArray, int]
+_Share: TypeAlias = tuple[AnyArray, int]
 """Texts that a process computes at once, and their weight: 0 if they only fill a gap."""
 
 
 @dataclass(frozen=True)
-class Replica:
+class _Replica:
     """What a process calls of a task."""
 
     loss: Callable[[AnyArray], Tensor]  # The sum of the losses of texts
@@ -91,7 +91,7 @@ class Ranks:
         """Whether a checkpoint needs this process: the first, or each if weights are sharded."""
         return self.rank == 0 or self.strategy == "fsdp"
 
-    def share(self, rows: AnyArray, n_parts: int) -> Sequence[Share]:
+    def share(self, rows: AnyArray, n_parts: int) -> Sequence[_Share]:
         """Return the texts of this process of a batch, in as many parts as in each process.
 
         Every ``size``-th text belongs to a process, so that texts sorted by length take alike. A
@@ -119,19 +119,19 @@ class Ranks:
         result: list[float] = totals.tolist()
         return result
 
-    def replicate(self, task: Task) -> Replica:
+    def replicate(self, task: Task) -> _Replica:
         """Return what this process calls of a task; its parameters are sharded by ``fsdp``."""
         if self.size == 1:
-            return Replica(task.loss, task.validation_score)
+            return _Replica(task.loss, task.validation_score)
         network = _make_network(task)
         if self.strategy == "fsdp":
             _shard(network, self.size)
-            return Replica(network, lambda: network(None))
+            return _Replica(network, lambda: network(None))
         from torch.nn.parallel import DistributedDataParallel
 
         # an encoder may have a pooler, of which no loss depends
         replica: Any = DistributedDataParallel(network, find_unused_parameters=True)
-        return Replica(replica, task.validation_score, replica.no_sync)
+        return _Replica(replica, task.validation_score, replica.no_sync)
 
 
 def _make_network(task: Task) -> Any:
@@ -163,15 +163,15 @@ def _shard(network: Any, size: int) -> None:
     fully_shard(network, mesh=mesh)
 
 
-TOLERATED_GROWTH = 1.5
+_TOLERATED_GROWTH = 1.5
 """The growth of a part of the loss since the first step that is no divergence."""
 
-SEEDS_PER_RANK = 2**40
+_SEEDS_PER_RANK = 2**40
 """The distance between the seeds of two processes, more than the steps of an epoch."""
 
 
 @dataclass
-class FineTuningLoop:
+class _FineTuningLoop:
     """A fine-tuning in this process, with others if there are several."""
 
     task: Task
@@ -257,7 +257,7 @@ class FineTuningLoop:
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
-            rank_seed = seed + step + SEEDS_PER_RANK * self.ranks.rank
+            rank_seed = seed + step + _SEEDS_PER_RANK * self.ranks.rank
             is_due, loss = self._run_step(batches[step], rank_seed, checkpoints)
             self._read(unread)
             unread = replace(loss, epoch=epoch + 1, step=step + 1)
@@ -331,7 +331,7 @@ class FineTuningLoop:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def _add_gradients(self, shares: Sequence[Share], n_texts: int) -> StepLoss:
+    def _add_gradients(self, shares: Sequence[_Share], n_texts: int) -> StepLoss:
         total: list[Any] = []
         parts: dict[str, list[Any]] = {name: [] for name in self.names}
         for index, (part, weight) in enumerate(shares):
@@ -371,23 +371,23 @@ class FineTuningLoop:
             return False
         first = dict(zip(self.names, self.state.losses, strict=False))
         return any(
-            parts[name] > max(limit, TOLERATED_GROWTH * first[name])
+            parts[name] > max(limit, _TOLERATED_GROWTH * first[name])
             for name, limit in self.task.limits.items()
         )
 
 
-WORK, WEIGHTS, MEETING = "work.pt", "weights.pt", "meeting"
+_WORK, _WEIGHTS, _MEETING = "work.pt", "weights.pt", "meeting"
 """Files of the folder that the processes share."""
 
-ASKED = frozenset({"validation", "checkpoint"})
+_ASKED = frozenset({"validation", "checkpoint"})
 """The messages that wait for an answer."""
 
-LOOPBACK = {"linux": "lo", "darwin": "lo0"}
+_LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 """The network interface by which processes of one machine find each other."""
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class _Work:
     """A fine-tuning, with what each process needs to know of the stage."""
 
     task: Task
@@ -408,7 +408,7 @@ class _Reports:
     def tell(self, kind: str, *values: Any) -> None:
         """Send a message; wait for the answer if it has one."""
         self.connection.send((kind, *values))
-        if kind in ASKED:
+        if kind in _ASKED:
             self.connection.recv()
 
     def load(self) -> Mapping[str, AnyArray] | None:
@@ -431,7 +431,7 @@ class _Reports:
             self.tell("validation", epoch, score)
 
 
-def run_rank(
+def _run_rank(
     rank: int,
     folder: Path,
     devices: Sequence[str],
@@ -445,9 +445,9 @@ def run_rank(
     connection = connections[rank]
     try:
         import_files(files)
-        work: Work = torch.load(folder / WORK, weights_only=False)
+        work: _Work = torch.load(folder / _WORK, weights_only=False)
         ranks = Ranks(rank, len(devices), work.plan.strategy)
-        with _join_group(folder / MEETING, ranks, devices[rank]):
+        with _join_group(folder / _MEETING, ranks, devices[rank]):
             _train(
                 work,
                 ranks,
@@ -460,7 +460,7 @@ def run_rank(
         raise SystemExit(1) from None
 
 
-def _train(work: Work, ranks: Ranks, device: str, reports: _Reports, folder: Path) -> None:
+def _train(work: _Work, ranks: Ranks, device: str, reports: _Reports, folder: Path) -> None:
     import torch
 
     task = work.task
@@ -474,10 +474,10 @@ def _train(work: Work, ranks: Ranks, device: str, reports: _Reports, folder: Pat
         on_validation=reports.validated if work.validates else None,
         checkpoint_store=reports,
     ):
-        curve = FineTuningLoop(task, work.plan, work.rng, ranks).run()
+        curve = _FineTuningLoop(task, work.plan, work.rng, ranks).run()
     weights = {name: _gather(tensor) for name, tensor in task.module.state_dict().items()}
     if ranks.rank == 0:
-        torch.save(weights, folder / WEIGHTS)
+        torch.save(weights, folder / _WEIGHTS)
         for name, fact in facts.items():
             reports.tell("fact", name, fact)
         for warning in warnings:
@@ -496,8 +496,8 @@ def _join_group(meeting: Path, ranks: Ranks, device: str) -> Iterator[None]:
     """Connect this process with the others, by NCCL on CUDA and Gloo on the CPU."""
     import torch
 
-    if sys.platform in LOOPBACK:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK[sys.platform])
+    if sys.platform in _LOOPBACK:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK[sys.platform])
     if is_cuda(device):
         torch.cuda.set_device(device)
     else:
@@ -512,11 +512,11 @@ def _join_group(meeting: Path, ranks: Ranks, device: str) -> Iterator[None]:
     torch.distributed.destroy_process_group()  # after an error it might wait for the others
 
 
-GRACE_SECONDS = 3.0
+_GRACE_SECONDS = 3.0
 """How long the other processes may take to say why one of them failed."""
 
 
-def train_in_processes(
+def _train_in_processes(
     task: Task,
     plan: FineTuning,
     rng: np.random.Generator,
@@ -531,14 +531,14 @@ def train_in_processes(
 
     device = next(task.module.parameters()).device
     task.module.to("cpu")
-    work = Work(task, plan, rng, checkpoint, has_validation_listener())
+    work = _Work(task, plan, rng, checkpoint, has_validation_listener())
     with tempfile.TemporaryDirectory(prefix="recbias-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        torch.save(work, folder / WORK)
+        torch.save(work, folder / _WORK)
         curve, state = _RankProcesses(plan.name).run(
             folder, find_devices(device.type, plan.devices)
         )
-        weights = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
+        weights = torch.load(folder / _WEIGHTS, weights_only=True, map_location="cpu")
         task.module.load_state_dict(weights)
     rng.bit_generator.state = state
     task.module.to(device).eval()
@@ -563,7 +563,7 @@ class _RankProcesses:
         arguments = (folder, devices, [child for _, child in pipes], list_imported_files())
         with hold_signals():
             self.context = start_processes(  # type: ignore[no-untyped-call]
-                run_rank, arguments, nprocs=len(devices), join=False, start_method="spawn"
+                _run_rank, arguments, nprocs=len(devices), join=False, start_method="spawn"
             )
         self.processes = self.context.processes
         try:
@@ -607,7 +607,7 @@ class _RankProcesses:
             "result": self._keep_result,
         }
         handlers[kind](*values)
-        if kind in ASKED:
+        if kind in _ASKED:
             connection.send(None)
 
     def _keep_result(self, curve: LearningCurve, state: Any) -> None:
@@ -618,7 +618,7 @@ class _RankProcesses:
 
         The others fail because they lost the one that did, at times before it is known to have.
         """
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + _GRACE_SECONDS
         while time.monotonic() < deadline and not self.errors:
             codes = [process.exitcode for process in self.processes]
             if None not in codes or any((code or 0) < 0 for code in codes):
@@ -658,11 +658,11 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> Learnin
         DeadProcess: The process of one of several devices ended.
     """
     if plan.devices == 1:
-        return FineTuningLoop(task, plan, rng).run()
+        return _FineTuningLoop(task, plan, rng).run()
     checkpoint = Checkpoints.current().load()
     while True:
         try:
-            return train_in_processes(task, plan, rng, checkpoint)
+            return _train_in_processes(task, plan, rng, checkpoint)
         except TooLittleMemory:  # of one process, while others may wait for its gradients
             if not can_split(plan, plan.batch_parts, plan.batch_size // plan.devices):
                 raise

@@ -67,7 +67,7 @@ from recbias.models.ranking import rank_rows
 
 Value = TypeVar("Value")
 
-CACHE_SIZE = 8  # Number of files in memory
+_CACHE_SIZE = 8  # Number of files in memory
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
@@ -87,7 +87,7 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
     return cast("Value", value)
 
 
-@lru_cache(maxsize=CACHE_SIZE)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _read(
     read: Callable[..., Any], path: Path, digest: str, *options: str
 ) -> tuple[Any, tuple[str, ...]]:
@@ -166,11 +166,11 @@ class GivenLists:
     def __post_init__(self) -> None:
         check_name(self.path, self.layout)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLists:
         """Read and validate the file; nothing is trained."""
         rows, order = order_rows(self._read_rows(), data.dataset)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
-        return FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
+        return _FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the rows of each dataset."""
@@ -187,7 +187,7 @@ class GivenLists:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLists:
+class _FittedLists:
     """The lists of a file.
 
     Args:
@@ -267,7 +267,7 @@ def _take_clipped(values: AnyArray, positions: RowOrder) -> AnyArray:
     return values[np.clip(positions, 0, values.size - 1)]
 
 
-LIST, SEPARATOR = "recommended", "\x1f"
+_LIST, _SEPARATOR = "recommended", "\x1f"
 """The column of the users table with the list of each sentence, and the separator of its items."""
 
 
@@ -290,19 +290,19 @@ class LMRecLists:
     needs: ClassVar[frozenset[str]] = frozenset({"users", "items"})
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> PublishedLists:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _PublishedLists:
         """Read the lists from the users table; nothing is trained."""
-        if data.users is None or LIST not in data.users.names:
+        if data.users is None or _LIST not in data.users.names:
             remedy = "choose the dataset lmrec-release, or another model"
             raise MissingEvidence("the dataset has no published lists", remedy=remedy)
-        return PublishedLists(data.users.frame[LIST].to_numpy(dtype=object))
+        return _PublishedLists(data.users.frame[_LIST].to_numpy(dtype=object))
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedLists:
+class _PublishedLists:
     """The lists of the sentences of a dataset."""
 
-    lists: Ids  # The items of each sentence, joined by ``SEPARATOR``, in the order of the users
+    lists: Ids  # The items of each sentence, joined by ``_SEPARATOR``, in the order of the users
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of the list of each query."""
@@ -311,7 +311,7 @@ class PublishedLists:
         if n_missing:
             warn(f"{n_missing:,} of {codes.size:,} queries have no published list: empty lists")
         lists = pd.Series(self.lists).reindex(codes).reset_index(drop=True)
-        names = lists.str.split(SEPARATOR).explode().dropna()
+        names = lists.str.split(_SEPARATOR).explode().dropna()
         rows = names.index.to_numpy()
         ranks = names.groupby(level=0).cumcount().to_numpy()
         item_codes = data.train.item_ids.codes(names.to_numpy(dtype=object), kind="item")
@@ -321,7 +321,7 @@ class PublishedLists:
         return RankedLists(items, np.full(items.shape, np.nan, dtype=np.float32))
 
 
-COLUMNS = ("query_id", "response", "reference")
+_COLUMNS = ("query_id", "response", "reference")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,9 +358,9 @@ class GivenResponses:
     def __post_init__(self) -> None:
         find_suffix(self.path)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedResponses:
         """Read and validate the table; nothing is trained."""
-        return FittedResponses(read_once(_read_of_responses, self.path))
+        return _FittedResponses(read_once(_read_of_responses, self.path))
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the table."""
@@ -373,7 +373,7 @@ class GivenResponses:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedResponses:
+class _FittedResponses:
     """The responses of a table."""
 
     table: Responses  # The responses
@@ -384,10 +384,10 @@ class FittedResponses:
 
 
 def _read_of_responses(path: Path) -> Responses:
-    return read_responses(read_text_table(path))
+    return _read_responses(read_text_table(path))
 
 
-def read_responses(table: TextTable) -> Responses:
+def _read_responses(table: TextTable) -> Responses:
     """Return the responses of a table, in the natural order of their identifiers.
 
     Raises:
@@ -398,15 +398,15 @@ def read_responses(table: TextTable) -> Responses:
     ids = table.ids("query_id")
     table.refuse_repeats(ids, lambda row: f"query {ids[row]!r} already has a response")
     order = sort_naturally(ids)
-    labels = table.labels(COLUMNS).iloc[order].reset_index(drop=True)
+    labels = table.labels(_COLUMNS).iloc[order].reset_index(drop=True)
     texts, references = table.texts("response"), table.optional("reference")
     return Responses(ids[order], texts[order], references[order], labels)
 
 
-KEYS = ("sentence_id", "pair_id", "group")
+_KEYS = ("sentence_id", "pair_id", "group")
 
-SCORES = ("perplexity", "log_probabilities", "log_probability")
-TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
+_SCORES = ("perplexity", "log_probabilities", "log_probability")
+_TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,9 +452,9 @@ class GivenSentences:
     def __post_init__(self) -> None:
         find_suffix(self.path)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSentences:
         """Read and validate the table; nothing is trained."""
-        return FittedSentences(read_once(_read_of_sentence_scores, self.path))
+        return _FittedSentences(read_once(_read_of_sentence_scores, self.path))
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the table."""
@@ -466,7 +466,7 @@ class GivenSentences:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSentences:
+class _FittedSentences:
     """The sentences of a table."""
 
     scores: SentenceScores  # The sentences with their scores
@@ -477,17 +477,17 @@ class FittedSentences:
 
 
 def _read_of_sentence_scores(path: Path) -> SentenceScores:
-    return read_sentences(read_text_table(path))
+    return _read_sentences(read_text_table(path))
 
 
-def read_sentences(table: TextTable) -> SentenceScores:
+def _read_sentences(table: TextTable) -> SentenceScores:
     """Return the sentences of a table.
 
     Raises:
         UnknownColumn: A column is missing.
         MalformedLine: A row is malformed.
     """
-    table.need(*KEYS)
+    table.need(*_KEYS)
     column = _find_score_column(table)
     ids, groups = table.ids("sentence_id"), table.ids("group")
     pairs = table.optional("pair_id")
@@ -500,20 +500,20 @@ def read_sentences(table: TextTable) -> SentenceScores:
     else:
         perplexity = table.numbers("perplexity")
         remedy = "a perplexity is at least 1; leave the cell empty if it is missing"
-        is_low = perplexity < 1 - TOLERANCE
+        is_low = perplexity < 1 - _TOLERANCE
         _refuse(perplexity, is_low, "a perplexity of {:g}", remedy, table.place)
     remedy = "leave the cell empty if the perplexity is missing"
     problem = "a perplexity that is not finite"
     _refuse(perplexity, np.isinf(perplexity), problem, remedy, lambda row: table.place(rows[row]))
     _refuse_repeated_groups(table, keys.iloc[rows], rows)
-    labels = table.labels((*KEYS, column, "position")).iloc[rows].reset_index(drop=True)
+    labels = table.labels((*_KEYS, column, "position")).iloc[rows].reset_index(drop=True)
     return SentenceScores(ids[rows], pairs[rows], groups[rows], perplexity, labels)
 
 
 def _find_score_column(table: TextTable) -> str:
-    columns = [name for name in SCORES if name in table.columns]
+    columns = [name for name in _SCORES if name in table.columns]
     if not columns:
-        remedy = f"add one of the columns {', '.join(SCORES)}"
+        remedy = f"add one of the columns {', '.join(_SCORES)}"
         raise UnknownColumn("there is no perplexity", where=str(table.path), remedy=remedy)
     if len(columns) > 1:
         problem = f"{columns[0]} and {columns[1]} both give the score of a sentence"
@@ -552,7 +552,7 @@ def _read_tokens(table: TextTable, keys: pd.DataFrame) -> tuple[AnyArray, FloatA
 
 
 def _refuse_positive(numbers: FloatArray, locate: Callable[[int], str]) -> None:
-    is_wrong = (numbers > TOLERANCE) | np.isinf(numbers)
+    is_wrong = (numbers > _TOLERANCE) | np.isinf(numbers)
     remedy = "write natural logarithms of probabilities: finite, at most 0"
     _refuse(numbers, is_wrong, "a log-probability of {:g}", remedy, locate)
 
@@ -595,7 +595,7 @@ def read_vectors(path: Path) -> AnyArray:
     """
     _require(path)
     vectors = read_numbers(path, 2, "numbers (n, d)", "write it with numpy.save(path, vectors)")
-    refuse_rows(~np.isfinite(vectors).all(axis=1), path, "contain NaN or infinity")
+    _refuse_rows(~np.isfinite(vectors).all(axis=1), path, "contain NaN or infinity")
     return vectors
 
 
@@ -619,7 +619,7 @@ def read_ids(path: Path) -> Ids:
     return np.array(ids, dtype=object)
 
 
-def refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
+def _refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
     """Raise BrokenContract if vectors are wrong, with the first of their rows."""
     if (rows := np.flatnonzero(is_wrong)).size:
         message = f"{rows.size:,} vectors {problem}, the first in row {rows[0]} (from 0)"
@@ -631,7 +631,7 @@ def _require(path: Path) -> None:
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
 
 
-Score = Literal["dot", "cosine"]
+_Score = Literal["dot", "cosine"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -672,12 +672,12 @@ class GivenVectors:
     items: InputFile
     user_ids: InputFile
     item_ids: InputFile
-    score: Score = "dot"
+    score: _Score = "dot"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedVectors:
         """Read the files and align the vectors with the dataset; nothing is trained."""
         (users, user_ids), (items, item_ids) = self._read()
-        return FittedVectors(
+        return _FittedVectors(
             align(users, user_ids, data.train.user_ids, "users", where=str(self.user_ids)),
             align(items, item_ids, data.train.item_ids, "items", where=str(self.item_ids)),
             self.score,
@@ -728,12 +728,12 @@ class GivenVectors:
             raise MalformedLine("the file holds no vector", where=str(path), remedy=remedy)
         if self.score == "cosine":
             problem = "are 0 and have no cosine"
-            refuse_rows(~vectors.any(axis=1), path, problem, "use score: dot")
+            _refuse_rows(~vectors.any(axis=1), path, problem, "use score: dot")
         return vectors
 
 
 @dataclass(frozen=True, eq=False)
-class FittedVectors:
+class _FittedVectors:
     """The vectors in the order of the dataset; rows without a vector are NaN.
 
     Args:
@@ -744,7 +744,7 @@ class FittedVectors:
 
     users: AnyArray
     items: AnyArray
-    score: Score
+    score: _Score
 
     def embeddings(self) -> Embeddings:
         """Return the vectors as read, without normalization."""

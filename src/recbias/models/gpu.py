@@ -42,10 +42,10 @@ Tensor: TypeAlias = Any  # A ``torch.Tensor``; typed as Any so that torch is not
 GROUP = 128
 """Number of columns of which a GPU finds the largest score together."""
 
-MIN_GROUPED = 2**14
+_MIN_GROUPED = 2**14
 """Number of columns from which on they are grouped."""
 
-OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
+_OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages when memory runs out."""
 
 PAGE = 2**21
@@ -102,7 +102,7 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     message = str(error)
     return isinstance(error, RuntimeError) and any(
-        text in message for text in OUT_OF_MEMORY_MESSAGES
+        text in message for text in _OUT_OF_MEMORY_MESSAGES
     )
 
 
@@ -153,7 +153,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     scores = scores.float()
     size = min(k, scores.shape[1])
-    if scores.device.type == "cuda" and scores.shape[1] >= MIN_GROUPED:
+    if scores.device.type == "cuda" and scores.shape[1] >= _MIN_GROUPED:
         columns = _select_by_groups(scores, size)
     else:
         columns = _select_largest(_replace_special(scores), size)
@@ -237,24 +237,24 @@ def _break_ties(scores: Tensor, kth: Tensor, k: int) -> Tensor:
     return priorities.masked_fill_(scores > kth, n + 1).topk(k, dim=1).indices
 
 
-ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
+_ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 """Takes a state and user codes; returns their scores of all items, ``(b, n_items)``.
 
 State and codes are all arrays, or all tensors on one device. The result must be a new array or
 tensor, because it is overwritten. Several threads call the function at once.
 """
 
-MAX_GPU_BLOCK = 4 * 2**30
+_MAX_GPU_BLOCK = 4 * 2**30
 """Maximum number of bytes of a block on a GPU; larger blocks are not faster."""
 
-FREE_MEMORY_SHARE = 0.5  # Share of a GPU's free memory that a block may use
+_FREE_MEMORY_SHARE = 0.5  # Share of a GPU's free memory that a block may use
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """Computes recommendation lists from the state of a fitted model."""
 
-    score_block: ScoreBlock  # Scores a block of users
+    score_block: _ScoreBlock  # Scores a block of users
     state: Mapping[str, AnyArray]  # The arrays of the fitted model
     device: Device  # Where scores are computed: with arrays on a CPU, with tensors elsewhere
     # Memory per score while its block is computed and ranked
@@ -318,14 +318,14 @@ def count_available_bytes(device: Any) -> int:
         return RANKING_LIMIT
     free, _ = torch.cuda.mem_get_info(device)
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return min(int(FREE_MEMORY_SHARE * (free + unused)), MAX_GPU_BLOCK)
+    return min(int(_FREE_MEMORY_SHARE * (free + unused)), _MAX_GPU_BLOCK)
 
 
 @dataclass(frozen=True, eq=False)
 class _DeviceRanker:
     """Ranks blocks of users on a device."""
 
-    score_block: ScoreBlock
+    score_block: _ScoreBlock
     state: Mapping[str, Tensor]
     device: Any
     k: int
@@ -378,7 +378,7 @@ def _report_out_of_memory() -> Iterator[None]:
         raise OutOfRange(problem, where="device", remedy=remedy) from error
 
 
-BYTES_PER_TERM = 64
+_BYTES_PER_TERM = 64
 """Memory per product of two entries while they are summed: their codes, a sort, the values."""
 
 
@@ -419,12 +419,12 @@ def rank_product_on_device(
         cost = 4 * right.shape[0]
     else:
         state |= _name_arrays("right", right)
-        cost = BYTES_PER_TERM * float(np.diff(right.indptr)[left.indices].sum()) / n_rows
+        cost = _BYTES_PER_TERM * float(np.diff(right.indptr)[left.indices].sum()) / n_rows
     n_bytes = BYTES_PER_SCORE + int(cost / max(data.train.n_items, 1))
-    return Ranking(score_products, state, "cpu", n_bytes).rank_on_device(device, queries, k, data)
+    return Ranking(_score_products, state, "cpu", n_bytes).rank_on_device(device, queries, k, data)
 
 
-def score_products(state: Mapping[str, Tensor], users: Tensor) -> Tensor:
+def _score_products(state: Mapping[str, Tensor], users: Tensor) -> Tensor:
     """Return the rows ``left[users] @ right``, ``float32 (b, n_items)``, as a new tensor.
 
     The state has the CSR arrays ``left.starts``, ``left.columns``, ``left.values``, and either
@@ -475,7 +475,7 @@ def _name_arrays(name: str, matrix: Matrix) -> dict[str, AnyArray]:
 
 Block = TypeVar("Block")
 
-LOW_BITS = np.uint32(0x1FFF)
+_LOW_BITS = np.uint32(0x1FFF)
 """The bits of a ``float32`` that TF32 leaves out."""
 
 
@@ -507,7 +507,7 @@ class DeviceRows:
             torch.tensor(codes, dtype=torch.int64, device=device)
             for codes in (matrix.indptr, matrix.indices)
         )
-        is_short = not (values.view(np.uint32) & LOW_BITS).any()
+        is_short = not (values.view(np.uint32) & _LOW_BITS).any()
         tensor = torch.tensor(values, device=device)
         return cls(starts, columns, tensor, int(matrix.shape[1]), is_short)
 
@@ -584,16 +584,16 @@ def multiply_short(*, enabled: bool) -> Iterator[None]:
             torch.set_float32_matmul_precision(before)
 
 
-EXTRA_VECTORS = 8
+_EXTRA_VECTORS = 8
 """Vectors that are iterated beside those that are wanted, which converge sooner by them."""
 
-MAX_BLOCKS = 5
+_MAX_BLOCKS = 5
 """Number of blocks of vectors of a subspace, from which the best two are then kept."""
 
-MAX_ROUNDS = 1000
+_MAX_ROUNDS = 1000
 """Number of blocks after which the iteration ends, converged or not."""
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 """Largest residual of an eigenvector, as a share of the largest eigenvalue."""
 
 
@@ -697,24 +697,24 @@ def _find_eigenvectors(
     """Return the ``k`` largest eigenvalues of a symmetric matrix and their vectors, ``(n, k)``.
 
     A subspace grows by the residuals of its best vectors, and begins again with these when it has
-    ``MAX_BLOCKS`` blocks. The first vectors are the same in every run.
+    ``_MAX_BLOCKS`` blocks. The first vectors are the same in every run.
     """
     import torch
 
-    width = min(k + EXTRA_VECTORS, n)
+    width = min(k + _EXTRA_VECTORS, n)
     start = np.random.default_rng(0).standard_normal((n, width))
     basis = torch.linalg.qr(torch.from_numpy(start).to(device)).Q
     images = multiply(basis)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         projected = basis.T @ images
         values, rotation = torch.linalg.eigh((projected + projected.T) / 2)
         values, rotation = values.flip(0), rotation.flip(1)
         best = rotation[:, :width]
         residuals = images @ best - basis @ (best * values[:width])
-        is_done = residuals[:, :k].norm(dim=0).max() <= TOLERANCE * values[0]
+        is_done = residuals[:, :k].norm(dim=0).max() <= _TOLERANCE * values[0]
         if is_done or basis.shape[1] == n:
             break
-        if basis.shape[1] + width > min(MAX_BLOCKS * width, n):
+        if basis.shape[1] + width > min(_MAX_BLOCKS * width, n):
             kept = rotation[:, : min(2 * width, basis.shape[1])]
             basis, images = basis @ kept, images @ kept
         added = residuals[:, : n - basis.shape[1]]
@@ -724,10 +724,10 @@ def _find_eigenvectors(
     return values[:k], basis @ rotation[:, :k]
 
 
-BYTES_PER_PRODUCT = 32
+_BYTES_PER_PRODUCT = 32
 """Maximum memory per product of two rows while its block is ranked."""
 
-DENSE_COST = 1e-5
+_DENSE_COST = 1e-5
 """Cost of an operation of a dense product on a GPU, in counts of a shared column on a CPU.
 
 An H200 took 2e-6 beside 16 cores; others have a fifth of its rate.
@@ -742,7 +742,7 @@ def dense_is_faster(matrix: Matrix) -> bool:
     """
     n, m = matrix.shape
     sizes = np.bincount(matrix.indices, minlength=1).astype(np.float64)
-    return bool(DENSE_COST * n * n * m < float(sizes @ sizes))
+    return bool(_DENSE_COST * n * n * m < float(sizes @ sizes))
 
 
 def find_nearest_on_device(
@@ -771,7 +771,7 @@ def find_nearest_on_device(
     matrix = matrix.astype(np.float32)
     n, m = matrix.shape
     limit = count_available_bytes(device) if memory_limit is None else memory_limit
-    size = max(1, limit // (8 * m + BYTES_PER_PRODUCT * n + 1))
+    size = max(1, limit // (8 * m + _BYTES_PER_PRODUCT * n + 1))
 
     with report_full_device("nearest neighbours"), torch.no_grad():
         rows = DeviceRows.copy(matrix, device)

@@ -13,13 +13,13 @@ from recbias.core.context import report_progress
 from recbias.core.dataset import TrainingData
 from recbias.models.fitted import FactorModel, FittedFactors, FittedItemWeights, ItemWeightModel
 
-LIBRARIES = ("implicit",)
+_LIBRARIES = ("implicit",)
 
 
 class _FactorModel(FactorModel):
     """The settings that all factorizations of the library have."""
 
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
 
     embedding_size: int
     reg: float
@@ -169,7 +169,7 @@ class ImplicitItemKNN(ItemWeightModel):
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
 
     neighbors: Annotated[int, Gt(0)] = 20
     similarity: Literal["cosine", "tfidf", "bm25"] = "cosine"

@@ -38,16 +38,16 @@ from recbias.models.fitted import restore_matrix, store_matrix
 from recbias.models.gpu import dense_is_faster, find_nearest_on_device, rank_product
 from recbias.models.ranking import BYTES_PER_SCORE, rank_by_scores
 
-Terms: TypeAlias = Literal["values", "words"]
+_Terms: TypeAlias = Literal["values", "words"]
 """The terms of a column: its values (``a|b`` has two), or the words of its text."""
 
-Profile: TypeAlias = Literal["binary", "tfidf"]  # The weight of a term of an item: 1, or tf-idf
+_Profile: TypeAlias = Literal["binary", "tfidf"]  # The weight of a term of an item: 1, or tf-idf
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 """The definition of the source, or that of the framework Elliot 0.3.1."""
 
 
-def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "values") -> Matrix:
+def count_terms(data: TrainingData, columns: Sequence[str], terms: _Terms = "values") -> Matrix:
     """Count the terms of each candidate item: values, or words of two letters or more.
 
     Items without training interactions have no terms: they cannot be recommended and do not count
@@ -75,7 +75,7 @@ def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "valu
 
 
 def compute_item_vectors(
-    counts: Matrix, profile: Profile, *, variant: Variant = "paper"
+    counts: Matrix, profile: _Profile, *, variant: Variant = "paper"
 ) -> Matrix:
     """Return the vector of each item over the terms, CSR ``float32`` like the counts ``f``.
 
@@ -168,7 +168,7 @@ def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
     return np.asarray((smoothing + np.log(rarity)).astype(np.float32))
 
 
-def validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
+def _validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
     """Raise UnknownColumn for a column that the items do not have."""
     if data.items is not None:
         for name in attributes:
@@ -197,7 +197,7 @@ def _count_words(columns: Sequence[Any]) -> Matrix:
     return vectorizer.fit_transform(documents)
 
 
-Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
+_Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
 
 class _KNN(OnDevice):
@@ -211,7 +211,7 @@ class _KNN(OnDevice):
     similarity: Kind
     alpha: float
     shrink: float
-    weights: Weights
+    weights: _Weights
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         gpu = find_accelerator(self.device)
@@ -255,17 +255,17 @@ class ItemKNN(_KNN):
     similarity: Kind = "cosine"
     alpha: Annotated[float, Ge(0), Le(1)] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
-    weights: Weights = "binary"
+    weights: _Weights = "binary"
     device: Device = "auto"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemKNN:
         """Find the neighbours of each item."""
-        neighbours = self._find_neighbours(select_history(data, self.weights).T.tocsr())
-        return FittedItemKNN(neighbours, self.weights, self.device)
+        neighbours = self._find_neighbours(_select_history(data, self.weights).T.tocsr())
+        return _FittedItemKNN(neighbours, self.weights, self.device)
 
-    def restore(self, state: State) -> FittedItemKNN:
+    def restore(self, state: State) -> _FittedItemKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedItemKNN(restore_matrix(state), self.weights, self.device)
+        return _FittedItemKNN(restore_matrix(state), self.weights, self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,20 +304,20 @@ class UserKNN(_KNN):
     similarity: Kind = "cosine"
     alpha: Annotated[float, Ge(0), Le(1)] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
-    weights: Weights = "binary"
+    weights: _Weights = "binary"
     variant: Literal["paper", "elliot"] = "paper"
     device: Device = "auto"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedUserKNN:
         """Find the neighbours of each user."""
-        neighbours = self._find_neighbours(select_history(data, self.weights))
+        neighbours = self._find_neighbours(_select_history(data, self.weights))
         if self.variant == "elliot":
             neighbours = neighbours.T.tocsr()
-        return FittedUserKNN(neighbours, self.weights, self.device)
+        return _FittedUserKNN(neighbours, self.weights, self.device)
 
-    def restore(self, state: State) -> FittedUserKNN:
+    def restore(self, state: State) -> _FittedUserKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedUserKNN(restore_matrix(state), self.weights, self.device)
+        return _FittedUserKNN(restore_matrix(state), self.weights, self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,33 +325,33 @@ class _FittedKNN:
     """The neighbours of each item or user."""
 
     neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
-    weights: Weights = "binary"  # The weight of an interaction
+    weights: _Weights = "binary"  # The weight of an interaction
     device: Device = "cpu"  # Where scores are computed and ranked
 
     def state(self) -> State:
         return store_matrix(self.neighbours)
 
 
-class FittedItemKNN(_FittedKNN):
+class _FittedItemKNN(_FittedKNN):
     """The neighbours of each item."""
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        history = select_history(data, self.weights)
+        history = _select_history(data, self.weights)
         right = self.neighbours.T.tocsr()
         return rank_product(history, right, queries, k, data, self.device)
 
 
-class FittedUserKNN(_FittedKNN):
+class _FittedUserKNN(_FittedKNN):
     """The neighbours of each user."""
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        history = select_history(data, self.weights)
+        history = _select_history(data, self.weights)
         return rank_product(self.neighbours, history, queries, k, data, self.device)
 
 
-def select_history(data: TrainingData, weights: Weights) -> Matrix:
+def _select_history(data: TrainingData, weights: _Weights) -> Matrix:
     """Return the weights of the training interactions, CSR ``float32 (n_users, n_items)``."""
     return data.train.binary if weights == "binary" else data.train.weighted
 
@@ -361,8 +361,8 @@ Similarity: TypeAlias = Literal[
 ]
 """The similarities of attribute vectors."""
 
-OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
-USER_BLOCK = 4096  # Number of users whose profiles are computed together
+_OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
+_USER_BLOCK = 4096  # Number of users whose profiles are computed together
 
 
 class _AttributeKNN:
@@ -377,7 +377,7 @@ class _AttributeKNN:
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
-        validate_columns(data, self.attributes)
+        _validate_columns(data, self.attributes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,21 +413,21 @@ class AttributeItemKNN(_AttributeKNN):
     """
 
     attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
-    profile: Profile = "binary"
+    profile: _Profile = "binary"
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Similarity = "cosine"
-    weights: Weights = "binary"
+    weights: _Weights = "binary"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemKNN:
         """Find the neighbours of each item."""
         vectors = compute_item_vectors(count_terms(data, self.attributes), self.profile)
-        warn_about_missing_terms("AttributeItemKNN", data, vectors, outcome=OUTCOME)
+        warn_about_missing_terms("AttributeItemKNN", data, vectors, outcome=_OUTCOME)
         neighbours = find_neighbours(vectors, self.neighbors, kind=self.similarity)
-        return FittedItemKNN(neighbours, self.weights)
+        return _FittedItemKNN(neighbours, self.weights)
 
-    def restore(self, state: State) -> FittedItemKNN:
+    def restore(self, state: State) -> _FittedItemKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedItemKNN(restore_matrix(state), self.weights)
+        return _FittedItemKNN(restore_matrix(state), self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -467,35 +467,35 @@ class AttributeUserKNN(_AttributeKNN):
     """
 
     attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
-    profile: Profile = "binary"
+    profile: _Profile = "binary"
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Similarity = "cosine"
-    weights: Weights = "binary"
+    weights: _Weights = "binary"
     variant: Variant = "paper"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedUserKNN:
         """Find the neighbours of each user."""
         counts = count_terms(data, self.attributes)
         vectors = compute_item_vectors(counts, self.profile, variant=self.variant)
-        warn_about_missing_terms("AttributeUserKNN", data, vectors, outcome=OUTCOME)
+        warn_about_missing_terms("AttributeUserKNN", data, vectors, outcome=_OUTCOME)
         profiles = self._compute_profiles(data, vectors)
         neighbours = find_neighbours(profiles, self.neighbors, kind=self.similarity)
         if self.variant == "elliot":
             neighbours = neighbours.T.tocsr()
-        return FittedUserKNN(neighbours, self.weights)
+        return _FittedUserKNN(neighbours, self.weights)
 
-    def restore(self, state: State) -> FittedUserKNN:
+    def restore(self, state: State) -> _FittedUserKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedUserKNN(restore_matrix(state), self.weights)
+        return _FittedUserKNN(restore_matrix(state), self.weights)
 
     def _compute_profiles(self, data: TrainingData, vectors: Matrix) -> Matrix:
         from scipy.sparse import vstack
 
         use_last = self.variant == "elliot" and self.profile == "tfidf"
         combine = select_last_weights if use_last else average_item_vectors
-        starts = range(0, max(data.train.n_users, 1), USER_BLOCK)
+        starts = range(0, max(data.train.n_users, 1), _USER_BLOCK)
         codes = np.arange(data.train.n_users, dtype=np.int32)
-        blocks = [codes[start : start + USER_BLOCK] for start in starts]
+        blocks = [codes[start : start + _USER_BLOCK] for start in starts]
         return vstack([combine(data.train, vectors, users) for users in blocks]).tocsr()
 
 
@@ -512,15 +512,15 @@ def find_neighbours(vectors: Matrix, neighbors: int, *, kind: Similarity) -> Mat
             return find_nearest_by(kind, vectors, neighbors)
 
 
-VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
+_VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
 """The similarity of a user vector and an item vector."""
 
-BYTES_PER_TERM = 24  # Memory per term of a user's profile while it is computed and multiplied
+_BYTES_PER_TERM = 24  # Memory per term of a user's profile while it is computed and multiplied
 
-USER_SAMPLE = 256
+_USER_SAMPLE = 256
 """Number of users whose profiles decide whether sparse or dense products are faster."""
 
-ROUNDING = 1e-6
+_ROUNDING = 1e-6
 """A vector whose variance is less than this share of its square is constant up to rounding."""
 
 
@@ -567,30 +567,30 @@ class VSM:
     libraries: ClassVar[tuple[str, ...]] = ("scipy", "scikit-learn")
 
     attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
-    terms: Terms = "values"
-    user_profile: Profile = "tfidf"
-    item_profile: Profile = "tfidf"
-    similarity: VectorSimilarity = "cosine"
+    terms: _Terms = "values"
+    user_profile: _Profile = "tfidf"
+    item_profile: _Profile = "tfidf"
+    similarity: _VectorSimilarity = "cosine"
     variant: Variant = "paper"
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
-        validate_columns(data, self.attributes)
+        _validate_columns(data, self.attributes)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVSM:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedVSM:
         """Count the terms of each item."""
-        fitted = FittedVSM(self, count_terms(data, self.attributes, self.terms))
+        fitted = _FittedVSM(self, count_terms(data, self.attributes, self.terms))
         vectors = fitted.vectors(self.item_profile)
         warn_about_missing_terms("VSM", data, vectors, outcome="their lists are empty")
         return fitted
 
-    def restore(self, state: State) -> FittedVSM:
+    def restore(self, state: State) -> _FittedVSM:
         """Return the fitted recommender of a stored state."""
-        return FittedVSM(self, restore_matrix(state))
+        return _FittedVSM(self, restore_matrix(state))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedVSM:
+class _FittedVSM:
     """The terms of each item.
 
     Args:
@@ -606,7 +606,7 @@ class FittedVSM:
         """Return the counts as named arrays."""
         return store_matrix(self.counts)
 
-    def vectors(self, profile: Profile) -> Matrix:
+    def vectors(self, profile: _Profile) -> Matrix:
         """Return the vectors of the items, CSR ``float32 (n_items, n_terms)``."""
         return compute_item_vectors(self.counts, profile, variant=self.model.variant)
 
@@ -615,7 +615,7 @@ class FittedVSM:
         vectors, similarity = self.vectors(self.model.user_profile), self.model.similarity
         items = _Norms.compute(self.vectors(self.model.item_profile), similarity)
         columns = items.vectors.T.tocsr()
-        sample = np.arange(min(data.train.n_users, USER_SAMPLE), dtype=np.int32)
+        sample = np.arange(min(data.train.n_users, _USER_SAMPLE), dtype=np.int32)
         if not sparse_is_faster(self._compute_profiles(data, vectors, sample), columns):
             columns = columns.toarray()
 
@@ -630,7 +630,7 @@ class FittedVSM:
             return np.asarray(centred / np.outer(profiles.lengths, items.lengths))
 
         score_bytes = BYTES_PER_SCORE * n_items
-        share = score_bytes / (score_bytes + BYTES_PER_TERM * n_terms + 1)
+        share = score_bytes / (score_bytes + _BYTES_PER_TERM * n_terms + 1)
         limit = int(MEMORY_LIMIT * share)
         return rank_by_scores(score_block, queries, k, data, memory_limit=limit)
 
@@ -652,12 +652,12 @@ class _Norms:
     lengths: FloatArray
 
     @classmethod
-    def compute(cls, vectors: Matrix, similarity: VectorSimilarity) -> _Norms:
+    def compute(cls, vectors: Matrix, similarity: _VectorSimilarity) -> _Norms:
         n_terms = vectors.shape[1]
         precise = vectors.astype(np.float64)
         squares = np.asarray((precise * precise).sum(axis=1)).ravel()
         means = np.asarray(precise.sum(axis=1)).ravel() / max(n_terms, 1)
         means *= similarity == "correlation"
         centred = squares - n_terms * means**2
-        centred[centred <= ROUNDING * squares] = np.nan
+        centred[centred <= _ROUNDING * squares] = np.nan
         return cls(vectors, means, np.sqrt(centred))

@@ -39,14 +39,14 @@ from recbias.models.debias import Debias, TrainingSentences, debias_model
 from recbias.models.gpu import copy_to_array
 from recbias.models.training import FineTuning, LearningCurve
 
-TEXT, PAIR, GROUP = "text", "pair_id", "group"
-CONTEXT, REFERENCE = "context", "reference"
-COLUMNS = (TEXT, PAIR, GROUP, CONTEXT, REFERENCE)
+_TEXT, _PAIR, _GROUP = "text", "pair_id", "group"
+_CONTEXT, _REFERENCE = "context", "reference"
+_COLUMNS = (_TEXT, _PAIR, _GROUP, _CONTEXT, _REFERENCE)
 """The labels of queries that have a meaning; all others are labels of the sentences."""
 
 
 @dataclass(frozen=True, eq=False)
-class SentenceQueries:
+class _SentenceQueries:
     """Queries with texts: sentences, or contexts of a dialogue.
 
     Args:
@@ -61,55 +61,55 @@ class SentenceQueries:
     labels: pd.DataFrame
 
     @classmethod
-    def read(cls, queries: Queries) -> SentenceQueries:
+    def read(cls, queries: Queries) -> _SentenceQueries:
         """Return the texts of queries, in the column ``text`` of a table where they have none."""
         frame = queries.labels.frame.reset_index(drop=True)
-        cells = {name: _read_texts(frame, name) for name in COLUMNS}
+        cells = {name: _read_texts(frame, name) for name in _COLUMNS}
         if queries.texts is not None:
-            cells[TEXT] = queries.texts
-        labels = frame.drop(columns=[name for name in COLUMNS if name in frame])
+            cells[_TEXT] = queries.texts
+        labels = frame.drop(columns=[name for name in _COLUMNS if name in frame])
         return cls(queries.ids.ids, cells, labels)
 
     def __len__(self) -> int:
         """Return the number of queries."""
         return len(self.ids)
 
-    def take_sentences(self) -> SentenceQueries:
+    def take_sentences(self) -> _SentenceQueries:
         """Return the queries about a group.
 
         Raises:
             UnknownColumn: They have no texts.
         """
-        return _require_texts(self._take(_has_value(self.cells[GROUP])), TEXT)
+        return _require_texts(self._take(_has_value(self.cells[_GROUP])), _TEXT)
 
-    def take_dialogues(self) -> SentenceQueries:
+    def take_dialogues(self) -> _SentenceQueries:
         """Return the queries with a context or a reference; the context may be the text.
 
         Raises:
             UnknownColumn: They have no texts.
         """
         has_context, has_reference = (
-            _has_value(self.cells[name]) for name in (CONTEXT, REFERENCE)
+            _has_value(self.cells[name]) for name in (_CONTEXT, _REFERENCE)
         )
         dialogues = self._take(has_context | has_reference)
         cells = dialogues.cells
-        contexts = np.where(_has_value(cells[CONTEXT]), cells[CONTEXT], cells[TEXT])
-        cells = {**cells, CONTEXT: contexts}
-        return _require_texts(replace(dialogues, cells=cells), CONTEXT)
+        contexts = np.where(_has_value(cells[_CONTEXT]), cells[_CONTEXT], cells[_TEXT])
+        cells = {**cells, _CONTEXT: contexts}
+        return _require_texts(replace(dialogues, cells=cells), _CONTEXT)
 
-    def take_none(self) -> SentenceQueries:
+    def take_none(self) -> _SentenceQueries:
         """Return no query, with the same columns."""
         return self._take(np.zeros(len(self), dtype=bool))
 
-    def _take(self, is_taken: AnyArray) -> SentenceQueries:
+    def _take(self, is_taken: AnyArray) -> _SentenceQueries:
         rows = np.flatnonzero(is_taken)
         cells = {name: column[rows] for name, column in self.cells.items()}
-        return SentenceQueries(
+        return _SentenceQueries(
             self.ids[rows], cells, self.labels.iloc[rows].reset_index(drop=True)
         )
 
 
-def _require_texts(queries: SentenceQueries, name: str) -> SentenceQueries:
+def _require_texts(queries: _SentenceQueries, name: str) -> _SentenceQueries:
     if len(queries) and not _has_value(queries.cells[name]).any():
         message = f"none of the {len(queries):,} queries has a {name}"
         remedy = "use queries with texts, or add a column `text` to the table of queries"
@@ -134,12 +134,12 @@ def _has_value(column: Ids) -> AnyArray:
     return np.array([cell is not None and bool(cell.strip()) for cell in column], dtype=bool)
 
 
-WEIGHT = "weight."
-CURVE, CURVE_NAMES, STEPS = "curve", "curve_names", "steps_per_epoch"
+_WEIGHT = "weight."
+_CURVE, _CURVE_NAMES, _STEPS = "curve", "curve_names", "steps_per_epoch"
 """The names of arrays in a state: of weights (a prefix), and of the learning curve."""
 
 
-class LanguageModelSettings(Protocol):
+class _LanguageModelSettings(Protocol):
     """The settings that a fitted language model uses."""
 
     @property
@@ -165,18 +165,18 @@ class FittedLanguageModel:
         stored: The state of a training; empty if there was none.
     """
 
-    settings: LanguageModelSettings
+    settings: _LanguageModelSettings
     trained: LocalModel | None = None
     curve: LearningCurve | None = None
     stored: State = field(default_factory=dict)
 
     @classmethod
-    def restore(cls, settings: LanguageModelSettings, state: State) -> FittedLanguageModel:
+    def restore(cls, settings: _LanguageModelSettings, state: State) -> FittedLanguageModel:
         """Return the fitted model of a state."""
         if not state:
             return cls(settings)
-        names = tuple(str(state[CURVE_NAMES]).split())
-        curve = LearningCurve(names, state[CURVE], int(state[STEPS]))
+        names = tuple(str(state[_CURVE_NAMES]).split())
+        curve = LearningCurve(names, state[_CURVE], int(state[_STEPS]))
         return cls(settings, None, curve, state)
 
     def state(self) -> State:
@@ -185,10 +185,10 @@ class FittedLanguageModel:
             return self.stored
         weights = self.trained.network.named_parameters()
         return {
-            **{f"{WEIGHT}{name}": copy_to_array(tensor) for name, tensor in weights},
-            CURVE: self.curve.values,
-            CURVE_NAMES: np.array(" ".join(self.curve.names)),
-            STEPS: np.array(self.curve.steps_per_epoch),
+            **{f"{_WEIGHT}{name}": copy_to_array(tensor) for name, tensor in weights},
+            _CURVE: self.curve.values,
+            _CURVE_NAMES: np.array(" ".join(self.curve.names)),
+            _STEPS: np.array(self.curve.steps_per_epoch),
         }
 
     def learning_curve(self) -> pd.DataFrame | None:
@@ -218,22 +218,22 @@ class FittedLanguageModel:
 
     def sentence_scores(self, queries: Queries) -> SentenceScores:
         """Return the perplexities of the queries with a group."""
-        sentences = SentenceQueries.read(queries).take_sentences()
+        sentences = _SentenceQueries.read(queries).take_sentences()
         cells = sentences.cells
         perplexity = np.empty(0)
         if len(sentences):
-            likelihoods = score_sentences(self.model, cells[TEXT].tolist(), self.settings.scoring)
+            likelihoods = score_sentences(self.model, cells[_TEXT].tolist(), self.settings.scoring)
             for problem in likelihoods.describe_problems(sentences.ids):
                 warn(problem)
             perplexity = likelihoods.perplexity
         return SentenceScores(
-            sentences.ids, cells[PAIR], cells[GROUP], perplexity, sentences.labels
+            sentences.ids, cells[_PAIR], cells[_GROUP], perplexity, sentences.labels
         )
 
     def responses(self, queries: Queries) -> Responses:
         """Return the responses to the queries with a context or a reference."""
-        dialogues = SentenceQueries.read(queries).take_dialogues()
-        contexts = [context or "" for context in dialogues.cells[CONTEXT]]
+        dialogues = _SentenceQueries.read(queries).take_dialogues()
+        contexts = [context or "" for context in dialogues.cells[_CONTEXT]]
         if contexts and self.model.kind == "masked":
             warn(f"{len(contexts):,} contexts have no response: a masked model writes no text")
             dialogues, contexts = dialogues.take_none(), []
@@ -241,7 +241,7 @@ class FittedLanguageModel:
         if contexts:
             texts = generate_responses(self.model, contexts, self.settings.generation)
         responses: Ids = np.array(texts, dtype=object)
-        return Responses(dialogues.ids, responses, dialogues.cells[REFERENCE], dialogues.labels)
+        return Responses(dialogues.ids, responses, dialogues.cells[_REFERENCE], dialogues.labels)
 
 
 def _copy_weights(model: LocalModel, state: Mapping[str, np.ndarray]) -> None:
@@ -249,10 +249,10 @@ def _copy_weights(model: LocalModel, state: Mapping[str, np.ndarray]) -> None:
 
     with torch.no_grad():
         for name, tensor in model.network.named_parameters():
-            tensor.copy_(torch.from_numpy(state[f"{WEIGHT}{name}"]))
+            tensor.copy_(torch.from_numpy(state[f"{_WEIGHT}{name}"]))
 
 
-TRAINING = frozenset(
+_TRAINING = frozenset(
     {"debias", "terms", "epochs", "batch_size", "accumulate", "learning_rate"}
     | {"training_precision"}
 )
@@ -462,5 +462,5 @@ class SentenceLanguageModel(OnDevice):
         """Return the pretrained model, which a debiased one is compared with."""
         settings = vars(self).items()
         return SentenceLanguageModel(
-            **{key: value for key, value in settings if key not in TRAINING}
+            **{key: value for key, value in settings if key not in _TRAINING}
         )

@@ -24,11 +24,11 @@ from recbias.models.fitted import FactorModel, FittedFactors, FittedItemWeights,
 from recbias.models.gpu import copy_to_array
 from recbias.models.ranking import rank_rows
 
-LIBRARIES = ("lenskit",)
+_LIBRARIES = ("lenskit",)
 
-QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
+_QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
-ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
+_ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""
 
 
@@ -53,12 +53,12 @@ _NAMES_OF_SCORERS = {
 """Names that one scorer has."""
 
 
-class LensKitModel:
+class _LensKitModel:
     """Base class of the models that train a scorer of LensKit."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
 
     def train(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> Any:
         """Return a trained scorer of a class whose settings are those of the model."""
@@ -67,7 +67,7 @@ class LensKitModel:
         return train_scorer(kind(**settings), data, rng)
 
 
-class LensKitFactorModel(FactorModel, LensKitModel):
+class _LensKitFactorModel(FactorModel, _LensKitModel):
     """Base class of LensKit's factorizations."""
 
     embedding_size: int
@@ -86,7 +86,7 @@ def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> A
     from lenskit.training import TrainingOptions, UsesTrainer
 
     seed = int(rng.integers(2**31))
-    options = TrainingOptions(rng=seed, device="cpu", environment=dict(ENVIRONMENT))
+    options = TrainingOptions(rng=seed, device="cpu", environment=dict(_ENVIRONMENT))
     dataset = to_lenskit_dataset(data.train)
     with isolate_threads(), forward_warnings():
         if isinstance(scorer, UsesTrainer):
@@ -170,10 +170,10 @@ class FittedScorer:
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first; a user without history has an empty list."""
         label = f"lists of {type(self.scorer).__name__}"
-        starts = range(0, max(len(queries), 1), QUERY_BLOCK)
+        starts = range(0, max(len(queries), 1), _QUERY_BLOCK)
         with isolate_threads():
             blocks = [
-                self._rank(queries.users[start : start + QUERY_BLOCK], k, data)
+                self._rank(queries.users[start : start + _QUERY_BLOCK], k, data)
                 for start in track_progress(starts, label)
             ]
         n_empty = sum(int((block.items[:, :1] < 0).sum()) for block in blocks)
@@ -201,16 +201,16 @@ class FittedScorer:
         return np.asarray(self.scorer(query, items).scores())
 
 
-class ItemScoreModel(LensKitModel):
+class _ItemScoreModel(_LensKitModel):
     """Base class of the models that give all users the same scores."""
 
-    def restore(self, state: State) -> FittedItemScores:
+    def restore(self, state: State) -> _FittedItemScores:
         """Return the fitted recommender of a stored state."""
-        return FittedItemScores(state["item_scores"])
+        return _FittedItemScores(state["item_scores"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitPopular(ItemScoreModel):
+class LensKitPopular(_ItemScoreModel):
     """Rank items by their number of training interactions (LensKit's popularity).
 
         score(u, i) = n_i,   its rank,   or   Σ_{j : n_j ≤ n_i} n_j / Σ_j n_j
@@ -227,15 +227,15 @@ class LensKitPopular(ItemScoreModel):
 
     score: Literal["quantile", "rank", "count"] = "quantile"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemScores:
         """Count the interactions of each item."""
         from lenskit.basic import PopScorer
 
-        return FittedItemScores(self.train(PopScorer, data, rng).item_scores_)
+        return _FittedItemScores(self.train(PopScorer, data, rng).item_scores_)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitBias(ItemScoreModel):
+class LensKitBias(_ItemScoreModel):
     """Rank items by their damped mean rating (LensKit's bias model).
 
         score(u, i) = b + b_i,   b_i = Σ_{u in U_i} (r_ui - b) / (|U_i| + damping)
@@ -252,17 +252,17 @@ class LensKitBias(ItemScoreModel):
 
     damping: Annotated[float, Ge(0)] = 0.0
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemScores:
         """Average the ratings of each item."""
         from lenskit.basic import BiasScorer
 
         warn_about_equal_ratings(data, "lenskit/Bias")
         model = self.train(BiasScorer, data, rng).model_
-        return FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
+        return _FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedItemScores:
+class _FittedItemScores:
     """One score per item, the same for all users, ``float32[n_items]``."""
 
     item_scores: npt.NDArray[np.float32]
@@ -278,7 +278,7 @@ class FittedItemScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitImplicitMF(LensKitFactorModel):
+class LensKitImplicitMF(_LensKitFactorModel):
     """Factorize the user-item matrix by alternating least squares (LensKit's implicit ALS).
 
         minimise  Σ_ui c_ui (x_ui - p_u · q_i)² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
@@ -315,7 +315,7 @@ class LensKitImplicitMF(LensKitFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitBiasedMF(LensKitFactorModel):
+class LensKitBiasedMF(_LensKitFactorModel):
     """Factorize the deviations of ratings from their biases, by ALS (LensKit's BiasedMF).
 
         r_ui ≈ b + b_u + b_i + p_u · q_i
@@ -349,7 +349,7 @@ class LensKitBiasedMF(LensKitFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitFunkSVD(LensKitFactorModel):
+class LensKitFunkSVD(_LensKitFactorModel):
     """Factorize ratings by SGD, one dimension after the other (LensKit's FunkSVD).
 
         r_ui ≈ b + b_u + b_i + Σ_f p_uf q_if
@@ -383,7 +383,7 @@ class LensKitFunkSVD(LensKitFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitBiasedSVD(LensKitFactorModel):
+class LensKitBiasedSVD(_LensKitFactorModel):
     """Decompose the deviations of ratings from their biases (LensKit's BiasedSVD).
 
         r_ui - b - b_u - b_i ≈ (U Σ Vᵀ)_ui,    score(u, i) = b + b_i + (U Σ)_u · V_i
@@ -402,7 +402,7 @@ class LensKitBiasedSVD(LensKitFactorModel):
         Python", CIKM 2020.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "scikit-learn")
 
     embedding_size: Annotated[int, Gt(0)] = 50
     damping: Annotated[float, Ge(0)] = 5.0
@@ -421,7 +421,7 @@ class LensKitBiasedSVD(LensKitFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitNMF(LensKitFactorModel):
+class LensKitNMF(_LensKitFactorModel):
     """Factorize the user-item matrix into non-negative factors (LensKit's NMF).
 
         minimise  ½ |X - W H|² + reg (R(W) n_items + R(H) n_users),    W, H ≥ 0
@@ -440,7 +440,7 @@ class LensKitNMF(LensKitFactorModel):
         401, 1999; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "scikit-learn")
 
     embedding_size: Annotated[int, Gt(0)] = 50
     epochs: Annotated[int, Gt(0)] = 200
@@ -472,11 +472,11 @@ def _export_biased(scorer: Any) -> FittedFactors:
     return export_factors(scorer.user_embeddings, scorer.item_embeddings, bias)
 
 
-Regularization: TypeAlias = Literal["AdamW", "L2"]
+_Regularization: TypeAlias = Literal["AdamW", "L2"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitFlexMFImplicit(LensKitFactorModel):
+class LensKitFlexMFImplicit(_LensKitFactorModel):
     """Factorize so that training pairs score above sampled ones (LensKit's implicit FlexMF).
 
         s_ui = p_u · q_i + b_i (+ b_u)
@@ -508,12 +508,12 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "torch")
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
-    regularization: Regularization = "AdamW"
+    regularization: _Regularization = "AdamW"
     epochs: Annotated[int, Gt(0)] = 10
     batch_size: Annotated[int, Gt(0)] = 8192
     loss: Literal["logistic", "pairwise", "warp"] = "logistic"
@@ -535,7 +535,7 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitFlexMFExplicit(LensKitFactorModel):
+class LensKitFlexMFExplicit(_LensKitFactorModel):
     """Factorise ratings by stochastic gradients (LensKit's FlexMF, explicit).
 
         r_ui ≈ b + b_u + b_i + p_u · q_i
@@ -557,12 +557,12 @@ class LensKitFlexMFExplicit(LensKitFactorModel):
         Computer 42(8), 2009, equation 5; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "torch")
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.1
-    regularization: Regularization = "L2"
+    regularization: _Regularization = "L2"
     epochs: Annotated[int, Gt(0)] = 10
     batch_size: Annotated[int, Gt(0)] = 8192
 
@@ -581,11 +581,11 @@ def _export_factors(model: Any) -> FittedFactors:
     return FittedFactors(copy_to_array(users), copy_to_array(items), bias)
 
 
-Feedback = Literal["implicit", "explicit"]
+_Feedback = Literal["implicit", "explicit"]
 
 
-class _KNN(LensKitModel):
-    feedback: Feedback
+class _KNN(_LensKitModel):
+    feedback: _Feedback
 
     def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         if self.feedback == "explicit":
@@ -593,7 +593,7 @@ class _KNN(LensKitModel):
         return FittedScorer.from_training(self.train(kind, data, rng), data)
 
 
-class _ItemWeightModel(ItemWeightModel, LensKitModel):
+class _ItemWeightModel(ItemWeightModel, _LensKitModel):
     def _fit_weights(
         self, kind: Any, data: TrainingData, rng: np.random.Generator
     ) -> FittedItemWeights:
@@ -627,7 +627,7 @@ class LensKitItemKNN(_KNN):
     min_neighbors: Annotated[int, Gt(0)] = 1
     min_similarity: Annotated[float, Gt(0)] = 1e-6
     saved_neighbors: Annotated[int, Gt(0)] | None = None
-    feedback: Feedback = "implicit"
+    feedback: _Feedback = "implicit"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Find the neighbours of each item."""
@@ -662,7 +662,7 @@ class LensKitUserKNN(_KNN):
     neighbors: Annotated[int, Gt(0)] = 20
     min_neighbors: Annotated[int, Gt(0)] = 1
     min_similarity: Annotated[float, Gt(0)] = 1e-6
-    feedback: Feedback = "implicit"
+    feedback: _Feedback = "implicit"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Store the users' rows; neighbours are searched at recommendation time."""
@@ -685,7 +685,7 @@ class LensKitEASE(_ItemWeightModel):
         Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
+    libraries: ClassVar[tuple[str, ...]] = (*_LIBRARIES, "torch")
     reg: Annotated[float, Gt(0)] = 1.0
 
     def least_memory(self, n_users: int, n_items: int) -> float:

@@ -19,9 +19,9 @@ from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
 from recbias.models.training import TrainedModel
 
-INITIAL_STD = 0.1  # Standard deviation of the initial vectors
+_INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 
-MOST_STEPS, LEAST_TRIPLES = 512, 2048
+_MOST_STEPS, _LEAST_TRIPLES = 512, 2048
 """For ``batch_size: auto``: the largest number of steps of an epoch, and the smallest of triples
 of a step, that of the paper. MovieLens-1M has 223 steps of 2048."""
 
@@ -86,14 +86,14 @@ class LightGCN(TrainedModel):
         """
         if self.batch_size != "auto":
             return self.batch_size
-        return max(LEAST_TRIPLES, -(-n_pairs // MOST_STEPS))
+        return max(_LEAST_TRIPLES, -(-n_pairs // _MOST_STEPS))
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
         device = resolve_device(self.device)
         n_users, n_items = data.train.n_users, data.train.n_items
         shape = (n_users + n_items, self.embedding_size)
-        vectors = initialize_normal(shape, INITIAL_STD, device, rng)
+        vectors = initialize_normal(shape, _INITIAL_STD, device, rng)
         graph = Graph.from_interactions(data.train, vectors)
         sampler = Sampler.from_interactions(data.train)
         sized = replace(self, batch_size=self.count_triples(sampler.users.size))

@@ -180,7 +180,7 @@ def _drop_smallest_per_row(weights: Matrix) -> Matrix:
 
 
 MAX_DENSE_SVD = 2**20  # Number of cells of a matrix up to which the full decomposition is computed
-RANK_TOLERANCE = 1e-6  # A singular value below this share of the largest one is 0 up to rounding
+_RANK_TOLERANCE = 1e-6  # A singular value below this share of the largest one is 0 up to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +238,7 @@ def _compute_right_singular_vectors(matrix: Matrix, factors: int, gpu: Any = Non
         start = np.ones(max_rank)
         _, values, rows = svds(matrix.astype(np.float64), k=factors, v0=start)
     order = np.argsort(-values, kind="stable")[:factors]
-    is_nonzero = values[order] > RANK_TOLERANCE * values.max(initial=0.0)
+    is_nonzero = values[order] > _RANK_TOLERANCE * values.max(initial=0.0)
     vectors: AnyArray = rows[order].T * is_nonzero
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], 0)
     return (vectors * np.where(largest < 0, -1, 1)).astype(np.float32)

@@ -231,13 +231,13 @@ class LMLikelihood:
         blocks = scorer.build_requests(contexts)
         return [planned for block in blocks for planned in plan_requests(block, self.llm)]
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLikelihood:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLikelihood:
         """Read the titles; nothing is trained."""
-        return FittedLikelihood(self, read_titles(data, self.title, self.year))
+        return _FittedLikelihood(self, read_titles(data, self.title, self.year))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLikelihood:
+class _FittedLikelihood:
     """The titles of the catalogue.
 
     Args:

@@ -150,20 +150,20 @@ class LMRerank:
         """Return the requests of ``recommend`` under the seed 0, without sending any."""
         return self.fit(data, np.random.default_rng(0)).plan_requests(queries, k, data)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedReranking:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedReranking:
         """Fit the other model."""
         return self.wrap(self.candidates.model.fit(data, rng), data, rng)
 
     def wrap(
         self, fitted: FittedRecommender, data: TrainingData, rng: np.random.Generator
-    ) -> FittedReranking:
+    ) -> _FittedReranking:
         """Return the recommender that reorders the lists of the fitted other model."""
         titles = read_titles(data, self.title, self.year)
-        return FittedReranking(self, int(rng.integers(2**63)), fitted, titles)
+        return _FittedReranking(self, int(rng.integers(2**63)), fitted, titles)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedReranking:
+class _FittedReranking:
     """A fitted model, and the chat model that reorders its lists.
 
     Args:
@@ -258,7 +258,7 @@ class FittedReranking:
 
 
 def _reorder(
-    lists: RankedLists, shortlists: Sequence[_Shortlist], rankings: Sequence[CandidateRanks]
+    lists: RankedLists, shortlists: Sequence[_Shortlist], rankings: Sequence[_CandidateRanks]
 ) -> RankedLists:
     """Return the lists with each shortlist in its new order; scores are negative mean ranks."""
     items: Codes = lists.items.copy()
@@ -273,7 +273,7 @@ def _reorder(
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateRanks:
+class _CandidateRanks:
     """The ranks of the candidates of one query in the replies to several orders of presentation.
 
     Args:
@@ -313,7 +313,7 @@ class CandidateRanks:
 
 def rank_candidates(
     replies: Sequence[str], titles: Sequence[HistoryItem], threshold: float | None
-) -> CandidateRanks:
+) -> _CandidateRanks:
     """Return the rank of each candidate in each reply; titles match these candidates only.
 
     Candidates that a reply leaves out come after those that it names, in their own order.
@@ -335,7 +335,7 @@ def rank_candidates(
     names, years = [name for name, _ in titles], [year for _, year in titles]
     catalogue = index_titles(names, years, -np.arange(n), threshold=threshold)
     outcomes = resolve_replies(parsed, n_places, catalogue)
-    return CandidateRanks(complete_ranks(outcomes.items, n), outcomes)
+    return _CandidateRanks(complete_ranks(outcomes.items, n), outcomes)
 
 
 def complete_ranks(items: Codes, n: int) -> FloatArray:
@@ -382,7 +382,7 @@ _REJECTED = tuple(reason for reason in REASONS if reason != Reason.MISSING)
 def _describe_rankings(
     shortlists: Sequence[_Shortlist],
     replies: Sequence[ChatReply],
-    rankings: Sequence[CandidateRanks],
+    rankings: Sequence[_CandidateRanks],
 ) -> pd.DataFrame:
     """Return the labels of the replies, in the order of the queries and the orders.
 
@@ -411,7 +411,7 @@ def _describe_rankings(
     return pd.DataFrame(columns)
 
 
-def _mark_first_slot(shortlist: _Shortlist, ranking: CandidateRanks) -> AnyArray:
+def _mark_first_slot(shortlist: _Shortlist, ranking: _CandidateRanks) -> AnyArray:
     """Return whether each reply ranks the candidate first that it was shown first.
 
     1 if it does, 0 if not, NaN if the reply names no candidate, ``float64[orders]``.
@@ -420,7 +420,7 @@ def _mark_first_slot(shortlist: _Shortlist, ranking: CandidateRanks) -> AnyArray
     return np.where(ranking.is_read, ranks == 1, np.nan)
 
 
-def _list_ranks(rankings: Sequence[CandidateRanks]) -> dict[str, AnyArray]:
+def _list_ranks(rankings: Sequence[_CandidateRanks]) -> dict[str, AnyArray]:
     """Return a column for each candidate; NaN where a query has fewer."""
     blocks = [ranking.ranks for ranking in rankings]
     width = max((block.shape[1] for block in blocks), default=0)

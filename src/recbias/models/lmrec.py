@@ -33,7 +33,7 @@ from recbias.models.text import (
 from recbias.models.text_probes import EncoderLR, fit_probe
 from recbias.models.training import FineTuning, Strategy
 
-MIN_COPY_SHARE = 0.01
+_MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""
 
 
@@ -122,7 +122,7 @@ class LMRec(EncoderModel):
     devices: Annotated[int, Gt(0)] = 1
     strategy: Strategy = "ddp"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLMRec:
         """Fine-tune on the training reviews."""
         self.check_data(data)
         classes = ItemClasses.from_data(data)
@@ -134,11 +134,11 @@ class LMRec(EncoderModel):
             if self.head == "probe":
                 task.initialize_head()
             fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
-        return FittedLMRec(self, classes, network.weights())
+        return _FittedLMRec(self, classes, network.weights())
 
-    def restore(self, state: State) -> FittedLMRec:
+    def restore(self, state: State) -> _FittedLMRec:
         """Return the fitted recommender of a stored state."""
-        return FittedLMRec(self, *split_state(state))
+        return _FittedLMRec(self, *split_state(state))
 
     def _add_counterfactuals(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
         if self.counterfactual == "none":
@@ -146,7 +146,7 @@ class LMRec(EncoderModel):
         swaps, own_rng = build_swaps(self.counterfactual), rng.spawn(1)[0]  # trained as without
         rows, texts = make_counterfactuals(reviews.texts, swaps, own_rng)
         record_fact("counterfactual_copies", rows.size)
-        if rows.size < MIN_COPY_SHARE * len(reviews):
+        if rows.size < _MIN_COPY_SHARE * len(reviews):
             warn(
                 f"counterfactual: {self.counterfactual} changes only {rows.size:,} of "
                 f"{len(reviews):,} reviews; names that mask_names has masked cannot be swapped"
@@ -231,7 +231,7 @@ class _ItemPrediction:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLMRec(FittedEncoderModel):
+class _FittedLMRec(FittedEncoderModel):
     """A fitted LMRec."""
 
     def embeddings(self) -> Embeddings:

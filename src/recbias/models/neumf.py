@@ -32,8 +32,8 @@ from recbias.models.training import (
     store_layers,
 )
 
-BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
-MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
+_BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
+_MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
 
 
 def apply_layers(
@@ -132,7 +132,7 @@ class FittedPairNetwork:
         """Return one list per query, best item first."""
         layers = restore_layers("deep", self.arrays)
         entries = self.arrays["item_hidden"].shape[1] + sum(layer.bias.size for layer in layers)
-        size = BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
+        size = BYTES_PER_SCORE + _BYTES_PER_ENTRY * int(entries)
         score = partial(score_block, sigmoid=self.sigmoid)
         return Ranking(score, self.arrays, self.device, size).lists(queries, k, data)
 
@@ -153,11 +153,11 @@ def score_block(state: Mapping[str, Any], users: Any, *, sigmoid: bool = False) 
         x = layer(x.clip(0))
     x = x[..., 0]
     if sigmoid:
-        x = 1 / (1 + math.e ** -x.clip(-MAX_LOGIT, MAX_LOGIT))
+        x = 1 / (1 + math.e ** -x.clip(-_MAX_LOGIT, _MAX_LOGIT))
     return state["user_factors"][users] @ state["item_factors"].T + state["item_bias"] + x
 
 
-WIDTHS = (2, 4, 2, 1)
+_WIDTHS = (2, 4, 2, 1)
 """Sizes of the network's input and layers, in multiples of the embedding size."""
 
 
@@ -245,7 +245,7 @@ class _NeuMFTensors:
         p, q, m, n = (
             initialize_glorot((size, embedding_size), device, rng) for size in 2 * n_rows
         )
-        layers = initialize_layers([embedding_size * width for width in WIDTHS], device, rng)
+        layers = initialize_layers([embedding_size * width for width in _WIDTHS], device, rng)
         return cls(p, q, m, n, layers, Dense.initialize(2 * embedding_size, 1, device, rng))
 
     def parameters(self) -> Sequence[Tensor]:

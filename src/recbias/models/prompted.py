@@ -313,16 +313,16 @@ class ChatRecommender:
             for prompt, number in zip(prompts, np.nan_to_num(samples), strict=True)
         ]
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedChatRecommender:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedChatRecommender:
         """Index the titles of the catalogue, if there is one; nothing is trained."""
         if not data.train.n_items:
-            return FittedChatRecommender(self, None)
+            return _FittedChatRecommender(self, None)
         titles = read_titles(data, self.title, self.year)
-        return FittedChatRecommender(self, index_items(data, titles, self.threshold))
+        return _FittedChatRecommender(self, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedChatRecommender:
+class _FittedChatRecommender:
     """The catalogue that replies are matched with.
 
     Args:

@@ -27,7 +27,7 @@ from recbias.kernels.topk import (
     top_k,
 )
 
-SILENT_SECONDS = 2.0
+_SILENT_SECONDS = 2.0
 """The time after which the progress is reported."""
 
 
@@ -66,7 +66,7 @@ class PartialLists:
         self._checkpoints.save_if_due(
             lambda: {"items": self.items[:n_completed], "scores": self.scores[:n_completed]}
         )
-        if time.monotonic() - self._began > SILENT_SECONDS:
+        if time.monotonic() - self._began > _SILENT_SECONDS:
             report_progress("queries ranked", n_completed, len(self.items))
 
     def _resume(self, items: Codes, scores: AnyArray) -> None:
@@ -86,7 +86,7 @@ class PartialLists:
         self.n_completed = rows.stop
 
 
-def rank_in_blocks(
+def _rank_in_blocks(
     rank_block: Callable[[int, int], tuple[Codes, AnyArray]], n: int, size: int, k: int
 ) -> RankedLists:
     """Return the lists of n rows, ranked in blocks of ``size`` by several threads.
@@ -103,7 +103,7 @@ def rank_in_blocks(
     return RankedLists(lists.items, lists.scores)
 
 
-ScoreTile: TypeAlias = Callable[[AnyArray, int, int], AnyArray]
+_ScoreTile: TypeAlias = Callable[[AnyArray, int, int], AnyArray]
 """Takes rows, and the first and the end of some items; returns their scores, ``(b, n)``."""
 
 BYTES_PER_SCORE = 20
@@ -123,7 +123,7 @@ def rank_by_scores(
     data: TrainingData,
     *,
     memory_limit: int = RANKING_LIMIT,
-    score_tile: ScoreTile | None = None,
+    score_tile: _ScoreTile | None = None,
 ) -> RankedLists:
     """Return the ``k`` best candidates of each user who has a training history.
 
@@ -207,17 +207,17 @@ def rank_rows(
         validate_shape(scores.shape, (stop - start, data.train.n_items))
         block = np.require(scores, dtype=np.float32, requirements=["C", "W"])
         if is_compiled:
-            best = BestColumns(k, excluded, select_history(matrix, users[start:stop]))
+            best = BestColumns(k, excluded, _select_history(matrix, users[start:stop]))
             best.add(block, 0)
             return best.columns, best.values
         block[:, excluded] = -np.inf
         block[find_history_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
 
-    return rank_in_blocks(rank_block, users.size, size, k)
+    return _rank_in_blocks(rank_block, users.size, size, k)
 
 
-def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) -> RankedLists:
+def rank_tiles(score_tile: _ScoreTile, users: Codes, k: int, data: TrainingData) -> RankedLists:
     """Return the lists of ``rank_rows`` by compiled loops, in tiles that fit the cache.
 
     Args:
@@ -232,7 +232,7 @@ def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) 
 
     def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
         rows = np.arange(start, stop)
-        best = BestColumns(k, excluded, select_history(matrix, users[start:stop]))
+        best = BestColumns(k, excluded, _select_history(matrix, users[start:stop]))
         for first in range(0, n_items, TILE_ITEMS):
             last = min(first + TILE_ITEMS, n_items)
             scores = score_tile(rows, first, last)
@@ -240,7 +240,7 @@ def rank_tiles(score_tile: ScoreTile, users: Codes, k: int, data: TrainingData) 
             best.add(np.require(scores, dtype=np.float32, requirements=["C", "W"]), first)
         return best.columns, best.values
 
-    return rank_in_blocks(rank_block, users.size, TILE_ROWS, k)
+    return _rank_in_blocks(rank_block, users.size, TILE_ROWS, k)
 
 
 def find_history_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray]:
@@ -249,11 +249,11 @@ def find_history_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray
     ``matrix`` has the training rows, CSR ``(n_users, n_items)``; the user code of a row of the
     block is -1 for no user.
     """
-    history = select_history(matrix, users)
+    history = _select_history(matrix, users)
     return np.repeat(np.arange(users.size), np.diff(history.indptr)), history.indices
 
 
-def select_history(matrix: Matrix, users: Codes) -> Matrix:
+def _select_history(matrix: Matrix, users: Codes) -> Matrix:
     """Return the rows of the users, CSR ``(b, n_items)``; those of code -1 are empty."""
     if (users >= 0).all():
         return matrix[users]
@@ -273,7 +273,7 @@ def validate_shape(shape: Sequence[int], expected: tuple[int, int]) -> None:
         raise BrokenContract(problem, remedy="return one row per user and one column per item")
 
 
-MAX_DENSE_ROWS = 2**14
+_MAX_DENSE_ROWS = 2**14
 """Rows that are ranked at once by a dense right factor, whose tiles are copied for each block."""
 
 DENSE_LIMIT = 2**28
@@ -317,11 +317,11 @@ def _rank_compiled_product(
     def rank(users: Codes) -> RankedLists:
         def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
             rows = users[start:stop]
-            return ranking.rank(rows, select_history(matrix, rows), k)
+            return ranking.rank(rows, _select_history(matrix, rows), k)
 
         share = max(TILE_ROWS, -(-users.size // n_workers()))
-        size = min(MAX_DENSE_ROWS, share) if isinstance(right, np.ndarray) else TILE_ROWS
-        return rank_in_blocks(rank_block, users.size, size, k)
+        size = min(_MAX_DENSE_ROWS, share) if isinstance(right, np.ndarray) else TILE_ROWS
+        return _rank_in_blocks(rank_block, users.size, size, k)
 
     return rank_users_with_history(rank, queries, k, data)
 
@@ -363,7 +363,7 @@ def rank_by_same_scores(scores: AnyArray, users: Codes, k: int, data: TrainingDa
         stop = _find_end(lengths[order], start, k)
         rows = order[start:stop]
         n_seen = int(lengths[rows[-1]])
-        top = _select_unseen(ranks, select_history(matrix, users[rows]), k, n_seen)
+        top = _select_unseen(ranks, _select_history(matrix, users[rows]), k, n_seen)
         is_listed = (top >= 0) & (top < best.size)
         items[rows] = np.where(is_listed, np.append(best, -1)[top * is_listed], -1)
         start = stop

@@ -49,10 +49,10 @@ from recbias.models.recbole_worker import LISTS, QUERIES, ROWS, STATE
 VARIABLE = "RECBIAS_RECBOLE_PYTHON"
 """The environment variable that names the Python with RecBole."""
 
-PACKAGES = ("recbole", "torch", "numpy", "scipy", "pandas")
+_PACKAGES = ("recbole", "torch", "numpy", "scipy", "pandas")
 """The packages whose versions change what RecBole computes."""
 
-SECONDS = 60
+_SECONDS = 60
 """The longest time in which a Python says which packages it has."""
 
 _PROBE = """\
@@ -76,7 +76,7 @@ class Interpreter:
 
     Args:
         path: The executable.
-        metadata: The files with the versions of ``PACKAGES``.
+        metadata: The files with the versions of ``_PACKAGES``.
     """
 
     path: str
@@ -92,11 +92,11 @@ def find_interpreter() -> Interpreter | None:
     """
     named = os.environ.get(VARIABLE, "").strip()
     if not named:
-        return inspect_interpreter(sys.executable) if is_installed("recbole") else None
+        return _inspect_interpreter(sys.executable) if is_installed("recbole") else None
     path = shutil.which(str(Path(named).expanduser()))
     if path is None:
         raise _report_unusable(f"no program {make_printable(named)!r}")
-    return inspect_interpreter(path)
+    return _inspect_interpreter(path)
 
 
 def require_interpreter(user: str) -> Interpreter:
@@ -119,19 +119,19 @@ def clean_environment() -> dict[str, str]:
 
 
 @lru_cache(maxsize=8)
-def inspect_interpreter(path: str) -> Interpreter:
+def _inspect_interpreter(path: str) -> Interpreter:
     """Return a Python with the files that hold the versions of its packages."""
     try:
         process = subprocess.run(  # noqa: S603  the user names the program
-            [path, "-c", _PROBE, *PACKAGES],
+            [path, "-c", _PROBE, *_PACKAGES],
             capture_output=True,
             text=True,
             check=True,
-            timeout=SECONDS,
+            timeout=_SECONDS,
             env=clean_environment(),
         )
         metadata = json.loads(process.stdout)
-        files = {name: metadata[name] for name in PACKAGES if metadata[name] is not None}
+        files = {name: metadata[name] for name in _PACKAGES if metadata[name] is not None}
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         raise _report_unusable(f"{make_printable(path)!r} does not run as a Python") from error
     if "recbole" not in files:
@@ -146,12 +146,12 @@ def _report_unusable(message: str) -> MissingFile:
     return MissingFile(message, where=VARIABLE, remedy=remedy)
 
 
-OUTPUT = "output.txt"
+_OUTPUT = "output.txt"
 """What the process prints."""
 
-POLL_SECONDS = 0.1  # Time between two looks at the progress
-TAIL_BYTES = 4096  # How much of the output is searched for its last line
-LONGEST_LINE = 300  # Number of characters of it that are shown
+_POLL_SECONDS = 0.1  # Time between two looks at the progress
+_TAIL_BYTES = 4096  # How much of the output is searched for its last line
+_LONGEST_LINE = 300  # Number of characters of it that are shown
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Call:
         """Run the process until it ends; end it if it takes too long, or if this one is ended."""
         deadline = time.monotonic() + self.timeout
         command = [interpreter.path, Path(str(recbole_worker.__file__)).name]
-        with (folder / OUTPUT).open("wb") as output:
+        with (folder / _OUTPUT).open("wb") as output:
             process = subprocess.Popen(  # noqa: S603  the user names the program
                 command,
                 cwd=folder,
@@ -209,7 +209,7 @@ class Call:
                     if time.monotonic() > deadline:
                         raise self._report_timeout()
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(POLL_SECONDS)
+                        process.wait(_POLL_SECONDS)
                     self._report_progress(folder)
             finally:
                 process.kill()
@@ -240,7 +240,7 @@ class Call:
                 remedy=_shorten(fields["remedy"]) if is_refusal else remedy,
             )
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        last = _read_last_line(folder / OUTPUT)
+        last = _read_last_line(folder / _OUTPUT)
         message = f"the process of {self.name} ended with {how}"
         return PluginError(f"{message}: {last}" if last else message, remedy=remedy)
 
@@ -264,8 +264,8 @@ def _create_folder() -> Iterator[Path]:
     try:
         yield folder
     except PluginError:
-        if (folder / OUTPUT).exists():
-            (folder / OUTPUT).replace(_name_output(folder))
+        if (folder / _OUTPUT).exists():
+            (folder / _OUTPUT).replace(_name_output(folder))
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -302,7 +302,7 @@ def _read_last_line(path: Path) -> str:
     """Return the last line of the output that is not blank."""
     with path.open("rb") as stream:
         stream.seek(0, 2)
-        stream.seek(max(stream.tell() - TAIL_BYTES, 0))
+        stream.seek(max(stream.tell() - _TAIL_BYTES, 0))
         lines = stream.read().decode("utf-8", "replace").split("\n")
     return next((_shorten(line) for line in reversed(lines) if line.strip()), "")
 
@@ -310,7 +310,7 @@ def _read_last_line(path: Path) -> str:
 def _shorten(text: str) -> str:
     """Return a text of another program on one line."""
     line = make_printable(" ".join(text.split()))
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
 
 
 _WORD = re.compile(r"[\w.+-]*", re.ASCII)
@@ -390,16 +390,16 @@ class RecBole:
         interpreter = find_interpreter()
         return interpreter.metadata if interpreter else ()
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecBole:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedRecBole:
         """Train in a process, and return the parameters that it wrote."""
         seed = np.array(rng.integers(2**31))
         inputs = {ROWS: order_rows(data.train)}
         state = self.call("fit", data, int(seed), inputs, STATE, epochs=self.epochs)
-        return FittedRecBole(self, {**state, SEED: seed})
+        return _FittedRecBole(self, {**state, SEED: seed})
 
-    def restore(self, state: State) -> FittedRecBole:
+    def restore(self, state: State) -> _FittedRecBole:
         """Return the fitted recommender of a stored state."""
-        return FittedRecBole(self, state)
+        return _FittedRecBole(self, state)
 
     def call(  # noqa: PLR0913
         self,
@@ -442,7 +442,7 @@ class RecBole:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedRecBole:
+class _FittedRecBole:
     """A trained model of RecBole: its parameters, from which a process ranks.
 
     Args:

@@ -30,54 +30,54 @@ from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, create_torch_generator
 from recbias.models.training import TrainedModel, apply_dropout
 
-Parameters: TypeAlias = Mapping[str, Any]
+_Parameters: TypeAlias = Mapping[str, Any]
 """The tensors of a network by name."""
 
-Dropout: TypeAlias = Callable[[Tensor], Tensor]
+_Dropout: TypeAlias = Callable[[Tensor], Tensor]
 """Sets random entries to 0 and scales the others."""
 
-HIDDEN_SCORE = -1e9  # The attention score of a position that is not read
-TABLES = frozenset({"items.weight", "positions", "special"})
+_HIDDEN_SCORE = -1e9  # The attention score of a position that is not read
+_TABLES = frozenset({"items.weight", "positions", "special"})
 """The parameters that hold a vector for each item or position."""
 
-INITIAL_STD = 0.02  # Standard deviation of their initial values
+_INITIAL_STD = 0.02  # Standard deviation of their initial values
 
 
-def sample_weights(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
+def sample_weights(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> _Parameters:
     """Return initial arrays by name.
 
     A ``.scale`` is 1 and a ``.bias`` is 0. The weights of dense layers are Glorot-uniform, and
-    vectors (``TABLES``) are sampled from Normal(0, 0.02²).
+    vectors (``_TABLES``) are sampled from Normal(0, 0.02²).
     """
     arrays: dict[str, AnyArray] = {}
     for name, shape in shapes.items():
         if name.endswith((".scale", ".bias")):
             arrays[name] = np.full(shape, float(name.endswith(".scale")), dtype=np.float32)
-        elif name in TABLES:
+        elif name in _TABLES:
             noise = rng.standard_normal(shape, dtype=np.float32)
-            arrays[name] = noise * np.float32(INITIAL_STD)
+            arrays[name] = noise * np.float32(_INITIAL_STD)
         else:
             limit = np.float32(np.sqrt(6 / sum(shape)))
             arrays[name] = (2 * rng.random(shape, dtype=np.float32) - 1) * limit
     return arrays
 
 
-def list_dense(name: str, n_in: int, n_out: int) -> dict[str, tuple[int, ...]]:
+def _list_dense(name: str, n_in: int, n_out: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a dense layer by name."""
     return {f"{name}.weight": (n_in, n_out), f"{name}.bias": (n_out,)}
 
 
-def list_norm(name: str, size: int) -> dict[str, tuple[int, ...]]:
+def _list_norm(name: str, size: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a layer normalization by name."""
     return {f"{name}.scale": (size,), f"{name}.bias": (size,)}
 
 
-def apply_dense(parameters: Parameters, name: str, x: Tensor) -> Tensor:
+def _apply_dense(parameters: _Parameters, name: str, x: Tensor) -> Tensor:
     """Return ``x W + b``."""
     return x @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
 
 
-def apply_norm(parameters: Parameters, name: str, x: Tensor) -> Tensor:
+def _apply_norm(parameters: _Parameters, name: str, x: Tensor) -> Tensor:
     """Return ``x``, normalized over its last axis, times a scale plus a bias."""
     from torch.nn.functional import layer_norm
 
@@ -86,7 +86,7 @@ def apply_norm(parameters: Parameters, name: str, x: Tensor) -> Tensor:
 
 
 def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor, heads: int, drop: Dropout
+    queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor, heads: int, drop: _Dropout
 ) -> Tensor:
     """Return scaled dot-product attention, ``(b, n, d)``.
 
@@ -102,12 +102,12 @@ def attend(
     b, n, d = queries.shape
     q, k, v = (x.view(b, n, heads, d // heads).transpose(1, 2) for x in (queries, keys, values))
     scores = q @ k.transpose(2, 3) / (d // heads) ** 0.5
-    weights = scores.masked_fill(~visible[:, None], HIDDEN_SCORE).softmax(-1)
+    weights = scores.masked_fill(~visible[:, None], _HIDDEN_SCORE).softmax(-1)
     weights = drop(weights * visible.any(2)[:, None, :, None])
     return (weights @ v).transpose(1, 2).reshape(b, n, d)
 
 
-def create_dropout(rate: float, generator: Any) -> Dropout:
+def create_dropout(rate: float, generator: Any) -> _Dropout:
     """Return dropout whose masks a ``torch.Generator`` samples; none if that is None."""
     return partial(apply_dropout, rate=0.0 if generator is None else rate, generator=generator)
 
@@ -124,7 +124,7 @@ def see_items(is_item: Tensor, *, causal: bool) -> Tensor:
     return visible.tril() if causal else visible
 
 
-def refuse_uneven_heads(embedding_size: int, heads: int) -> None:
+def _refuse_uneven_heads(embedding_size: int, heads: int) -> None:
     """Raise Contradiction if attention heads cannot share the vectors equally."""
     if embedding_size % heads:
         message = f"{heads} heads cannot share vectors of {embedding_size} numbers equally"
@@ -132,11 +132,11 @@ def refuse_uneven_heads(embedding_size: int, heads: int) -> None:
         raise Contradiction(message, where="heads", remedy=remedy)
 
 
-DRAWS = 2**31 - 1
+_DRAWS = 2**31 - 1
 """The range of random numbers: an item's probability differs from uniform by one in this many."""
 
 
-def require_times(data: TrainingData, name: str) -> None:
+def _require_times(data: TrainingData, name: str) -> None:
     """Refuse data without times for a model that learns from the order of interactions.
 
     Raises:
@@ -272,14 +272,14 @@ class UnseenItems:
         first, n_seen = self.starts[users], self.starts[users + 1] - self.starts[users]
         n_unseen = (self.n_items - n_seen)[:, None]
         draws = torch.randint(
-            DRAWS, (len(users), n), generator=generator, dtype=torch.int64, device=users.device
+            _DRAWS, (len(users), n), generator=generator, dtype=torch.int64, device=users.device
         )
         numbers = draws % n_unseen
         keys = users[:, None] * (self.n_items + 1) + numbers
         return numbers + torch.searchsorted(self.keys, keys, right=True) - first[:, None]
 
 
-EPSILON = 1e-24  # Keeps the logarithm of BPR-max finite
+_EPSILON = 1e-24  # Keeps the logarithm of BPR-max finite
 
 
 def sum_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
@@ -325,14 +325,14 @@ def sum_bpr_max(positive: Tensor, negatives: Tensor, reg: float) -> Tensor:
     weights = negatives.softmax(1)
     finite = negatives.masked_fill(~counts, 0.0)
     wins = (weights * (positive[:, None] - finite).sigmoid()).sum(1)
-    return reg * (weights * finite.square()).sum() - (wins + EPSILON).log().sum()
+    return reg * (weights * finite.square()).sum() - (wins + _EPSILON).log().sum()
 
 
-NEVER = -1e9
+_NEVER = -1e9
 """The score of a column that no target has; its exponential is 0."""
 
 
-class DrawsNegatives(Protocol):
+class _DrawsNegatives(Protocol):
     """The settings of a model that may have a sampled softmax."""
 
     @property
@@ -420,7 +420,7 @@ class SampledSoftmax:
 
     @classmethod
     def bind(
-        cls, model: DrawsNegatives, train: Interactions, batch_loss: Callable[..., Tensor]
+        cls, model: _DrawsNegatives, train: Interactions, batch_loss: Callable[..., Tensor]
     ) -> Callable[..., Tensor]:
         """Return a loss of batches with the softmax of a model that has this loss, or as it is."""
         if model.loss != "sampled_softmax":
@@ -471,7 +471,7 @@ class SampledSoftmax:
             shift, own = shift + bias[drawn], own + bias[targets]
         # One more column, without vector, is the place of targets that are not drawn
         table = torch.cat([items[drawn], items.new_zeros(1, items.shape[1])])
-        shift = torch.cat([shift, shift.new_full((1,), NEVER)])
+        shift = torch.cat([shift, shift.new_full((1,), _NEVER)])
         columns = torch.full((len(items),), self.size, device=items.device)
         columns[drawn] = torch.arange(self.size, device=items.device)
         places = columns[targets]
@@ -494,7 +494,7 @@ def compute_probabilities(weights: AnyArray, n: int) -> AnyArray:
     return np.asarray(np.minimum(1.0, factors[first] * weights))
 
 
-def require_negatives(loss: str, negatives: int, others: Mapping[str, int]) -> None:
+def _require_negatives(loss: str, negatives: int, others: Mapping[str, int]) -> None:
     """Raise Contradiction if ``sampled_softmax`` or another loss by negatives has none.
 
     ``others`` are such losses with a number of negatives that the message proposes.
@@ -506,11 +506,11 @@ def require_negatives(loss: str, negatives: int, others: Mapping[str, int]) -> N
         raise Contradiction(message, where="negatives", remedy=remedy)
 
 
-ENCODED_TOKENS = 2**15
+_ENCODED_TOKENS = 2**15
 """The number of items, padding included, that are encoded together for recommendation."""
 
 
-class Network(Protocol):
+class _Network(Protocol):
     """The settings of a sequential model, which turn histories to vectors."""
 
     device: Device
@@ -519,7 +519,7 @@ class Network(Protocol):
     def longest(self) -> int:
         """The number of last items that are encoded for recommendation."""
 
-    def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
+    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``.
 
         Histories are item codes, ``int64 (b, n)``, with the padding before them, whose code is the
@@ -528,7 +528,7 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSequenceModel:
+class _FittedSequenceModel:
     """A trained network that reads a history and scores the next item.
 
         score(u, i) = h_u · q_i + b_i
@@ -542,7 +542,7 @@ class FittedSequenceModel:
             training users, ``(n_users, d)``, NaN for a user without history.
     """
 
-    network: Network
+    network: _Network
     arrays: State
 
     def state(self) -> State:
@@ -560,7 +560,7 @@ class FittedSequenceModel:
         factors = FittedFactors(self._encode(users, data), items, bias, self.network.device)
         return factors.recommend(queries, k, data)
 
-    def encode_users(self, data: TrainingData) -> FittedSequenceModel:
+    def encode_users(self, data: TrainingData) -> _FittedSequenceModel:
         """Return a copy with the vectors of the users of these data."""
         vectors = self._encode(np.arange(data.train.n_users), data)
         return replace(self, arrays={**self.arrays, "users": vectors})
@@ -591,28 +591,28 @@ class FittedSequenceModel:
 
 
 def _split_by_length(order: AnyArray, counts: AnyArray) -> list[AnyArray]:
-    """Split rows of ascending lengths so that a part has about ``ENCODED_TOKENS`` items."""
+    """Split rows of ascending lengths so that a part has about ``_ENCODED_TOKENS`` items."""
     parts, start = [], 0
     longest = int(counts[-1])
     while start < order.size:
-        stop = start + max(1, ENCODED_TOKENS // longest)
+        stop = start + max(1, _ENCODED_TOKENS // longest)
         parts.append(order[start:stop])
         start = stop
     return parts
 
 
-class SequenceModel(TrainedModel):
+class _SequenceModel(TrainedModel):
     """Base class of the models that learn from the order of each user's interactions."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"train", "times"})
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the training interactions have no times."""
-        require_times(data, type(self).__name__)
+        _require_times(data, type(self).__name__)
 
-    def restore(self, state: State) -> FittedSequenceModel:
+    def restore(self, state: State) -> _FittedSequenceModel:
         """Return the fitted recommender of a stored state."""
-        return FittedSequenceModel(self, state)  # type: ignore[arg-type]
+        return _FittedSequenceModel(self, state)  # type: ignore[arg-type]
 
     def train_windows(
         self,
@@ -621,7 +621,7 @@ class SequenceModel(TrainedModel):
         arrays: State,
         cut_windows: Callable[[np.random.Generator], Sequence[AnyArray]],
         batch_loss: Callable[..., Tensor],
-    ) -> FittedSequenceModel:
+    ) -> _FittedSequenceModel:
         """Train on windows of the histories.
 
         ``cut_windows`` returns the windows of an epoch as arrays of one length. ``batch_loss``
@@ -629,7 +629,7 @@ class SequenceModel(TrainedModel):
         slices of these arrays of a batch.
         """
         name, device = type(self).__name__, resolve_device(self.device)
-        require_times(data, name)
+        _require_times(data, name)
         histories = Histories.from_interactions(data.train)
         learner = _Learner(
             self,
@@ -646,7 +646,7 @@ class _Learner:
     """A network in training: a ``training.loop.Learner``."""
 
     model: Any
-    tensors: Parameters
+    tensors: _Parameters
     items: Tensor  # All histories, concatenated
     cut_windows: Callable[[np.random.Generator], Sequence[AnyArray]]
     batch_loss: Callable[..., Tensor]
@@ -664,9 +664,9 @@ class _Learner:
     def loss(self, *batch: Tensor) -> Tensor:
         return self.batch_loss(self.tensors, self.noise, self.items, *batch)
 
-    def export(self) -> FittedSequenceModel:
+    def export(self) -> _FittedSequenceModel:
         arrays = {name: copy_to_array(tensor) for name, tensor in self.tensors.items()}
-        return FittedSequenceModel(self.model, arrays)
+        return _FittedSequenceModel(self.model, arrays)
 
 
 def _to_tensor(array: AnyArray, device: Any) -> Tensor:
@@ -675,12 +675,12 @@ def _to_tensor(array: AnyArray, device: Any) -> Tensor:
     return torch.tensor(array, dtype=torch.int64, device=device)
 
 
-WIDTH = 4
+_WIDTH = 4
 """The size of the inner layers, in multiples of the embedding size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BERT4Rec(SequenceModel):
+class BERT4Rec(_SequenceModel):
     """Predict masked items by self-attention over the others of the history (Sun et al. 2019).
 
         minimise  Σ_u Σ_(t masked) -ln softmax(s_t)_(i_t);   s_ti = g_t · q_i + b_i
@@ -758,8 +758,8 @@ class BERT4Rec(SequenceModel):
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        refuse_uneven_heads(self.embedding_size, self.heads)
-        require_negatives(self.loss, self.negatives, {})
+        _refuse_uneven_heads(self.embedding_size, self.heads)
+        _require_negatives(self.loss, self.negatives, {})
         if self.loss == "cross_entropy" and self.negatives:
             message = f"cross_entropy scores all items, and negatives are {self.negatives}"
             remedy = "set loss: sampled_softmax, or remove negatives"
@@ -770,7 +770,7 @@ class BERT4Rec(SequenceModel):
         """The number of last items that are encoded for recommendation."""
         return self.max_length - 1
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
         self.check_data(data)
         windows = Histories.from_interactions(data.train).cut_windows(self.max_length, least=1)
@@ -778,7 +778,7 @@ class BERT4Rec(SequenceModel):
         batch_loss = SampledSoftmax.bind(self, data.train, self._sum_losses)
         return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
-    def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
+    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
         from torch.nn.functional import pad
 
@@ -786,14 +786,14 @@ class BERT4Rec(SequenceModel):
         hidden = self.encode_positions(parameters, masked)[:, -1]
         return self.transform(parameters, hidden)
 
-    def transform(self, parameters: Parameters, hidden: Tensor) -> Tensor:
+    def transform(self, parameters: _Parameters, hidden: Tensor) -> Tensor:
         """Return ``g`` of outputs ``h`` of the last layer, ``(n, d)``."""
         from torch.nn.functional import gelu
 
-        return apply_norm(parameters, "head.norm", gelu(apply_dense(parameters, "head", hidden)))
+        return _apply_norm(parameters, "head.norm", gelu(_apply_dense(parameters, "head", hidden)))
 
     def encode_positions(
-        self, parameters: Parameters, histories: Tensor, noise: Any = None
+        self, parameters: _Parameters, histories: Tensor, noise: Any = None
     ) -> Tensor:
         """Return the output of the last layer at each position, ``(b, n, d)``.
 
@@ -808,16 +808,16 @@ class BERT4Rec(SequenceModel):
         table = torch.cat([parameters["items.weight"], parameters["special"]])
         visible = see_items(histories != len(table) - 2, causal=False)
         x = table[histories] + parameters["positions"][-histories.shape[1] :]
-        x = drop(apply_norm(parameters, "norm", x))
+        x = drop(_apply_norm(parameters, "norm", x))
         for layer in range(self.layers):
             name = f"layer.{layer}"
-            query, key, value = apply_dense(parameters, f"{name}.qkv", x).chunk(3, dim=2)
+            query, key, value = _apply_dense(parameters, f"{name}.qkv", x).chunk(3, dim=2)
             y = attend(query, key, value, visible, self.heads, drop)
-            y = drop(apply_dense(parameters, f"{name}.joined", y))
-            x = apply_norm(parameters, f"{name}.norm", x + y)
-            hidden = gelu(apply_dense(parameters, f"{name}.inner", x))
-            y = drop(apply_dense(parameters, f"{name}.outer", hidden))
-            x = apply_norm(parameters, f"{name}.outer_norm", x + y)
+            y = drop(_apply_dense(parameters, f"{name}.joined", y))
+            x = _apply_norm(parameters, f"{name}.norm", x + y)
+            hidden = gelu(_apply_dense(parameters, f"{name}.inner", x))
+            y = drop(_apply_dense(parameters, f"{name}.outer", hidden))
+            x = _apply_norm(parameters, f"{name}.outer_norm", x + y)
         return x
 
     def choose_masked(self, is_item: Tensor, noise: Any) -> Tensor:
@@ -848,15 +848,17 @@ class BERT4Rec(SequenceModel):
         }
         for layer in range(self.layers):
             name = f"layer.{layer}"
-            shapes |= list_dense(f"{name}.qkv", d, 3 * d) | list_dense(f"{name}.joined", d, d)
-            shapes |= list_dense(f"{name}.inner", d, WIDTH * d)
-            shapes |= list_dense(f"{name}.outer", WIDTH * d, d)
-            shapes |= list_norm(f"{name}.norm", d) | list_norm(f"{name}.outer_norm", d)
-        return shapes | list_norm("norm", d) | list_dense("head", d, d) | list_norm("head.norm", d)
+            shapes |= _list_dense(f"{name}.qkv", d, 3 * d) | _list_dense(f"{name}.joined", d, d)
+            shapes |= _list_dense(f"{name}.inner", d, _WIDTH * d)
+            shapes |= _list_dense(f"{name}.outer", _WIDTH * d, d)
+            shapes |= _list_norm(f"{name}.norm", d) | _list_norm(f"{name}.outer_norm", d)
+        return (
+            shapes | _list_norm("norm", d) | _list_dense("head", d, d) | _list_norm("head.norm", d)
+        )
 
     def _sum_losses(
         self,
-        parameters: Parameters,
+        parameters: _Parameters,
         noise: Any,
         items: Tensor,
         *windows: Tensor,
@@ -875,11 +877,11 @@ class BERT4Rec(SequenceModel):
         return sum_cross_entropy(vectors @ weight.T + bias, targets)
 
 
-GATES = 3  # A gated recurrent unit has a reset gate, an update gate and a new value
+_GATES = 3  # A gated recurrent unit has a reset gate, an update gate and a new value
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRU4Rec(SequenceModel):
+class GRU4Rec(_SequenceModel):
     """Predict each next item by a recurrent network over the items before it (Hidasi et al. 2016).
 
         minimise  Σ_u Σ_t L(s_t, i_(t+1));   s_ti = h_t · q_i + b_i,   h_t = GRU(q_(i_t), h_(t-1))
@@ -954,14 +956,14 @@ class GRU4Rec(SequenceModel):
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
+        _require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
 
     @property
     def longest(self) -> int:
         """The number of last items that are encoded for recommendation."""
         return self.max_length
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
         import torch
 
@@ -974,12 +976,12 @@ class GRU4Rec(SequenceModel):
         batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, weights))
         return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
-    def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
+    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
         return self.encode_positions(parameters, histories)[:, -1]
 
     def encode_positions(
-        self, parameters: Parameters, histories: Tensor, noise: Any = None
+        self, parameters: _Parameters, histories: Tensor, noise: Any = None
     ) -> Tensor:
         """Return the vector that predicts the item after each position, ``(b, n, d)``.
 
@@ -1015,7 +1017,7 @@ class GRU4Rec(SequenceModel):
         )
         limit = 1 / np.sqrt(d)
         for layer in range(self.layers):
-            for kind, shape in (("weight", (GATES * d, d)), ("bias", (GATES * d,))):
+            for kind, shape in (("weight", (_GATES * d, d)), ("bias", (_GATES * d,))):
                 for source in ("ih", "hh"):
                     values = rng.uniform(-limit, limit, shape).astype(np.float32)
                     arrays[f"gru.{kind}_{source}_l{layer}"] = values
@@ -1024,7 +1026,7 @@ class GRU4Rec(SequenceModel):
     def _sum_losses(
         self,
         weights: Tensor,
-        parameters: Parameters,
+        parameters: _Parameters,
         noise: Any,
         items: Tensor,
         *windows: Tensor,
@@ -1055,7 +1057,7 @@ class GRU4Rec(SequenceModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SASRec(SequenceModel):
+class SASRec(_SequenceModel):
     """Predict each next item by self-attention over the items before it (Kang and McAuley 2018).
 
         minimise  Σ_u Σ_t -ln softmax(s_t)_(i_(t+1));   s_ti = h_t · q_i
@@ -1135,15 +1137,15 @@ class SASRec(SequenceModel):
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        refuse_uneven_heads(self.embedding_size, self.heads)
-        require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
+        _refuse_uneven_heads(self.embedding_size, self.heads)
+        _require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
 
     @property
     def longest(self) -> int:
         """The number of last items that are encoded for recommendation."""
         return self.max_length
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSequenceModel:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
         self.check_data(data)
         unseen = UnseenItems.from_interactions(data.train, resolve_device(self.device))
@@ -1152,12 +1154,12 @@ class SASRec(SequenceModel):
         batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, unseen))
         return self.train_windows(data, rng, arrays, cut_windows, batch_loss)
 
-    def encode(self, parameters: Parameters, histories: Tensor) -> Tensor:
+    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
         return self.encode_positions(parameters, histories)[:, -1]
 
     def encode_positions(
-        self, parameters: Parameters, histories: Tensor, noise: Any = None
+        self, parameters: _Parameters, histories: Tensor, noise: Any = None
     ) -> Tensor:
         """Return the vector that predicts the item after each position, ``(b, n, d)``.
 
@@ -1169,18 +1171,18 @@ class SASRec(SequenceModel):
         visible = see_items(is_item, causal=True)
         x = items[histories.clip(max=len(items) - 1)] + positions[-histories.shape[1] :]
         if self.normalize_inputs:
-            x = apply_norm(parameters, "input_norm", x)
+            x = _apply_norm(parameters, "input_norm", x)
         x = drop(x) * is_item[..., None]
         for layer in range(self.layers):
             name = f"layer.{layer}"
-            normal = apply_norm(parameters, f"{name}.norm", x)
-            query, key, value = apply_dense(parameters, f"{name}.qkv", normal).chunk(3, dim=2)
+            normal = _apply_norm(parameters, f"{name}.norm", x)
+            query, key, value = _apply_dense(parameters, f"{name}.qkv", normal).chunk(3, dim=2)
             x = x + drop(attend(query, key, value, visible, self.heads, drop))
-            normal = apply_norm(parameters, f"{name}.inner_norm", x)
-            hidden = apply_dense(parameters, f"{name}.inner", normal).relu()
-            x = x + drop(apply_dense(parameters, f"{name}.outer", drop(hidden)))
+            normal = _apply_norm(parameters, f"{name}.inner_norm", x)
+            hidden = _apply_dense(parameters, f"{name}.inner", normal).relu()
+            x = x + drop(_apply_dense(parameters, f"{name}.outer", drop(hidden)))
             x = x * is_item[..., None]
-        return apply_norm(parameters, "norm", x)
+        return _apply_norm(parameters, "norm", x)
 
     def _list_shapes(self, n_items: int) -> dict[str, tuple[int, ...]]:
         d = self.embedding_size
@@ -1189,13 +1191,13 @@ class SASRec(SequenceModel):
             "positions": (self.max_length, d),
         }
         if self.normalize_inputs:
-            shapes |= list_norm("input_norm", d)
+            shapes |= _list_norm("input_norm", d)
         for layer in range(self.layers):
             name = f"layer.{layer}"
-            shapes |= list_norm(f"{name}.norm", d) | list_dense(f"{name}.qkv", d, 3 * d)
-            shapes |= list_norm(f"{name}.inner_norm", d) | list_dense(f"{name}.inner", d, d)
-            shapes |= list_dense(f"{name}.outer", d, d)
-        return shapes | list_norm("norm", d)
+            shapes |= _list_norm(f"{name}.norm", d) | _list_dense(f"{name}.qkv", d, 3 * d)
+            shapes |= _list_norm(f"{name}.inner_norm", d) | _list_dense(f"{name}.inner", d, d)
+            shapes |= _list_dense(f"{name}.outer", d, d)
+        return shapes | _list_norm("norm", d)
 
     def _cut_windows(
         self, data: TrainingData, histories: Histories, rng: np.random.Generator
@@ -1211,7 +1213,7 @@ class SASRec(SequenceModel):
     def _sum_losses(
         self,
         unseen: UnseenItems,
-        parameters: Parameters,
+        parameters: _Parameters,
         noise: Any,
         items: Tensor,
         *windows: Tensor,

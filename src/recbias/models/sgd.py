@@ -9,7 +9,7 @@ Each kernel takes the samples, arrays of one length; the tables of ``FactorTable
 it updates in place; and ``float32`` settings that start with the learning rate. It returns the sum
 of the losses, each computed before its step and without the penalty.
 
-The memory of a block is a tuple of arrays, which ``gather_block`` fills: of each pair its user's
+The memory of a block is a tuple of arrays, which ``_gather_block`` fills: of each pair its user's
 slot in the block and its item; of each user the first of its pairs, the first word of its bits
 and the shift of its hashes; and the bits. An item sets the bit of its hash among those of the
 user, at least 8 for each pair, so that most items whose bit is 0 need no search.
@@ -29,18 +29,18 @@ import numpy.typing as npt
 from recbias.core.dataset import AnyArray, Codes, Interactions
 from recbias.kernels.sparse import compile_loop, prefetch_row
 
-Settings: TypeAlias = tuple[Any, ...]
-Arrays: TypeAlias = tuple[AnyArray, ...]
+_Settings: TypeAlias = tuple[Any, ...]
+_Arrays: TypeAlias = tuple[AnyArray, ...]
 
-ZERO, ONE = np.float32(0), np.float32(1)
-AHEAD = 6
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_AHEAD = 6
 """So many samples before its step, the vectors of a sample are brought into the cache."""
 
-FACTORS = 32
+_FACTORS = 32
 """Number of losses whose sum is one logarithm of a product; each factor is from 1 to 2."""
 
 
-def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
+def step_bpr(samples: _Arrays, tables: _Arrays, settings: _Settings) -> float:
     """Minimise ``-ln σ(x) + (reg_user |p|² + reg_i |q_i|² + reg_j |q_j|² + reg_b (...)) / 2``.
 
     ``x = p · (q_i - q_j) + b_i - b_j``; the gradient of ``-ln σ(x)`` by x is ``-σ(-x)``.
@@ -48,11 +48,11 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     users, positives, negatives = samples
     p, q, _, bias, _ = tables
     rate, reg_user, reg_positive, reg_negative, reg_bias = settings
-    decay_user, decay_bias = ONE - rate * reg_user, ONE - rate * reg_bias
-    decay_positive, decay_negative = ONE - rate * reg_positive, ONE - rate * reg_negative
+    decay_user, decay_bias = _ONE - rate * reg_user, _ONE - rate * reg_bias
+    decay_positive, decay_negative = _ONE - rate * reg_positive, _ONE - rate * reg_negative
     total, product = 0.0, 1.0
     for s in range(users.size):
-        ahead = min(s + AHEAD, users.size - 1)
+        ahead = min(s + _AHEAD, users.size - 1)
         prefetch_row(p, users[ahead])
         prefetch_row(q, positives[ahead])
         prefetch_row(q, negatives[ahead])
@@ -62,12 +62,12 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
         for f in range(user.size):
             margin += user[f] * (positive[f] - negative[f])
         small = math.exp(-abs(margin))
-        total += max(-margin, ZERO)
+        total += max(-margin, _ZERO)
         product *= 1.0 + small
-        if s % FACTORS == FACTORS - 1:
+        if s % _FACTORS == _FACTORS - 1:
             total += math.log(product)
             product = 1.0
-        pull = rate * (small if margin > ZERO else ONE) / (ONE + small)
+        pull = rate * (small if margin > _ZERO else _ONE) / (_ONE + small)
         for f in range(user.size):
             a, b, c = user[f], positive[f], negative[f]
             user[f] = decay_user * a + pull * (b - c)
@@ -78,7 +78,7 @@ def step_bpr(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     return total + math.log(product)
 
 
-def step_logistic(samples: Arrays, tables: Arrays, settings: Settings) -> float:
+def step_logistic(samples: _Arrays, tables: _Arrays, settings: _Settings) -> float:
     """Minimise ``-y ln σ(s) - (1 - y) ln σ(-s) + reg (b² + b_u² + b_i² + |p|² + |q|²) / 2``.
 
     ``s = b + b_u + b_i + p · q``; the gradient of the cross-entropy by s is ``σ(s) - y``.
@@ -86,9 +86,9 @@ def step_logistic(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     users, items, labels = samples
     p, q, user_bias, item_bias, offset = tables
     rate, reg = settings
-    total, decay = 0.0, ONE - rate * reg
+    total, decay = 0.0, _ONE - rate * reg
     for s in range(users.size):
-        ahead = min(s + AHEAD, users.size - 1)
+        ahead = min(s + _AHEAD, users.size - 1)
         prefetch_row(p, users[ahead])
         prefetch_row(q, items[ahead])
         u, i = np.uintp(users[s]), np.uintp(items[s])
@@ -97,8 +97,8 @@ def step_logistic(samples: Arrays, tables: Arrays, settings: Settings) -> float:
         for f in range(user.size):
             score += user[f] * item[f]
         small = math.exp(-abs(score))
-        total += math.log1p(small) + max(score, ZERO) - labels[s] * score
-        pull = rate * (labels[s] - (ONE if score > ZERO else small) / (ONE + small))
+        total += math.log1p(small) + max(score, _ZERO) - labels[s] * score
+        pull = rate * (labels[s] - (_ONE if score > _ZERO else small) / (_ONE + small))
         for f in range(user.size):
             a, c = user[f], item[f]
             user[f] = decay * a + pull * c
@@ -109,7 +109,7 @@ def step_logistic(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     return total
 
 
-def step_squared(samples: Arrays, tables: Arrays, settings: Settings) -> float:
+def step_squared(samples: _Arrays, tables: _Arrays, settings: _Settings) -> float:
     """Minimise ``((r - s)² + reg (|p|² + |q|² + b_u² + b_i²)) / 2``.
 
     ``s = mean + b_u + b_i + p · q``, without biases if the tables have none.
@@ -117,9 +117,9 @@ def step_squared(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     users, items, values = samples
     p, q, user_bias, item_bias, _ = tables
     rate, reg, mean = settings
-    total, decay, has_bias = 0.0, ONE - rate * reg, item_bias.size > 0
+    total, decay, has_bias = 0.0, _ONE - rate * reg, item_bias.size > 0
     for s in range(users.size):
-        ahead = min(s + AHEAD, users.size - 1)
+        ahead = min(s + _AHEAD, users.size - 1)
         prefetch_row(p, users[ahead])
         prefetch_row(q, items[ahead])
         u, i = np.uintp(users[s]), np.uintp(items[s])
@@ -141,46 +141,50 @@ def step_squared(samples: Arrays, tables: Arrays, settings: Settings) -> float:
     return total / 2
 
 
-BlockMemory: TypeAlias = tuple[Any, ...]
+_BlockMemory: TypeAlias = tuple[Any, ...]
 
-BATCH = 128
+_BATCH = 128
 """Number of samples whose pairs are brought into the cache together."""
 
-BITS_PER_PAIR, WORD = 8, 32
-MULTIPLIER = np.uint32(2654435769)
+_BITS_PER_PAIR, _WORD = 8, 32
+_MULTIPLIER = np.uint32(2654435769)
 """2³² over the golden ratio: the upper bits of a product with it are a hash."""
 
-HALF, LOWER = np.uint64(32), np.uint64(2**32 - 1)
-WORD_SHIFT, BIT_MASK, ONE_TRIPLE_KERNELS = np.uint32(5), np.uint32(WORD - 1), np.uint32(1)
+_HALF, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
+_WORD_SHIFT, _BIT_MASK, _ONE_TRIPLE_KERNELS = np.uint32(5), np.uint32(_WORD - 1), np.uint32(1)
 
 
-def gather_block(users: Codes, starts: AnyArray, items: Codes, memory: BlockMemory) -> None:
+def _gather_block(users: Codes, starts: AnyArray, items: Codes, memory: _BlockMemory) -> None:
     """Copy the pairs of the users to the memory of a block, and set their bits."""
     owners, seen, firsts, words, shifts, bits = memory
     pair, word = np.int64(0), np.int64(0)
     for slot in range(users.size):
         start, end = starts[users[slot]], starts[users[slot] + 1]
-        n_bits, shift = np.int64(WORD), np.uint32(27)
-        while n_bits < BITS_PER_PAIR * (end - start):
+        n_bits, shift = np.int64(_WORD), np.uint32(27)
+        while n_bits < _BITS_PER_PAIR * (end - start):
             n_bits *= 2
-            shift -= ONE_TRIPLE_KERNELS
+            shift -= _ONE_TRIPLE_KERNELS
         firsts[slot], words[slot], shifts[slot] = pair, word, shift
-        for index in range(n_bits // WORD):
+        for index in range(n_bits // _WORD):
             bits[word + index] = 0
         for row in range(start, end):
             item = items[row]
             seen[pair], owners[pair] = item, slot
             pair += 1
-            bit = np.uint32(np.uint32(item) * MULTIPLIER) >> np.uint32(shift)
-            bits[word + np.int64(bit >> WORD_SHIFT)] |= ONE_TRIPLE_KERNELS << np.uint32(
-                bit & BIT_MASK
+            bit = np.uint32(np.uint32(item) * _MULTIPLIER) >> np.uint32(shift)
+            bits[word + np.int64(bit >> _WORD_SHIFT)] |= _ONE_TRIPLE_KERNELS << np.uint32(
+                bit & _BIT_MASK
             )
-        word += n_bits // WORD
+        word += n_bits // _WORD
     firsts[users.size] = pair
 
 
-def draw_triples(
-    seed: Any, n_items: int, users: Codes, memory: BlockMemory, triples: tuple[Codes, Codes, Codes]
+def _draw_triples(
+    seed: Any,
+    n_items: int,
+    users: Codes,
+    memory: _BlockMemory,
+    triples: tuple[Codes, Codes, Codes],
 ) -> None:
     """Fill arrays with triples: a pair of the block, and an item that its user lacks, uniformly.
 
@@ -191,27 +195,27 @@ def draw_triples(
     state = np.empty(1, dtype=np.uint64)
     state[0] = seed
     n_pairs, n_all = np.uint64(firsts[users.size]), np.uint64(n_items)
-    pairs, items = np.empty(BATCH, dtype=np.int64), np.empty(BATCH, dtype=np.int64)
-    for begin in range(0, positives.size, BATCH):
-        size = min(BATCH, positives.size - begin)
+    pairs, items = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    for begin in range(0, positives.size, _BATCH):
+        size = min(_BATCH, positives.size - begin)
         for s in range(size):
-            key = draw_key(state)
-            pairs[s] = draw_below(n_pairs, key >> HALF, state)
-            items[s] = draw_below(n_all, key & LOWER, state)
+            key = _draw_key(state)
+            pairs[s] = _draw_below(n_pairs, key >> _HALF, state)
+            items[s] = _draw_below(n_all, key & _LOWER, state)
             prefetch_row(owners, pairs[s])
             prefetch_row(seen, pairs[s])
         for s in range(size):
             slot, item = np.uintp(owners[np.uintp(pairs[s])]), items[s]
-            bit = np.uint32(np.uint32(item) * MULTIPLIER) >> np.uint32(shifts[slot])
-            word = bits[np.uintp(words[slot] + np.int64(bit >> WORD_SHIFT))]
-            if (word >> np.uint32(bit & BIT_MASK)) & ONE_TRIPLE_KERNELS:
+            bit = np.uint32(np.uint32(item) * _MULTIPLIER) >> np.uint32(shifts[slot])
+            word = bits[np.uintp(words[slot] + np.int64(bit >> _WORD_SHIFT))]
+            if (word >> np.uint32(bit & _BIT_MASK)) & _ONE_TRIPLE_KERNELS:
                 history = seen[firsts[slot] : firsts[slot + np.uintp(1)]]
-                item = replace_seen(item, history, n_items, state)
+                item = _replace_seen(item, history, n_items, state)
             sampled_users[begin + s], negatives[begin + s] = users[slot], item
             positives[begin + s] = seen[np.uintp(pairs[s])]
 
 
-def draw_key(state: Any) -> Any:
+def _draw_key(state: Any) -> Any:
     """Return 64 random bits and advance the state: splitmix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     mixed = state[0]
@@ -220,17 +224,17 @@ def draw_key(state: Any) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def draw_below(n: Any, key: Any, state: Any) -> Any:
+def _draw_below(n: Any, key: Any, state: Any) -> Any:
     """Return a uniform number below ``n`` by 32 random bits, or more (Lemire 2019, section 4)."""
     product = key * n
-    if (product & LOWER) < n:
-        least = (LOWER - n + np.uint64(1)) % n
-        while (product & LOWER) < least:
-            product = (draw_key(state) >> HALF) * n
-    return product >> HALF
+    if (product & _LOWER) < n:
+        least = (_LOWER - n + np.uint64(1)) % n
+        while (product & _LOWER) < least:
+            product = (_draw_key(state) >> _HALF) * n
+    return product >> _HALF
 
 
-def replace_seen(item: Any, history: Any, n_items: int, state: Any) -> Any:
+def _replace_seen(item: Any, history: Any, n_items: int, state: Any) -> Any:
     """Return the item, or a random item that is not in the ascending history if it is."""
     low, size = np.int64(0), np.int64(history.size)
     while size > 0:
@@ -239,7 +243,9 @@ def replace_seen(item: Any, history: Any, n_items: int, state: Any) -> Any:
         size -= half
     if low == history.size or history[low] != item:
         return item
-    point = np.int64(draw_below(np.uint64(n_items - history.size), draw_key(state) >> HALF, state))
+    point = np.int64(
+        _draw_below(np.uint64(n_items - history.size), _draw_key(state) >> _HALF, state)
+    )
     low, size = np.int64(0), np.int64(history.size)
     while size > 0:  # count the items of the history before the one with so many unseen before it
         half = (size + 1) // 2
@@ -248,24 +254,24 @@ def replace_seen(item: Any, history: Any, n_items: int, state: Any) -> Any:
     return point + low
 
 
-PARTS = (draw_key, draw_below, replace_seen)
-"""The functions that ``draw_triples`` calls."""
+_PARTS = (_draw_key, _draw_below, _replace_seen)
+"""The functions that ``_draw_triples`` calls."""
 
 
-Integers: TypeAlias = npt.NDArray[np.int64]
+_Integers: TypeAlias = npt.NDArray[np.int64]
 
-UnseenIndex: TypeAlias = tuple[Integers, Integers, Integers, Codes, Codes]
+_UnseenIndex: TypeAlias = tuple[_Integers, _Integers, _Integers, Codes, Codes]
 
-BATCH_SAMPLING_KERNELS = 64
+_BATCH_SAMPLING_KERNELS = 64
 """Number of samples for which what a search reads is brought into the cache together."""
 
-WIDTH = 16
+_WIDTH = 16
 """Number of cuts that are compared at once."""
 
-NO_CUT = 2**31 - 1
+_NO_CUT = 2**31 - 1
 
 
-def insert_rows(
+def _insert_rows(
     keys: AnyArray, users: Codes, items: Codes, values: AnyArray
 ) -> tuple[Codes, Codes, AnyArray]:
     """Insert each row at the position among the rows before it that its key determines."""
@@ -277,9 +283,9 @@ def insert_rows(
     return a, b, c
 
 
-def skip_cuts(
-    users: Codes, points: Integers, starts: Integers, cuts: Integers, cumulative: Integers
-) -> Integers:
+def _skip_cuts(
+    users: Codes, points: _Integers, starts: _Integers, cuts: _Integers, cumulative: _Integers
+) -> _Integers:
     """Convert points on the line of a user's unseen items to points on the line of all items."""
     moved = np.empty_like(points)
     for s in range(users.size):
@@ -295,15 +301,15 @@ def skip_cuts(
     return moved
 
 
-def index_unseen(starts: Integers, items: Codes, arrays: UnseenIndex) -> None:
-    """Fill the cuts and the numbers of cuts before each bucket of ``find_unseen``."""
+def _index_unseen(starts: _Integers, items: Codes, arrays: _UnseenIndex) -> None:
+    """Fill the cuts and the numbers of cuts before each bucket of ``_find_unseen``."""
     first_cuts, first_buckets, shifts, cuts, lows = arrays
     for user in range(shifts.size):
         start, size, first = starts[user], starts[user + 1] - starts[user], first_cuts[user]
         for number in range(size):
             cuts[first + number] = items[start + number] - number
         for place in range(first + size, first_cuts[user + 1]):
-            cuts[place] = NO_CUT
+            cuts[place] = _NO_CUT
         place = first
         for bucket in range(first_buckets[user], first_buckets[user + 1]):
             edge = (bucket - first_buckets[user]) << shifts[user]
@@ -312,7 +318,7 @@ def index_unseen(starts: Integers, items: Codes, arrays: UnseenIndex) -> None:
             lows[bucket] = place
 
 
-def find_unseen(users: Codes, points: Integers, arrays: UnseenIndex) -> Codes:
+def _find_unseen(users: Codes, points: _Integers, arrays: _UnseenIndex) -> Codes:
     """Return the item with so many unseen items of its user before it: all have the weight 1.
 
     A point is moved by the number of the user's cuts, items less the number of the user's items
@@ -328,9 +334,9 @@ def find_unseen(users: Codes, points: Integers, arrays: UnseenIndex) -> Codes:
     """
     first_cuts, first_buckets, shifts, cuts, lows = arrays
     found = np.empty(users.size, dtype=np.int32)
-    places = np.empty(BATCH_SAMPLING_KERNELS, dtype=np.int64)
-    for begin in range(0, users.size, BATCH_SAMPLING_KERNELS):
-        size = min(BATCH_SAMPLING_KERNELS, users.size - begin)
+    places = np.empty(_BATCH_SAMPLING_KERNELS, dtype=np.int64)
+    for begin in range(0, users.size, _BATCH_SAMPLING_KERNELS):
+        size = min(_BATCH_SAMPLING_KERNELS, users.size - begin)
         for s in range(size):
             user = np.uintp(users[begin + s])
             places[s] = first_buckets[user] + (points[begin + s] >> shifts[user])
@@ -338,13 +344,13 @@ def find_unseen(users: Codes, points: Integers, arrays: UnseenIndex) -> Codes:
         for s in range(size):
             places[s] = lows[np.uintp(places[s])]
             prefetch_row(cuts, places[s])
-            prefetch_row(cuts, places[s] + WIDTH - 1)
+            prefetch_row(cuts, places[s] + _WIDTH - 1)
         for s in range(size):
             place, point = places[s], np.int32(points[begin + s])
-            n_before = np.int32(WIDTH)
-            while n_before == WIDTH:
+            n_before = np.int32(_WIDTH)
+            while n_before == _WIDTH:
                 n_before = np.int32(0)
-                for offset in range(WIDTH):
+                for offset in range(_WIDTH):
                     is_before = cuts[np.uintp(place + offset)] <= point
                     n_before += np.int32(1) if is_before else np.int32(0)
                 place += n_before
@@ -352,10 +358,10 @@ def find_unseen(users: Codes, points: Integers, arrays: UnseenIndex) -> Codes:
     return found
 
 
-Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
+_Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
 
 
-WEIGHT_TOTAL = 2**31  # Approximate sum of the popularity weights: integers, for exact sampling
+_WEIGHT_TOTAL = 2**31  # Approximate sum of the popularity weights: integers, for exact sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,8 +381,8 @@ class Sampler:
 
     users: Codes
     items: Codes
-    starts: Integers
-    ends: Integers
+    starts: _Integers
+    ends: _Integers
 
     @classmethod
     def from_interactions(cls, train: Interactions, *, popularity: float = 0.0) -> Sampler:
@@ -409,9 +415,9 @@ class Sampler:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
         if self.is_uniform:
-            return compile_loop(find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
+            return compile_loop(_find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
         arrays = (self.starts, self._cuts, self._cumulative_weights)
-        return self._find_items(compile_loop(skip_cuts)(users, points, *arrays))
+        return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
 
     def sample_triples(
         self, n: int, rng: np.random.Generator, *, by_user: bool = False
@@ -430,7 +436,7 @@ class Sampler:
             users, items = users[has_unseen], items[has_unseen]
         return users, items, self.sample_unseen(users, rng)
 
-    def sample_coin_pairs(self, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, Labels]:
+    def sample_coin_pairs(self, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, _Labels]:
         """Sample ``n`` of (user, item, label): a uniform user, a fair coin, a seen or unseen item.
 
         A user who has every item always gets a seen item.
@@ -444,7 +450,7 @@ class Sampler:
 
     def sample_with_negatives(
         self, negatives: int, rng: np.random.Generator, *, unseen: bool = False
-    ) -> tuple[Codes, Codes, Labels]:
+    ) -> tuple[Codes, Codes, _Labels]:
         """Return every positive pair once, in random order, each followed by its negatives.
 
         With ``unseen``, negatives are unseen items, and users who have every item are dropped.
@@ -469,28 +475,28 @@ class Sampler:
         return np.flatnonzero(np.diff(self.starts)).astype(np.int32)
 
     @cached_property
-    def _cumulative_weights(self) -> Integers:
+    def _cumulative_weights(self) -> _Integers:
         """Sum of the item weights of the pairs before each pair, and of all, ``int64[p + 1]``."""
         weights = np.diff(self.ends, prepend=0)
         return np.append(np.zeros(1, np.int64), np.cumsum(weights[self.items]))
 
     @cached_property
-    def _unseen_weights(self) -> Integers:
+    def _unseen_weights(self) -> _Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
         if self.is_uniform:
             return np.asarray(self.ends[-1] - np.diff(self.starts))
         return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
     @cached_property
-    def _cuts(self) -> Integers:
+    def _cuts(self) -> _Integers:
         """The point at which each pair's item is cut out of its user's line, ``int64[p]``."""
         before = np.append(0, self.ends)[self.items]
         cumulative = self._cumulative_weights
         return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
 
     @cached_property
-    def _unseen_index(self) -> UnseenIndex:
-        """The arrays of ``find_unseen``: about four cuts for each bucket of a user."""
+    def _unseen_index(self) -> _UnseenIndex:
+        """The arrays of ``_find_unseen``: about four cuts for each bucket of a user."""
         counts = np.diff(self.starts)
         last_points = np.maximum(self._unseen_weights - 1, 0)
         shifts = np.zeros(counts.size, dtype=np.int64)
@@ -498,11 +504,11 @@ class Sampler:
             shifts[is_fine] += 1
         first_cuts, first_buckets = (
             np.append(0, np.cumsum(sizes))
-            for sizes in (counts + WIDTH, (last_points >> shifts) + 1)
+            for sizes in (counts + _WIDTH, (last_points >> shifts) + 1)
         )
         cuts, lows = np.empty(first_cuts[-1], np.int32), np.empty(first_buckets[-1], np.int32)
         arrays = (first_cuts, first_buckets, shifts, cuts, lows)
-        compile_loop(index_unseen)(self.starts, self.items, arrays)
+        compile_loop(_index_unseen)(self.starts, self.items, arrays)
         return arrays
 
     @cached_property
@@ -510,7 +516,7 @@ class Sampler:
         """Whether all items have weight 1, so that a point on the line is an item code."""
         return bool((np.diff(self.ends, prepend=0) == 1).all())
 
-    def _find_items(self, points: Integers) -> Codes:
+    def _find_items(self, points: _Integers) -> Codes:
         """Return the item whose interval contains each point of the line of all weights."""
         if self.is_uniform:
             return points.astype(np.int32)
@@ -525,16 +531,16 @@ def shuffle_rows(
 ) -> tuple[Codes, Codes, AnyArray]:
     """Return ``n`` rows in random order, uniform up to a bias of n in 2³²."""
     keys = rng.integers(2**32, size=users.size, dtype=np.uint32)
-    return compile_loop(insert_rows)(keys, users, items, values)  # type: ignore[no-any-return]
+    return compile_loop(_insert_rows)(keys, users, items, values)  # type: ignore[no-any-return]
 
 
-def _compute_weights(counts: Integers, popularity: float) -> Integers:
+def _compute_weights(counts: _Integers, popularity: float) -> _Integers:
     """Return integer weights proportional to ``counts ** popularity``; 0 for an item of 0 rows."""
     if popularity == 0:
         return np.ones(counts.size, dtype=np.int64)
     # relative to the most popular item, so that no power overflows
     shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
-    scaled = np.rint(shares * (WEIGHT_TOTAL / max(shares.sum(), 1.0)))
+    scaled = np.rint(shares * (_WEIGHT_TOTAL / max(shares.sum(), 1.0)))
     return np.asarray(np.maximum(scaled, counts > 0).astype(np.int64))
 
 
@@ -575,9 +581,9 @@ def compute_mean_target(train: Interactions, negatives: int) -> float:
     return 1 / (1 + negatives) if is_implicit(train) else float(train.values.mean())
 
 
-Triples: TypeAlias = tuple[Codes, Codes, Codes]
+_Triples: TypeAlias = tuple[Codes, Codes, Codes]
 
-USERS_PER_BLOCK = 2048
+_USERS_PER_BLOCK = 2048
 """Their 64 factors and the items of MovieLens' users take about 2 MB."""
 
 MANY_USERS = 16_384
@@ -598,9 +604,9 @@ class UserBlocks:
     """
 
     sampler: Sampler
-    size: int = USERS_PER_BLOCK
+    size: int = _USERS_PER_BLOCK
 
-    def sample(self, rng: np.random.Generator) -> Triples:
+    def sample(self, rng: np.random.Generator) -> _Triples:
         """Sample triples (user, seen item, unseen item), as many as there are pairs.
 
         Users who have every item are left out.
@@ -629,7 +635,7 @@ class UserBlocks:
     ) -> None:
         """Draw the triples of each block up to its end."""
         memory = _create_memory(int(sizes.max()), blocks[0].size)
-        gather, draw = compile_loop(gather_block), compile_loop(draw_triples, parts=PARTS)
+        gather, draw = compile_loop(_gather_block), compile_loop(_draw_triples, parts=_PARTS)
         start = 0
         for users, end, seed in zip(blocks, ends.tolist(), seeds, strict=True):
             gather(users, self.sampler.starts, self.sampler.items, memory)
@@ -640,7 +646,7 @@ class UserBlocks:
 
 def _create_memory(n_pairs: int, n_users: int) -> tuple[AnyArray, ...]:
     """Return the arrays of ``triple_kernels`` for the largest block."""
-    n_words = 2 * BITS_PER_PAIR * n_pairs // WORD + n_users  # powers of two: less than twice
+    n_words = 2 * _BITS_PER_PAIR * n_pairs // _WORD + n_users  # powers of two: less than twice
     return (
         np.empty(n_pairs, dtype=np.uint16),
         np.empty(n_pairs, dtype=np.int32),
@@ -653,7 +659,7 @@ def _create_memory(n_pairs: int, n_users: int) -> tuple[AnyArray, ...]:
 
 def create_triple_sampler(
     sampler: Sampler, *, in_blocks: bool
-) -> Callable[[np.random.Generator], Triples]:
+) -> Callable[[np.random.Generator], _Triples]:
     """Return a sampler of an epoch's triples, in blocks if that is allowed and of use.
 
     It is of use for ``MANY_USERS``, and possible if negatives are uniform.

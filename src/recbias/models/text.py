@@ -46,7 +46,7 @@ is in exactly one block."""
 
 MAX_BLOCK_SCORES = 2**22  # Number of log-probabilities per block: 16 MB
 
-Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
+_Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class ItemClasses:
         """Return the item of each class; -1 for the padding -1."""
         return np.where(classes < 0, np.int32(-1), self.items[classes])
 
-    def recommend(self, classify: Classifier, texts: Ids, k: int) -> RankedLists:
+    def recommend(self, classify: _Classifier, texts: Ids, k: int) -> RankedLists:
         """Return the ``k`` most probable items for each text, ties by item code."""
         items = np.full((len(texts), k), -1, dtype=np.int32)
         scores = np.full((len(texts), k), np.nan, dtype=np.float32)
@@ -95,7 +95,7 @@ class ItemClasses:
             items[rows] = self.decode(classes)
         return RankedLists(items, scores)
 
-    def rank_all(self, classify: Classifier, texts: Ids) -> Codes:
+    def rank_all(self, classify: _Classifier, texts: Ids) -> Codes:
         """Return all items for each text, the most probable first, ``int32[n, c]``."""
         rankings = np.empty((len(texts), len(self)), dtype=np.int32)
         for rows, log_probabilities in classify(texts):
@@ -145,9 +145,9 @@ def select_validation_reviews(data: TrainingData, classes: ItemClasses) -> Revie
 
 
 CHUNK = 16384  # Number of texts per call of the tokenizer, which uses all cores
-WIDTHS = 8  # Batches are padded to a multiple of this number of tokens
+_WIDTHS = 8  # Batches are padded to a multiple of this number of tokens
 
-Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ class Tokens:
     """
 
     values: AnyArray
-    starts: Integers
+    starts: _Integers
     path: Path | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -174,19 +174,19 @@ class Tokens:
         return self.starts.size - 1
 
     @property
-    def lengths(self) -> Integers:
+    def lengths(self) -> _Integers:
         """The number of tokens of each text, ``int64[n]``."""
         return np.diff(self.starts)
 
-    def pad_rows(self, rows: AnyArray, pad: int) -> tuple[Integers, AnyArray]:
+    def pad_rows(self, rows: AnyArray, pad: int) -> tuple[_Integers, AnyArray]:
         """Return padded tokens of a batch, ``int64[b, w]``, and attention mask, ``bool[b, w]``.
 
-        The width is a multiple of ``WIDTHS``: kernels are cached per width, and accelerators are
+        The width is a multiple of ``_WIDTHS``: kernels are cached per width, and accelerators are
         fastest at such widths. A text without tokens, such as an empty one under a tokenizer
         without special tokens, attends to one padding token: attention to nothing is NaN.
         """
         lengths = self.lengths[rows]
-        offsets = np.arange(-(-np.maximum(lengths, 1).max(initial=0) // WIDTHS) * WIDTHS)
+        offsets = np.arange(-(-np.maximum(lengths, 1).max(initial=0) // _WIDTHS) * _WIDTHS)
         mask = offsets < lengths[:, None]
         tokens = np.full(mask.shape, pad, dtype=np.int64)
         tokens[mask] = self.values[(self.starts[rows][:, None] + offsets)[mask]]
@@ -247,9 +247,9 @@ def _map_file(path: Path) -> Tokens:
 Pooling: TypeAlias = Literal["first", "mean"]
 """The state of a text: the last layer's state of the first token, or the mean over all tokens."""
 
-COMMIT = "commit"  # The name of the encoder's commit among the stored weights
-MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
-DEVICE_BATCH_TOKENS = 2**17  # The same on a GPU, which is done with a smaller batch too soon
+_COMMIT = "commit"  # The name of the encoder's commit among the stored weights
+_MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
+_DEVICE_BATCH_TOKENS = 2**17  # The same on a GPU, which is done with a smaller batch too soon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +292,7 @@ class TextClassifier:
         head = torch.nn.Linear(encoder.config.hidden_size, n_classes)
         module = torch.nn.ModuleDict({"encoder": encoder, "head": head})
         if weights is not None:
-            arrays = {name: array for name, array in weights.items() if name != COMMIT}
+            arrays = {name: array for name, array in weights.items() if name != _COMMIT}
             module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays})
         else:
             torch.nn.init.normal_(head.weight, std=0.02)
@@ -312,7 +312,7 @@ class TextClassifier:
         """Return the weights by name, and the commit of the encoder."""
         tensors = self.module.state_dict()
         weights = {name: copy_to_array(tensor) for name, tensor in tensors.items()}
-        return {**weights, **encode_commit(self.commit)}
+        return {**weights, **_encode_commit(self.commit)}
 
     def autocast(self) -> Any:
         """Return the context in which matrix products have the precision of the settings."""
@@ -381,7 +381,7 @@ class TextClassifier:
         n_completed, is_training = 0, self.module.training
         self.module.eval()
         is_cpu = self.device.type == "cpu"
-        size = MAX_BATCH_TOKENS if is_cpu else DEVICE_BATCH_TOKENS
+        size = _MAX_BATCH_TOKENS if is_cpu else _DEVICE_BATCH_TOKENS
         batches = [*batch_by_tokens(tokens.lengths, size)][::-1]
         while batches:
             rows = batches.pop()
@@ -399,29 +399,31 @@ class TextClassifier:
         self.module.train(is_training)
 
 
-def encode_commit(commit: str | None) -> Mapping[str, AnyArray]:
+def _encode_commit(commit: str | None) -> Mapping[str, AnyArray]:
     """Return a commit as an array of a state; nothing for None.
 
-    >>> decode_commit(encode_commit("0123abc")), decode_commit({})
+    >>> _decode_commit(_encode_commit("0123abc")), _decode_commit({})
     ('0123abc', None)
     """
-    return {} if commit is None else {COMMIT: np.frombuffer(commit.encode(), dtype=np.uint8)}
+    return {} if commit is None else {_COMMIT: np.frombuffer(commit.encode(), dtype=np.uint8)}
 
 
-def decode_commit(weights: Mapping[str, AnyArray] | None) -> str | None:
+def _decode_commit(weights: Mapping[str, AnyArray] | None) -> str | None:
     """Return the commit of the encoder in stored weights, None if there is none."""
-    return None if weights is None or COMMIT not in weights else weights[COMMIT].tobytes().decode()
+    return (
+        None if weights is None or _COMMIT not in weights else weights[_COMMIT].tobytes().decode()
+    )
 
 
 def find_max_length(encoder: Any, tokenizer: Any) -> int:
-    """Return the maximum number of tokens of an encoder, a multiple of ``WIDTHS``."""
+    """Return the maximum number of tokens of an encoder, a multiple of ``_WIDTHS``."""
     max_length = count_positions(encoder, tokenizer)
-    return max(max_length - max_length % WIDTHS, 1)
+    return max(max_length - max_length % _WIDTHS, 1)
 
 
 def recommend_by_reviews(
     classes: ItemClasses,
-    classify: Classifier,
+    classify: _Classifier,
     queries: Queries,
     k: int,
     data: TrainingData,
@@ -461,7 +463,7 @@ def recommend_by_reviews(
 
 
 def _average_by_user(
-    classify: Classifier, reviews: Reviews, users: Codes, n_classes: int
+    classify: _Classifier, reviews: Reviews, users: Codes, n_classes: int
 ) -> FloatArray:
     """Return the mean log-probabilities over the reviews of each user, ``float64 (b, c)``.
 
@@ -520,7 +522,7 @@ class EncoderModel(OnDevice):
         """
         import torch
 
-        source = find_model(self.encoder, decode_commit(weights) or self.revision)
+        source = find_model(self.encoder, _decode_commit(weights) or self.revision)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             network = TextClassifier.create(source, n_classes, self.encoding, weights)

@@ -31,7 +31,7 @@ from recbias.models.text import (
     split_state,
 )
 
-MIN_RELATIVE_STD = 1e-5
+_MIN_RELATIVE_STD = 1e-5
 """Columns with a standard deviation below this share of the largest are taken as constant."""
 
 
@@ -124,7 +124,7 @@ def fit_probe(
             states = np.empty((classes.size, block.shape[1]), dtype=np.float32)
         states[rows] = block
     mean, std = states.mean(axis=0), states.std(axis=0)
-    std[std <= MIN_RELATIVE_STD * std.max(initial=0.0)] = 1.0
+    std[std <= _MIN_RELATIVE_STD * std.max(initial=0.0)] = 1.0
     standardized = (states - mean) / std
     probe = SoftmaxRegression.fit(
         standardized, classes, n_classes, strength=strength, iterations=iterations
@@ -182,7 +182,7 @@ class EncoderLR(EncoderModel):
     precision: Precision = "auto"
     device: Device = "auto"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedEncoderLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
         self.check_data(data)
         classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
@@ -195,15 +195,15 @@ class EncoderLR(EncoderModel):
             iterations=self.iterations,
         )
         head = {"head.weight": probe.weights.T, "head.bias": probe.bias}
-        return FittedEncoderLR(self, classes, {**network.weights(), **head})
+        return _FittedEncoderLR(self, classes, {**network.weights(), **head})
 
-    def restore(self, state: State) -> FittedEncoderLR:
+    def restore(self, state: State) -> _FittedEncoderLR:
         """Return the fitted recommender of a stored state."""
-        return FittedEncoderLR(self, *split_state(state))
+        return _FittedEncoderLR(self, *split_state(state))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedEncoderLR(FittedEncoderModel):
+class _FittedEncoderLR(FittedEncoderModel):
     """A fitted Encoder-LR."""
 
     def classify(self, texts: Ids) -> Blocks:
@@ -260,7 +260,7 @@ class TFIDFLR:
     C: Annotated[float, Gt(0)] = 10.0
     iterations: Annotated[int, Gt(0)] = 100
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedTFIDFLR:
         """Fit the regression; ``rng`` is unused, since the fit is deterministic."""
         classes, reviews = ItemClasses.from_data(data), prepare_reviews(data)
         vectorizer = self.create_vectorizer()
@@ -277,13 +277,13 @@ class TFIDFLR:
             iterations=self.iterations,
         )
         terms = vectorizer.get_feature_names_out()
-        return FittedTFIDFLR(self, classes, terms, vectorizer.idf_, regression)
+        return _FittedTFIDFLR(self, classes, terms, vectorizer.idf_, regression)
 
-    def restore(self, state: State) -> FittedTFIDFLR:
+    def restore(self, state: State) -> _FittedTFIDFLR:
         """Return the fitted recommender of a stored state."""
         terms = np.array(state["terms"].tobytes().decode().split("\n"), dtype=object)
         regression = SoftmaxRegression(state["weights"], state["bias"])
-        return FittedTFIDFLR(self, ItemClasses.from_state(state), terms, state["idf"], regression)
+        return _FittedTFIDFLR(self, ItemClasses.from_state(state), terms, state["idf"], regression)
 
     def create_vectorizer(self, terms: Ids | None = None) -> Any:
         """Return a TF-IDF vectorizer with a fixed vocabulary, or one that is not fitted yet."""
@@ -300,7 +300,7 @@ class TFIDFLR:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedTFIDFLR(FittedTextModel):
+class _FittedTFIDFLR(FittedTextModel):
     """A fitted TFIDF-LR.
 
     Args:

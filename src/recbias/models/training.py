@@ -189,16 +189,16 @@ class FineTuning:
         return (n_steps - step) / max(n_steps - n_warmup, 1)
 
 
-POOL = 64
+_POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,
 small enough that batches differ between epochs."""
 
-CHUNK = 2**20
+_CHUNK = 2**20
 """Number of samples that are copied to a device together, at least a batch."""
 
 
 def iterate_batches(
-    samples: Sequence[AnyArray], batch_size: int, device: Any, *, chunk: int = CHUNK
+    samples: Sequence[AnyArray], batch_size: int, device: Any, *, chunk: int = _CHUNK
 ) -> Iterator[Sequence[Tensor]]:
     """Yield the batches of an epoch as tensors on a ``torch.device``.
 
@@ -238,8 +238,8 @@ def bucket_by_length(
     """
     order = rng.permutation(lengths.size)
     batches = []
-    for pool_start in range(0, order.size, POOL * batch_size):
-        pool = order[pool_start : pool_start + POOL * batch_size]
+    for pool_start in range(0, order.size, _POOL * batch_size):
+        pool = order[pool_start : pool_start + _POOL * batch_size]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[start : start + batch_size] for start in range(0, pool.size, batch_size)]
     return [batches[position] for position in rng.permutation(len(batches))]
@@ -280,42 +280,45 @@ def report_out_of_memory(plan: FineTuning) -> Iterator[None]:
         raise TooLittleMemory(problem, where=where, remedy=remedy) from error
 
 
-Arrays: TypeAlias = tuple[AnyArray, ...]
+_Arrays: TypeAlias = tuple[AnyArray, ...]
 
-DECAY, SQUARE_DECAY = 0.9, 0.999
+_DECAY, _SQUARE_DECAY = 0.9, 0.999
 """β1 and β2, which are those of torch."""
 
-IDLE = 200
+_IDLE = 200
 """After how many steps without a gradient a row stays where it is."""
 
-SETTLED = 20_000
+_SETTLED = 20_000
 """After how many steps the corrections are those of infinitely many, in ``float32``."""
 
-B1, B2, EPS = np.float32(DECAY), np.float32(SQUARE_DECAY), np.float32(1e-8)
-A1, A2 = np.float32(1 - DECAY), np.float32(1 - SQUARE_DECAY)  # 1 - B2 is off by 5e-5 in float32
+_B1, _B2, _EPS = np.float32(_DECAY), np.float32(_SQUARE_DECAY), np.float32(1e-8)
+_A1, _A2 = (
+    np.float32(1 - _DECAY),
+    np.float32(1 - _SQUARE_DECAY),
+)  # 1 - B2 is off by 5e-5 in float32
 
 
-def make_idle_steps(tables: Arrays, codes: AnyArray, corrections: tuple[Any, ...]) -> None:
+def _make_idle_steps(tables: _Arrays, codes: AnyArray, corrections: tuple[Any, ...]) -> None:
     """Make the steps without a gradient that rows have not made yet."""
     values, means, squares, last, done = tables
     rates, scales, n_steps = corrections
     for code in codes:
         row = np.uintp(code)
-        stop = min(n_steps, last[row] + IDLE)
+        stop = min(n_steps, last[row] + _IDLE)
         if last[row] == 0 or stop <= done[row]:
             continue
         vector, mean, square = values[row], means[row], squares[row]
         for step in range(done[row], stop):
-            index = np.uintp(min(step, SETTLED - 1))
+            index = np.uintp(min(step, _SETTLED - 1))
             rate, scale = rates[index], scales[index]
             for f in range(vector.size):
-                m, v = B1 * mean[f], B2 * square[f]
+                m, v = _B1 * mean[f], _B2 * square[f]
                 mean[f], square[f] = m, v
-                vector[f] -= rate * m / (np.sqrt(v) * scale + EPS)
+                vector[f] -= rate * m / (np.sqrt(v) * scale + _EPS)
         done[row] = stop
 
 
-def make_steps(tables: Arrays, batch: Arrays, corrections: tuple[Any, ...]) -> None:
+def _make_steps(tables: _Arrays, batch: _Arrays, corrections: tuple[Any, ...]) -> None:
     """Make the step of the rows of a batch by the sums of their gradients, which are changed.
 
     The batch has the codes of the rows, their gradients, and -1 for each row of the table.
@@ -323,7 +326,7 @@ def make_steps(tables: Arrays, batch: Arrays, corrections: tuple[Any, ...]) -> N
     values, means, squares, last, done = tables
     codes, gradients, slots = batch
     rates, scales, n_steps = corrections
-    index = np.uintp(min(n_steps, SETTLED) - 1)
+    index = np.uintp(min(n_steps, _SETTLED) - 1)
     rate, scale = rates[index], scales[index]
     for position in range(codes.size):
         first = slots[np.uintp(codes[position])]
@@ -338,13 +341,13 @@ def make_steps(tables: Arrays, batch: Arrays, corrections: tuple[Any, ...]) -> N
         slots[row] = -1
         vector, mean, square, gradient = values[row], means[row], squares[row], gradients[position]
         n_idle = n_steps - 1 - done[row]  # steps without a gradient after the row was left
-        rest = np.float32(SQUARE_DECAY**n_idle)
-        memory = B1 if n_idle == 0 else np.float32(0)
+        rest = np.float32(_SQUARE_DECAY**n_idle)
+        memory = _B1 if n_idle == 0 else np.float32(0)
         for f in range(vector.size):
             g = gradient[f]
-            m, v = memory * mean[f] + A1 * g, B2 * rest * square[f] + A2 * g * g
+            m, v = memory * mean[f] + _A1 * g, _B2 * rest * square[f] + _A2 * g * g
             mean[f], square[f] = m, v
-            vector[f] -= rate * m / (np.sqrt(v) * scale + EPS)
+            vector[f] -= rate * m / (np.sqrt(v) * scale + _EPS)
         last[row] = done[row] = n_steps
 
 
@@ -388,13 +391,13 @@ class RowAdam:
     """
 
     def __init__(self, tables: Sequence[Tensor], learning_rate: float) -> None:
-        steps = np.arange(1, SETTLED + 1)
-        self._rates = (learning_rate / (1 - DECAY**steps)).astype(np.float32)
-        self._scales = (1 / np.sqrt(1 - SQUARE_DECAY**steps)).astype(np.float32)
+        steps = np.arange(1, _SETTLED + 1)
+        self._rates = (learning_rate / (1 - _DECAY**steps)).astype(np.float32)
+        self._scales = (1 / np.sqrt(1 - _SQUARE_DECAY**steps)).astype(np.float32)
         self._moments = {id(table): _Moments.create(table) for table in tables}
         self._n_steps = 0
-        self._make_idle_steps = CompiledOnce(make_idle_steps)
-        self._make_steps = CompiledOnce(make_steps)
+        self._make_idle_steps = CompiledOnce(_make_idle_steps)
+        self._make_steps = CompiledOnce(_make_steps)
 
     @contextmanager
     def record(self) -> Iterator[None]:
@@ -480,7 +483,7 @@ class _Moments:
         return {name: getattr(self, name) for name in names}
 
 
-MEMORY_SETTINGS = ("negatives", "embedding_size")
+_MEMORY_SETTINGS = ("negatives", "embedding_size")
 """Settings besides the batch size that increase the memory use."""
 
 
@@ -530,7 +533,7 @@ class Schedule:
             settings={
                 name: value
                 for name, value in vars(model).items()
-                if name in MEMORY_SETTINGS or name.startswith("reg")
+                if name in _MEMORY_SETTINGS or name.startswith("reg")
             },
         )
 
@@ -614,7 +617,7 @@ def report_device_out_of_memory(schedule: Schedule, *, by_samples: bool) -> Iter
         problem = f"{schedule.name}: the device has too little memory to learn"
         sizes: dict[str, int] = {} if by_samples else {"batch_size": schedule.batch_size}
         sizes |= {
-            name: schedule.settings[name] for name in MEMORY_SETTINGS if name in schedule.settings
+            name: schedule.settings[name] for name in _MEMORY_SETTINGS if name in schedule.settings
         }
         settings = " or ".join(f"{name}, which is {size:,}" for name, size in sizes.items())
         where = next(iter(sizes), "")
@@ -680,7 +683,7 @@ class Optimizer:
             self.rows.restore([tables[index] for index in sorted(tables)])
 
 
-def create_optimizer(
+def _create_optimizer(
     schedule: Schedule, parameters: Sequence[Tensor], tables: Sequence[Tensor]
 ) -> Optimizer:
     """Return the optimizer of a schedule; tables have their own if they are on the CPU."""
@@ -718,7 +721,7 @@ def _group_by_index(
     return groups
 
 
-LIST_LENGTH = 10  # The length of the lists that are validated
+_LIST_LENGTH = 10  # The length of the lists that are validated
 
 
 @dataclass
@@ -772,7 +775,7 @@ def has_validation_users(data: TrainingData) -> bool:
     return bool(_select_validation_users(data).size)
 
 
-def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = LIST_LENGTH) -> float:
+def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = _LIST_LENGTH) -> float:
     """Return the mean nDCG@k on the validation part over the users with rows in both parts.
 
     The relevant items of a user are the validation items. NaN if no user has rows in both parts.
@@ -870,7 +873,7 @@ MIN_CAPTURED_STEPS = 20
 
 
 @runtime_checkable
-class CrossesBatch(Protocol):
+class _CrossesBatch(Protocol):
     """A learner whose loss may combine each sample of a batch with the others."""
 
     @property
@@ -879,7 +882,7 @@ class CrossesBatch(Protocol):
 
 
 @runtime_checkable
-class HasFixedShapes(Protocol):
+class _HasFixedShapes(Protocol):
     """A learner whose loss is the same sequence of kernels for each batch of a size."""
 
     @property
@@ -888,7 +891,7 @@ class HasFixedShapes(Protocol):
 
 
 @dataclass
-class GradientStep:
+class _GradientStep:
     """A step of an optimizer; a batch for which memory runs out is split from then on.
 
     Args:
@@ -911,7 +914,7 @@ class GradientStep:
         """Capture the step on CUDA if epochs of this size have many of one shape."""
         size = self.schedule.batch_size
         is_worth_it = self.device.type == "cuda" and n_samples >= MIN_CAPTURED_STEPS * size
-        if isinstance(self.learner, HasFixedShapes) and is_worth_it and self.captured is None:
+        if isinstance(self.learner, _HasFixedShapes) and is_worth_it and self.captured is None:
             self.captured = CapturedStep(
                 self.schedule.name,
                 self._take_step,
@@ -942,7 +945,7 @@ class GradientStep:
 
     def _can_split(self, n_samples: int) -> bool:
         """Return whether parts have the gradient of the batch, and none is recorded yet."""
-        is_crossed = isinstance(self.learner, CrossesBatch) and self.learner.crosses_batch
+        is_crossed = isinstance(self.learner, _CrossesBatch) and self.learner.crosses_batch
         is_sum = not (is_crossed or isinstance(self.learner, HasBuffers))
         return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
 
@@ -1036,7 +1039,7 @@ def apply_dropout(x: Tensor, rate: float, generator: Any) -> Tensor:
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
 
-class Learner(Protocol[Fitted_co]):
+class _Learner(Protocol[Fitted_co]):
     """A model in training.
 
     If its losses depend on more than the parameters and the samples, it also has ``buffers`` (see
@@ -1059,7 +1062,7 @@ class Learner(Protocol[Fitted_co]):
 
 
 @runtime_checkable
-class ReadsRows(Protocol):
+class _ReadsRows(Protocol):
     """A learner with large tables of which a batch reads a few rows."""
 
     def row_tables(self) -> Sequence[Tensor]:
@@ -1067,7 +1070,7 @@ class ReadsRows(Protocol):
 
 
 @runtime_checkable
-class BatchSteps(Protocol):
+class _BatchSteps(Protocol):
     """A learner that computes the SGD steps of a batch itself, by gradients in closed form."""
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
@@ -1083,7 +1086,7 @@ class SampleSteps(Protocol):
 
 
 def train(
-    learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
+    learner: _Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
     """Train a learner and return the fitted recommender; the validation part may stop it early.
 
@@ -1097,8 +1100,8 @@ def train(
     validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    tables = learner.row_tables() if isinstance(learner, ReadsRows) else ()
-    optimizer = create_optimizer(schedule, parameters, tables)
+    tables = learner.row_tables() if isinstance(learner, _ReadsRows) else ()
+    optimizer = _create_optimizer(schedule, parameters, tables)
     buffers = learner.buffers() if isinstance(learner, HasBuffers) else ()
     state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
@@ -1136,7 +1139,7 @@ class TrainedModel(OnDevice):
     def train(
         self,
         name: str,
-        learner: Learner[Fitted_co],
+        learner: _Learner[Fitted_co],
         data: TrainingData,
         rng: np.random.Generator,
         optimizer: Literal["adam", "sgd"] = "adam",
@@ -1146,7 +1149,7 @@ class TrainedModel(OnDevice):
 
 
 def _run_epoch(
-    learner: Learner[Fitted_co],
+    learner: _Learner[Fitted_co],
     step: Callable[..., Tensor],
     schedule: Schedule,
     rng: np.random.Generator,
@@ -1159,7 +1162,7 @@ def _run_epoch(
     n_samples = len(samples[0])
     if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
         return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
-    if isinstance(step, GradientStep):
+    if isinstance(step, _GradientStep):
         step.expect(n_samples)
     total = torch.zeros((), device=device)
     for batch in iterate_batches(samples, schedule.batch_size, device):
@@ -1168,17 +1171,17 @@ def _run_epoch(
     return float(total) / max(n_samples, 1)
 
 
-def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
+def _steps_by_samples(learner: _Learner[Fitted_co], schedule: Schedule) -> bool:
     is_cpu_sgd = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
     return is_cpu_sgd and isinstance(learner, SampleSteps)
 
 
 def _create_step(
-    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
+    learner: _Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
 ) -> Callable[..., Tensor]:
-    if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):
+    if schedule.optimizer == "sgd" and isinstance(learner, _BatchSteps):
         return partial(learner.step, schedule.learning_rate)
-    return GradientStep(learner, optimizer, schedule)
+    return _GradientStep(learner, optimizer, schedule)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from recbias.models.prompted import (
     request_titles,
 )
 
-SCHEMA = {
+_SCHEMA = {
     "type": "object",
     "properties": {
         "movies": {
@@ -116,14 +116,14 @@ class WOK:
         histories = [items for items in Histories.from_data(data).select(queries) if items.size]
         return plan_requests(fitted.build_requests(fitted.render_prompts(histories, k)), self.llm)
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedWOK:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedWOK:
         """Index the titles of the catalogue; nothing is trained."""
         titles = read_titles(data, self.title, self.year)
-        return FittedWOK(self, titles, index_items(data, titles, self.threshold))
+        return _FittedWOK(self, titles, index_items(data, titles, self.threshold))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedWOK:
+class _FittedWOK:
     """The catalogue that replies are matched with.
 
     Args:
@@ -168,7 +168,7 @@ class FittedWOK:
     def build_requests(self, prompts: Sequence[RenderedPrompt]) -> list[ChatRequest]:
         """Return the request of each prompt."""
         build = self.settings.llm.build_request
-        return [build(prompt.messages, response_schema=SCHEMA) for prompt in prompts]
+        return [build(prompt.messages, response_schema=_SCHEMA) for prompt in prompts]
 
     def render_prompts(self, histories: Sequence[AnyArray], k: int) -> list[RenderedPrompt]:
         """Return the prompt of each history."""

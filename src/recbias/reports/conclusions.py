@@ -597,7 +597,7 @@ def _describe_p_value(row: Row) -> str:
     return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
 
 
-def describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
+def _describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
     """Return the test, the correction, the family, and the p-value and n of a comparison."""
     methods = views.describe_methods(question.comparisons)
     texts = [_describe_p_value(row), _count_compared(question, row)] if row else []
@@ -687,7 +687,7 @@ def _write_undefined(question: Question) -> _Answer:
         f"{_name_models(question.models)}, so whether they differ is undefined"
         f"{_UNDEFINED_REASONS.get(question.between, '')}."
     )
-    return _Answer(sentence, describe_test(question))
+    return _Answer(sentence, _describe_test(question))
 
 
 def _write_no_difference(question: Question) -> _Answer:
@@ -707,10 +707,10 @@ def _write_no_difference(question: Question) -> _Answer:
     if len(rows) == 1:
         places = _measure_places(rows[0])
         difference = f"difference {_describe_difference(rows[0], places)}"
-        test = describe_test(question, rows[0], difference)
+        test = _describe_test(question, rows[0], difference)
     else:
         smallest = _describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
-        test = describe_test(
+        test = _describe_test(
             question, result=f"{format_count(len(rows), 'test')}, smallest {smallest}"
         )
     worst = _describe_worst(question, models[0], "") if len(models) == 1 else ""
@@ -742,7 +742,7 @@ def _write_contrast(question: Question) -> _Answer:
     worst = _describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
     zero = f" {text}" if (text := explain_zero([row])) else ""
     rest = f"{zero}{_count_others(question)}{_write_undecided(question)}"
-    return _Answer(sentence, f"{describe_test(question, row)}{worst}{rest}")
+    return _Answer(sentence, f"{_describe_test(question, row)}{worst}{rest}")
 
 
 def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
@@ -806,7 +806,7 @@ def _write_models(question: Question) -> _Answer:
         f"{_name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
         f"{b}, {_describe_interval(_make_positive(row), places)}."
     )
-    return _Answer(sentence, f"{describe_test(question, row)}{_count_others(question)}")
+    return _Answer(sentence, f"{_describe_test(question, row)}{_count_others(question)}")
 
 
 def _list_best(question: Question) -> list[str]:
@@ -836,7 +836,7 @@ def _write_best(question: Question) -> _Answer:
             f"{to_line(best)} has the better value of {_name_metric(question)}: {value} against "
             f"{against} of {to_line(other)}, difference {_describe_difference(row, places)}."
         )
-        return _Answer(sentence, f"{describe_test(question, row)} {_state_direction(question)}")
+        return _Answer(sentence, f"{_describe_test(question, row)} {_state_direction(question)}")
     lead = f"{to_line(best)} has the best value of {_name_metric(question)}, {value}:"
     margin, test = _describe_margin(question, best, len(wins[best]), places)
     return _Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
@@ -856,14 +856,14 @@ def _describe_margin(question: Question, best: str, n_beaten: int, places: int) 
         rival = _name_rivals([closest], best)
         smallest = f"smallest difference {difference}, from {rival}"
         sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
-        return _Answer(sentence, describe_test(question, closest))
+        return _Answer(sentence, _describe_test(question, closest))
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
     undecided = [row for row in rivals if not views.is_significant(row)]
     sentence = f"significantly better than {beaten}."
     if undecided:
         names = _name_rivals(undecided, best)
         sentence += f" No difference from {names} found; {_describe_power(question, undecided)}."
-    return _Answer(sentence, describe_test(question))
+    return _Answer(sentence, _describe_test(question))
 
 
 def _name_rivals(rows: Sequence[Row], best: str) -> str:
@@ -1036,7 +1036,7 @@ _METHOD = ("test", "correction", "family", "family_size", "alpha")
 # how many of the first conclusions are kept for comparisons within models, if there are any
 _RESERVED = 2
 
-MAX_CHECKS, MAX_RERANKING, MAX_ROUNDS = 3, 3, 3
+_MAX_CHECKS, _MAX_RERANKING, _MAX_ROUNDS = 3, 3, 3
 """How many of the first conclusions are failed checks, re-ranking, and rounds, at most."""
 
 
@@ -1158,8 +1158,8 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 
 def select_first(conclusions: Sequence[Conclusion], n: int = _FIRST) -> list[Conclusion]:
     """Return the first conclusions, with some of each kind that comes before the others."""
-    limits = {"check": MAX_CHECKS, "reranking": MAX_RERANKING, "groups": _RESERVED}
-    limits["rounds"] = MAX_ROUNDS  # the last: these give way where all kinds are there
+    limits = {"check": _MAX_CHECKS, "reranking": _MAX_RERANKING, "groups": _RESERVED}
+    limits["rounds"] = _MAX_ROUNDS  # the last: these give way where all kinds are there
     leading = [
         item
         for kind, most in limits.items()

@@ -83,7 +83,7 @@ def _render_cell(cell: wording.Cell) -> str:
 
 
 @dataclass(frozen=True)
-class Download:
+class _Download:
     """A link that saves a file; ``label`` names the format, and ``subject`` what it holds."""
 
     label: str
@@ -92,7 +92,7 @@ class Download:
     address: str
 
 
-def list_downloads(table: wording.Table) -> list[Download]:
+def list_downloads(table: wording.Table) -> list[_Download]:
     """Return a table as CSV and as LaTeX."""
     stem = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:60] or "table"
     return [
@@ -101,10 +101,10 @@ def list_downloads(table: wording.Table) -> list[Download]:
     ]
 
 
-def make_download(label: str, subject: str, name: str, text: str) -> Download:
+def make_download(label: str, subject: str, name: str, text: str) -> _Download:
     """Return a link to a text."""
     content = base64.b64encode(text.encode("utf-8", errors="backslashreplace")).decode()
-    return Download(label, subject, name, f"data:text/plain;charset=utf-8;base64,{content}")
+    return _Download(label, subject, name, f"data:text/plain;charset=utf-8;base64,{content}")
 
 
 def render_csv(table: wording.Table) -> str:
@@ -165,7 +165,7 @@ def load_environment(kind: str) -> Environment:
         "downloads": list_downloads,
         "block": wording.escape,
         "code": _indent_code,
-        "minus": typeset_minus,
+        "minus": _typeset_minus,
         "setting": format_setting,
         "sort_value": _get_sort_value,
         "zip": partial(zip, strict=False),
@@ -189,10 +189,10 @@ def escape_markdown(text: object) -> wording.Safe:
     return wording.Safe(_MARKDOWN.sub(r"\\\1", line))
 
 
-def typeset_minus(text: object) -> str:
+def _typeset_minus(text: object) -> str:
     """Return a text with minus signs instead of hyphens before numbers.
 
-    >>> typeset_minus("-0.5 to -0.1, ml-1m")
+    >>> _typeset_minus("-0.5 to -0.1, ml-1m")
     '−0.5 to −0.1, ml-1m'
     """
     return _HYPHEN.sub(_MINUS, wording.to_line(text))

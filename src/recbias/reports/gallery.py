@@ -83,10 +83,10 @@ _DRAWING_FAULTS: tuple[type[Exception], ...] = (
 )
 
 
-def describe_fault(title: str, error: Exception) -> str:
+def _describe_fault(title: str, error: Exception) -> str:
     """Return the sentence that says why a plot is missing.
 
-    >>> describe_fault("Long tail", ValueError("no ticks"))
+    >>> _describe_fault("Long tail", ValueError("no ticks"))
     'Long tail: the plot failed (ValueError: no ticks).'
     """
     reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
@@ -130,7 +130,7 @@ class _Draughts:
                 reason = "; ".join(filter(None, [error.message, error.remedy]))
                 self.missing.append(f"{title}: {reason}.")
         except _DRAWING_FAULTS as error:
-            self.faults.append(describe_fault(title, error))
+            self.faults.append(_describe_fault(title, error))
 
     def draw_one(
         self, title: str, draw: Callable[..., Plot | None], stem: str, *, required: bool = False

@@ -16,7 +16,7 @@ from recbias.reports.svg import Interval, Plot, Scale, describe_lines, pad_range
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 
-ASSOCIATION = "association"
+_ASSOCIATION = "association"
 _MOST_PAIRS = 3
 # label values at the positive end of an axis, as in the paper; else the first value
 _POSITIVE = ("female", "white")
@@ -63,7 +63,7 @@ def draw_associations(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each two metrics of association over the same attribute, and each model."""
     candidates = [
-        _make_axis(run, metric, dataset) for metric in rows.find_metrics(run, ASSOCIATION)
+        _make_axis(run, metric, dataset) for metric in rows.find_metrics(run, _ASSOCIATION)
     ]
     partners = _collect_partners(run)
     pairs = itertools.combinations(candidates, 2)

@@ -856,7 +856,7 @@ _POPULARITY_OF_USERS = (
     *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
 )
 
-FEWEST_UNITS, FIRST = 30, 10
+_FEWEST_UNITS, FIRST = 30, 10
 """The fewest units of a plot, and the number of units at its left end."""
 
 _MOST_STEPS, _POINTS = 120, 500
@@ -889,7 +889,7 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
     """Return the values, one row per unit in a random order and one column per model."""
     units = rows.read_units(run, metric, dataset)
     units = units[(units["group"] == "") & (units["target"] == "")]
-    if len(units["unit_id"].unique()) < FEWEST_UNITS:
+    if len(units["unit_id"].unique()) < _FEWEST_UNITS:
         return None
     table = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
     order = np.random.default_rng(_ORDER_SEED).permutation(len(table))

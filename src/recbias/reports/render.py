@@ -294,7 +294,7 @@ def _build_byline(content: Content) -> str:
     return " · ".join(filter(None, [started, duration, version]))
 
 
-SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 1
 """Incremented when a field is removed or changes its meaning."""
 
 
@@ -305,7 +305,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         row | {"significant": views.is_significant(row)} for row in to_records(run.significance)
     ]
     sections = {
-        "schema_version": json.dumps(SCHEMA_VERSION),
+        "schema_version": json.dumps(_SCHEMA_VERSION),
         "conclusions": _render_list(map(asdict, collect_conclusions(run))),
         "metrics": _render_list(to_records(run.metrics)),
         "significance": _render_list(significance),

@@ -130,7 +130,7 @@ class RunTables:
     def spec_text(self) -> str:
         """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
-        return read_text(path, errors="replace") if has_file(path) else ""
+        return _read_text(path, errors="replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -194,7 +194,7 @@ def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def read_text(path: Path, errors: str = "strict") -> str:
+def _read_text(path: Path, errors: str = "strict") -> str:
     """Return the text of a file of a run."""
     with open_input(path) as stream:
         return stream.read().decode("utf-8", errors)

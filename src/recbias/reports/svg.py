@@ -558,7 +558,7 @@ def place_labels(
     return chosen
 
 
-def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
+def _draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
     """Return a label at its spot, with a line to its point where it is far; None draws nothing."""
     if spot is None:
         return Safe("")
@@ -578,7 +578,7 @@ def draw_labels(
 ) -> list[Safe]:
     """Place labels with the options of ``place_labels``; one without a free spot is blank."""
     spots = place_labels(points, labels, frame, **options)
-    return list(map(draw_label, points, labels, spots, classes))
+    return list(map(_draw_label, points, labels, spots, classes))
 
 
 def draw_curve_labels(

@@ -912,7 +912,7 @@ def _tabulate_gap(
     )
 
 
-FEWEST_MODELS, FEWEST_METRICS, MOST_METRICS = 4, 3, 16
+_FEWEST_MODELS, _FEWEST_METRICS, MOST_METRICS = 4, 3, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -932,8 +932,8 @@ class MetricAgreement:
     omitted: int = 0
 
     def get_tau(self, pair: tuple[int, int]) -> float:
-        """Return tau of a pair of metrics; NaN over fewer than ``FEWEST_MODELS`` models."""
-        enough = self.agreement.n[pair] >= FEWEST_MODELS
+        """Return tau of a pair of metrics; NaN over fewer than ``_FEWEST_MODELS`` models."""
+        enough = self.agreement.n[pair] >= _FEWEST_MODELS
         return float(self.agreement.tau[pair]) if enough else math.nan
 
     def describe_models(self) -> str:
@@ -964,9 +964,9 @@ def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | 
     models = [model for model in views.list_models(run) if model != DATASET]
     values = _collect_values(run, dataset)
     defined = {metric: len(by_model) for metric, by_model in values.items()}
-    metrics = [metric for metric, n in defined.items() if n >= FEWEST_MODELS]
+    metrics = [metric for metric, n in defined.items() if n >= _FEWEST_MODELS]
     retained = metrics[:MOST_METRICS]
-    if len(retained) < FEWEST_METRICS:
+    if len(retained) < _FEWEST_METRICS:
         return None
     table = [[values[metric].get(model, math.nan) for metric in retained] for model in models]
     headings = [make_heading(metric) for metric in retained]

@@ -356,7 +356,7 @@ def rank_label(text: str) -> tuple[bool, int, str]:
     return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text
 
 
-TITLE = "Accuracy lost for bias removed by re-ranking"
+_TITLE = "Accuracy lost for bias removed by re-ranking"
 """The title of the table."""
 
 
@@ -401,7 +401,7 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     columns = ("model", "beside", *varying, "bias", *numeric)
     shares = {name: wording.count_decimals([row[name] for row in rows]) for name in measures[:1]}
     return Table(
-        TITLE,
+        _TITLE,
         make_columns(columns, numeric=numeric),
         tuple(
             (

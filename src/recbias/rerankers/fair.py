@@ -28,7 +28,7 @@ from recbias.rerankers.relevance import (
 )
 from recbias.statistics.inequality import head
 
-SLACK = 1e-9
+_SLACK = 1e-9
 """Tolerance with which the product of a share and a rank counts as an integer."""
 
 
@@ -68,7 +68,7 @@ def rank_to_shares(
     rows = np.arange(len(scores))
     for rank in range(1, k + 1):
         columns, best = queues.get_heads(counts)
-        fewest, most = np.floor(shares * rank + SLACK), np.ceil(shares * rank - SLACK)
+        fewest, most = np.floor(shares * rank + _SLACK), np.ceil(shares * rank - _SLACK)
         urgency = np.where(np.isneginf(best), 0, 1 + (counts < most) + (counts < fewest))
         group = np.lexsort((columns, -best, -urgency), axis=-1)[:, 0]
         filled = rows[best[rows, group] > -np.inf]
@@ -107,12 +107,12 @@ class _GroupQueues:
         return np.take_along_axis(self.columns, positions, 1), best
 
 
-USERS, ITEMS = 0, 1
+_USERS, _ITEMS = 0, 1
 """The places of both differences, and of their multipliers."""
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSidedProblem:
+class _TwoSidedProblem:
     """The lists of all queries, their utility, and both differences between groups.
 
     Args:
@@ -173,8 +173,8 @@ class TwoSidedProblem:
 
     def penalize(self, gaps: FloatArray) -> float:
         """Return the weighted sum of the differences."""
-        return self.user_limit * abs(float(gaps[USERS])) + self.item_limit * abs(
-            float(gaps[ITEMS])
+        return self.user_limit * abs(float(gaps[_USERS])) + self.item_limit * abs(
+            float(gaps[_ITEMS])
         )
 
     def mix(self, lower: Codes, upper: Codes, side: int) -> Codes:
@@ -198,7 +198,7 @@ class TwoSidedProblem:
 
     def _weigh(self, positions: Codes, side: int) -> FloatArray:
         """Return what each item adds to a difference, ``float64[q, k]``."""
-        if side == ITEMS:
+        if side == _ITEMS:
             return self._take(self.is_tail, positions) / max(self.n_positions, 1)
         return self._take(self.scores, positions) * self.signs[:, None] / self.k
 
@@ -222,7 +222,7 @@ def _keep_apart(positions: Codes, without: Codes, n: int) -> Codes:
     return np.where(is_shared, -1, positions)
 
 
-ROUNDS, HALVINGS = 4, 24
+_ROUNDS, _HALVINGS = 4, 24
 """How often both multipliers are adjusted in turn, and how often the interval of one is halved."""
 
 
@@ -287,7 +287,7 @@ class CPFair:
         record_fact("distance_to_bound", round(max(search.bound - search.best, 0.0), 9))
         return search.positions
 
-    def _state_problem(self, candidates: Candidates, k: int) -> TwoSidedProblem:
+    def _state_problem(self, candidates: Candidates, k: int) -> _TwoSidedProblem:
         lengths = np.diff(candidates.histories.indptr)
         is_active = head(lengths, self.active, of="items")
         n_active = int(is_active.sum())
@@ -297,7 +297,7 @@ class CPFair:
             raise NothingLeft(message, where="active", remedy=remedy)
         is_head = head(candidates.data.train.item_counts(), self.head, of="items")
         items = candidates.items
-        return TwoSidedProblem(
+        return _TwoSidedProblem(
             np.where(candidates.filled, candidates.scores, -np.inf),
             (items >= 0) & ~is_head[items],
             np.where(is_active, 1 / max(n_active, 1), -1 / max(lengths.size - n_active, 1)),
@@ -313,7 +313,7 @@ class CPFair:
 class _Search:
     """The search of the multipliers: the best lists so far, and a bound of every objective."""
 
-    problem: TwoSidedProblem
+    problem: _TwoSidedProblem
     best: float = -np.inf
     bound: float = np.inf
     positions: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
@@ -321,10 +321,10 @@ class _Search:
     def run(self) -> None:
         """Find the multiplier of one difference for that of the other, in turn."""
         limits = np.array([self.problem.user_limit, self.problem.item_limit])
-        sides = [side for side in (ITEMS, USERS) if limits[side] > 0]
+        sides = [side for side in (_ITEMS, _USERS) if limits[side] > 0]
         multipliers = np.zeros(2)
         self._evaluate(multipliers)
-        for _ in range(ROUNDS if len(sides) > 1 else 1):
+        for _ in range(_ROUNDS if len(sides) > 1 else 1):
             before = multipliers.copy()
             for side in sides:
                 multipliers[side] = self._find_root(multipliers, side, limits[side])
@@ -346,7 +346,7 @@ class _Search:
         if above <= 0:
             return -limit
         low, high = -limit, limit
-        for _ in range(HALVINGS):
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
             gap, positions = evaluate(middle)
             if gap > 0:
@@ -372,7 +372,7 @@ class _Search:
         return value, gaps
 
 
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 """The largest deviation from 1 of shares that add up to 1."""
 
 
@@ -417,7 +417,7 @@ class DetGreedy:
 
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1."""
-        if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + TOLERANCE:
+        if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + _TOLERANCE:
             problem = f"the shares add up to {math.fsum(self.target.values()):g}"
             raise OutOfRange(problem, where="target", remedy="give shares that add up to 1")
 
@@ -463,17 +463,17 @@ class DetGreedy:
         is_named = np.array([*(name in self.target for name in values.names), False])
         free_counts = np.where(is_named, 0, counts)
         remainder = max(1 - targets.sum(), 0.0)
-        if remainder > TOLERANCE and not free_counts.any():
+        if remainder > _TOLERANCE and not free_counts.any():
             problem = f"the shares add up to {targets.sum():g}, and every value is named"
             remedy = "give shares that add up to 1"
             raise OutOfRange(problem, where="target", remedy=remedy)
         return np.asarray(targets + remainder * free_counts / max(free_counts.sum(), 1))
 
 
-Minimum = npt.NDArray[np.int64]
+_Minimum = npt.NDArray[np.int64]
 
 
-def compute_minimum(k: int, share: float, alpha: float) -> Minimum:
+def compute_minimum(k: int, share: float, alpha: float) -> _Minimum:
     """Return the least number of protected items in the first r items, ``int64[k]``.
 
     It is the smallest m with ``F(m; r, p) > alpha``, where F is the cumulative distribution
@@ -490,7 +490,7 @@ def compute_minimum(k: int, share: float, alpha: float) -> Minimum:
     return np.asarray((below <= alpha).sum(axis=1))
 
 
-def compute_rejection(minimum: Minimum, share: float) -> float:
+def compute_rejection(minimum: _Minimum, share: float) -> float:
     """Return the probability that a list drawn with a share misses a minimum at any rank.
 
     Computed exactly, by the distribution of the number of protected items over the ranks among
@@ -618,7 +618,7 @@ class FAIR:
 class _ProtectingLists:
     """The rank of a candidate, after those that the minimum of the next rank requires."""
 
-    def __init__(self, is_protected: BoolArray, scores: FloatArray, minimum: Minimum) -> None:
+    def __init__(self, is_protected: BoolArray, scores: FloatArray, minimum: _Minimum) -> None:
         self.is_protected, self.minimum = is_protected, minimum
         self.order = -np.arange(scores.shape[1], dtype=np.float64)
         self.counts = np.zeros(len(scores), dtype=np.int64)

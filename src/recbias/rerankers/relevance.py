@@ -17,11 +17,11 @@ from recbias.core.plugins import Candidates
 from recbias.kernels.sparse import block_size, map_blocks
 from recbias.statistics.inequality import head
 
-TIE = 1e-12
+_TIE = 1e-12
 """Two gains that differ by less are equal; the candidate with the lower rank is taken."""
 
 
-class Objective(Protocol):
+class _Objective(Protocol):
     """What greedy selection maximises, for a block of queries whose lists grow."""
 
     def compute_gains(self) -> FloatArray:
@@ -34,7 +34,7 @@ class Objective(Protocol):
 def select_greedily(
     candidates: Candidates,
     k: int,
-    create_objective: Callable[[Candidates], Objective],
+    create_objective: Callable[[Candidates], _Objective],
     *,
     bytes_per_query: int,
 ) -> Codes:
@@ -52,12 +52,12 @@ def select_greedily(
     return np.concatenate([np.empty((0, k), dtype=np.int32), *blocks])
 
 
-def _select(block: Candidates, k: int, objective: Objective) -> Codes:
+def _select(block: Candidates, k: int, objective: _Objective) -> Codes:
     is_open = block.filled.copy()
     positions = np.full((len(is_open), k), -1, dtype=np.int32)
     for rank in range(min(k, is_open.shape[1])):
         gains = np.where(is_open, objective.compute_gains(), -np.inf)
-        best = np.argmax(gains >= gains.max(axis=1, keepdims=True) - TIE, axis=1)
+        best = np.argmax(gains >= gains.max(axis=1, keepdims=True) - _TIE, axis=1)
         rows = np.flatnonzero(is_open.any(axis=1))
         columns = best[rows]
         positions[rows, rank] = columns
@@ -146,28 +146,28 @@ Share: TypeAlias = Annotated[float, Ge(0), Le(1)]
 """A share of a list, or of the interactions."""
 
 
-SMOOTHING = 0.01
+_SMOOTHING = 0.01
 """The weight of the history in the smoothed shares of a list, as in the paper."""
 
-Divergence: TypeAlias = Callable[[AnyArray, AnyArray], FloatArray]
+_Divergence: TypeAlias = Callable[[AnyArray, AnyArray], FloatArray]
 """The term of each value in the divergence of the shares in a list from those in a history."""
 
 
-def kl_terms(history: AnyArray, listed: AnyArray) -> FloatArray:
+def _kl_terms(history: AnyArray, listed: AnyArray) -> FloatArray:
     """Return the terms of the Kullback-Leibler divergence with smoothing, in nats.
 
         p log(p / q'),    q' = (1 - a) q + a p,    a = 0.01
 
-    >>> float(kl_terms(np.array([0.5, 0.5]), np.array([0.5, 0.5])).sum())
+    >>> float(_kl_terms(np.array([0.5, 0.5]), np.array([0.5, 0.5])).sum())
     0.0
     """
-    smoothed = (1 - SMOOTHING) * listed + SMOOTHING * history
+    smoothed = (1 - _SMOOTHING) * listed + _SMOOTHING * history
     ratio = np.divide(history, smoothed, out=np.ones_like(smoothed), where=history > 0)
     return np.asarray(history * np.log(ratio))
 
 
-def select_calibrated(
-    candidates: Candidates, k: int, values: ItemValues, strength: float, terms: Divergence
+def _select_calibrated(
+    candidates: Candidates, k: int, values: ItemValues, strength: float, terms: _Divergence
 ) -> Codes:
     """Return the positions that greedy selection takes from the candidates, ``int32[q, k]``.
 
@@ -195,7 +195,7 @@ class _CalibratedLists:
     """
 
     def __init__(
-        self, block: Candidates, values: ItemValues, strength: float, terms: Divergence
+        self, block: Candidates, values: ItemValues, strength: float, terms: _Divergence
     ) -> None:
         totals = values.count(block.histories)
         sums = totals.sum(axis=1, keepdims=True)
@@ -281,15 +281,15 @@ class Calibration:
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""
         values = read_values(candidates.data, self.attribute)
-        return select_calibrated(candidates, k, values, self.strength, kl_terms)
+        return _select_calibrated(candidates, k, values, self.strength, _kl_terms)
 
 
-def js_terms(history: AnyArray, listed: AnyArray) -> FloatArray:
+def _js_terms(history: AnyArray, listed: AnyArray) -> FloatArray:
     """Return the terms of the Jensen-Shannon divergence, in bits: the sum is between 0 and 1.
 
         p log2(p / m) / 2 + q log2(q / m) / 2,    m = (p + q) / 2
 
-    >>> float(js_terms(np.array([1.0, 0.0]), np.array([0.0, 1.0])).sum())
+    >>> float(_js_terms(np.array([1.0, 0.0]), np.array([0.0, 1.0])).sum())
     1.0
     """
     middle = (history + listed) / 2
@@ -341,7 +341,7 @@ class CalibratedPopularity:
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""
         values = group_by_popularity(candidates.data, self.head, self.tail)
-        return select_calibrated(candidates, k, values, self.strength, js_terms)
+        return _select_calibrated(candidates, k, values, self.strength, _js_terms)
 
 
 def group_by_popularity(data: TrainingData, head_share: float, tail_share: float) -> ItemValues:

@@ -284,7 +284,7 @@ def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
     return frozenset(digests)
 
 
-LIBRARIES = ("numpy", "scipy", "pandas")
+_LIBRARIES = ("numpy", "scipy", "pandas")
 """Packages whose version is part of every address."""
 
 
@@ -304,7 +304,7 @@ def assign_address(
         stage: The stage.
         identity: The plug-ins with their settings, the seed, and so on.
         inputs: The inputs that count, if not all of the stage.
-        libraries: Packages whose version matters besides ``LIBRARIES``.
+        libraries: Packages whose version matters besides ``_LIBRARIES``.
         code: The digest of the modules, if it is known.
     """
     digest = compute_address(
@@ -348,8 +348,8 @@ def join_address(
 
 @cache
 def _list_versions(libraries: tuple[str, ...]) -> str:
-    """Return the versions of ``LIBRARIES`` and of other packages as canonical JSON."""
-    names = (*LIBRARIES, *libraries)
+    """Return the versions of ``_LIBRARIES`` and of other packages as canonical JSON."""
+    names = (*_LIBRARIES, *libraries)
     return to_canonical_json({name: library_version(name) for name in names})
 
 
@@ -361,7 +361,7 @@ def address_values(
         {
             "identity": identity,
             "code": digest_sources(plugin),
-            "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
+            "libraries": {name: library_version(name) for name in (*_LIBRARIES, *libraries)},
         }
     )
 

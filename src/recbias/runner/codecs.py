@@ -90,7 +90,7 @@ def _load_ids(path: Path) -> Ids:
     return _load_frame(path)["id"].to_numpy(dtype=object)
 
 
-CURVE = "learning_curve.parquet"
+_CURVE = "learning_curve.parquet"
 
 
 def _save_answers(answers: ModelOutputs, folder: Path) -> None:
@@ -108,7 +108,7 @@ def _save_answers(answers: ModelOutputs, folder: Path) -> None:
         arrays |= {"named": ranked.astype(smallest_type), "named_of": answers.predictions.items}
         _save_ids(answers.predictions.ids, folder / "named_ids.parquet")
     if answers.learning_curve is not None:
-        _save_frame(answers.learning_curve, folder / CURVE)
+        _save_frame(answers.learning_curve, folder / _CURVE)
     _save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
@@ -134,7 +134,7 @@ def _load_answers(folder: Path) -> ModelOutputs:
         _load_columns(SentenceScores, folder, "sentences"),
         _load_columns(Responses, folder, "responses"),
         predictions,
-        _load_frame(folder / CURVE) if (folder / CURVE).exists() else None,
+        _load_frame(folder / _CURVE) if (folder / _CURVE).exists() else None,
     )
 
 
@@ -193,7 +193,7 @@ def _save_labels(labels: ItemLabels, folder: Path) -> None:
         _save_frame(labels.replies, folder / "replies.parquet")
 
 
-def load_labels(folder: Path) -> ItemLabels:
+def _load_labels(folder: Path) -> ItemLabels:
     """Read the labels of a detector."""
     replies = folder / "replies.parquet"
     return ItemLabels(
@@ -337,25 +337,25 @@ def _read_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Format:
+class _Format:
     """How results of one kind are written to a folder and read again."""
 
     save: Callable[[Any, Path], None]
     load: Callable[[Path], Any]
 
 
-FORMATS: Mapping[str, Format] = {
-    "dataset": Format(save_dataset, load_dataset),
-    "split": Format(_save_split, _load_split),
-    "queries": Format(save_queries, load_queries),
-    "label": Format(_save_labels, load_labels),
-    "trial": Format(
+FORMATS: Mapping[str, _Format] = {
+    "dataset": _Format(save_dataset, load_dataset),
+    "split": _Format(_save_split, _load_split),
+    "queries": _Format(save_queries, load_queries),
+    "label": _Format(_save_labels, _load_labels),
+    "trial": _Format(
         lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),
-    "baseline": Format(_save_answers, _load_answers),
-    "search": Format(save_search, load_search),
-    "fit": Format(_save_arrays, _load_arrays),
-    "answer": Format(_save_answers, _load_answers),
-    "measure": Format(_save_measurements, _load_measurements),
+    "baseline": _Format(_save_answers, _load_answers),
+    "search": _Format(save_search, load_search),
+    "fit": _Format(_save_arrays, _load_arrays),
+    "answer": _Format(_save_answers, _load_answers),
+    "measure": _Format(_save_measurements, _load_measurements),
 }
 """The format of each kind of stage."""

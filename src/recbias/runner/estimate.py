@@ -23,7 +23,7 @@ from recbias.runner.plan import Plan
 from recbias.runner.stage import Stage
 from recbias.runner.store import Store, list_checkpoints
 
-Sizes: TypeAlias = Mapping[str, int]
+_Sizes: TypeAlias = Mapping[str, int]
 """Counts of what a stage reads and makes, by name: ``users``, ``training``, ``bytes``."""
 
 MOST_RECORDS = 1000
@@ -74,7 +74,7 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
     return sizes | ({"bytes": n_bytes} if n_bytes else {})
 
 
-def _get_extent(kind: str, sizes: Sizes) -> int:
+def _get_extent(kind: str, sizes: _Sizes) -> int:
     """Return the size with which a stage of a kind grows; 0 if it is not known.
 
     >>> _get_extent("fit", {"users": 5, "training": 40}), _get_extent("fit", {})
@@ -105,12 +105,12 @@ class StageSizes:
 
     def __init__(
         self,
-        measured: Mapping[str, Sizes],
+        measured: Mapping[str, _Sizes],
         stages: Iterable[Stage],
         earlier: Iterable[Stored] = (),
     ) -> None:
         self._known = {digest: sizes for digest, sizes in measured.items() if sizes}
-        self._similar: dict[tuple[str, str, str], list[Sizes]] = defaultdict(list)
+        self._similar: dict[tuple[str, str, str], list[_Sizes]] = defaultdict(list)
         for stage in stages:
             if stage.kind in _SHARED_KINDS and stage.digest in self._known:
                 key = stage.kind, stage.subject, stage.settings
@@ -118,13 +118,13 @@ class StageSizes:
         for record in earlier:
             self._similar[record.kind, record.subject, record.settings].append(record.sizes)
 
-    def find(self, stage: Stage) -> Sizes:
+    def find(self, stage: Stage) -> _Sizes:
         """Return the sizes of the inputs and of the result of a stage; a size may be missing."""
         if stage.digest not in self._known:
             self._known[stage.digest] = self._estimate(stage)
         return self._known[stage.digest]
 
-    def _estimate(self, stage: Stage) -> Sizes:
+    def _estimate(self, stage: Stage) -> _Sizes:
         sizes: dict[str, int] = {}
         for source in stage.inputs:
             if stage.kind == source.kind == "trial":  # earlier ones read the same, and are last
@@ -155,7 +155,7 @@ class StoredCosts:
             if record.peak_memory_mb:
                 self._base_mb = min(self._base_mb, record.peak_memory_mb)
 
-    def estimate(self, stage: Stage, sizes: Sizes) -> Estimate | None:
+    def estimate(self, stage: Stage, sizes: _Sizes) -> Estimate | None:
         """Return what a stage takes that reads data of some sizes; None without a basis."""
         extent = _get_extent(stage.kind, sizes) if self._records else 0
         similar = self._find_similar(stage) if extent else []
@@ -304,7 +304,7 @@ def _preview_stored(stage: Stage, record: Stored) -> Step:
     return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
 
 
-def _estimate(stage: Stage, sizes: Sizes, costs: StoredCosts) -> Step:
+def _estimate(stage: Stage, sizes: _Sizes, costs: StoredCosts) -> Step:
     """Return the step of a stage to run: by stored results, else by what its model says."""
     expected = costs.estimate(stage, sizes)
     memory_mb = expected.memory_mb if expected is not None else None

@@ -267,7 +267,7 @@ def _merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> l
     return list(dict.fromkeys(text or warning for warning, text in merged.items()))
 
 
-REFERENCE = "reference.csv"
+_REFERENCE = "reference.csv"
 """A table that `recbias report` may write again."""
 
 
@@ -372,7 +372,7 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the size in bytes and the SHA-256 digest of each table."""
     suffixes = {".csv", ".jsonl", ".parquet"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
-    tables = [path for path in tables if path.name != REFERENCE]
+    tables = [path for path in tables if path.name != _REFERENCE]
     files = {path.name: path.stat().st_size for path in tables}
     digests = {path.name: digest_file(path) for path in tables}
     content = manifest.model_copy(update={"files": files, "digests": digests})

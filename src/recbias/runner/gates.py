@@ -59,7 +59,7 @@ def render_junit(name: str, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 def _add_case(suite: Element, name: str, row: Mapping[str, Any]) -> None:
     place = [str(row[key]) for key in ("dataset", "group", "target") if row[key]]
-    title = f"{describe_value(row)} {row['line']} [{', '.join(place)}]"
+    title = f"{_describe_value(row)} {row['line']} [{', '.join(place)}]"
     case = SubElement(
         suite,
         "testcase",
@@ -78,10 +78,10 @@ def _choose_tag(row: Mapping[str, Any]) -> str:
     return "skipped" if row["verdict"] == "undecided" else ""
 
 
-def describe_value(row: Mapping[str, Any]) -> str:
+def _describe_value(row: Mapping[str, Any]) -> str:
     """Return the metric with its cutoff.
 
-    >>> describe_value({"metric": "nDCG", "k": 10})
+    >>> _describe_value({"metric": "nDCG", "k": 10})
     'nDCG@10'
     """
     return str(row["metric"]) if row["k"] is None else f"{row['metric']}@{row['k']}"
@@ -94,7 +94,7 @@ def _explain_verdict(row: Mapping[str, Any]) -> str:
     >>> _explain_verdict(row | {"value": 0.4, "ci_low": 0.3, "ci_high": 0.45, "verdict": "fail"})
     'fail: nDCG@10 of EASE is 0.4 [0.3, 0.45], must be at least 0.5'
     """
-    subject = f"{describe_value(row)} of {row['model']}"
+    subject = f"{_describe_value(row)} of {row['model']}"
     if math.isnan(row["value"]):
         because = " because a stage failed" if row["basis"] == "failure" else ""
         return f"{row['verdict']}: {subject} is undefined{because}, must be {row['line']}"

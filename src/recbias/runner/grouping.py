@@ -90,10 +90,10 @@ def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
         warn(f"{metric}: {tells}, so {cost}")
 
 
-MAX_SHOWN = 5
+_MAX_SHOWN = 5
 """The number of small groups that a warning names."""
 
-EXAMPLE = "'age < 25'"
+_EXAMPLE = "'age < 25'"
 """A condition, for the remedy of a warning."""
 
 
@@ -187,7 +187,7 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
     n_compared = int(np.count_nonzero(groups.counts >= least))
     if grouping.gap == "ugf" and n_compared > 2:
         message = f"ugf compares two groups, and {grouping.by!r} has {n_compared:,}"
-        remedy = f"choose gap: mad, or group by a condition such as {EXAMPLE}"
+        remedy = f"choose gap: mad, or group by a condition such as {_EXAMPLE}"
         raise Contradiction(message, where="gap", remedy=remedy)
     if n_compared < 2:
         message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
@@ -217,14 +217,14 @@ def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
     sizes = zip(groups.names, groups.counts.tolist(), strict=True)
     small = [f"{name} ({n:,})" for name, n in sizes if n < grouping.min_group]
     if small:
-        shown = ", ".join(small[:MAX_SHOWN]) + (", ..." if len(small) > MAX_SHOWN else "")
+        shown = ", ".join(small[:_MAX_SHOWN]) + (", ..." if len(small) > _MAX_SHOWN else "")
         message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
         warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
     reference = _find_reference(groups, grouping)
     pairs = list_group_pairs(groups.counts, grouping.min_group, reference)[0].size
     if pairs > MAX_PAIRS:
         message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
-        remedy = f"set min_group or reference_group, or group by conditions such as {EXAMPLE}"
+        remedy = f"set min_group or reference_group, or group by conditions such as {_EXAMPLE}"
         if _are_shares(groups):
             remedy += f"; if these are probabilities, write by: probability of {groups.by}"
         warn(f"{metric}: {message} {MAX_PAIRS:,}; {remedy}")

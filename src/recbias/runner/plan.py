@@ -34,15 +34,15 @@ from recbias.core.text import suggest
 from recbias.runner.options import RunOptions
 from recbias.runner.stage import Keys, Stage
 
-PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
+_PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
 """The parts that a dataset may have."""
 
 NAMES: Mapping[tuple[str, str], frozenset[str]] = {
-    ("metrics", "needs"): PARTS | set(REMEDIES),
-    ("models", "needs"): PARTS | {"times", "validation"},
+    ("metrics", "needs"): _PARTS | set(REMEDIES),
+    ("models", "needs"): _PARTS | {"times", "validation"},
     ("models", "provides"): OUTPUTS,
-    ("rerankers", "needs"): PARTS,
-    ("datasets", "gives"): PARTS,
+    ("rerankers", "needs"): _PARTS,
+    ("datasets", "gives"): _PARTS,
     ("splits", "gives"): frozenset({"train", "test", "validation"}),
 }
 """The names that a member of a kind of plug-in may hold."""

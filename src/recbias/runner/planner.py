@@ -90,7 +90,7 @@ def _check_probabilities(
         yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
 
 
-TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
+_TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
 """Outputs that a search can measure on the validation sentences of a dataset."""
 
 _MOST_STAGES = 100_000
@@ -111,10 +111,10 @@ def _validate_experiment(experiment: Experiment) -> None:
 def is_whole(experiment: Experiment, *keys: str) -> bool:
     """Return whether the parts of a spec under these keys were read without an error."""
     faulty = experiment.document.list_faulty_keys()
-    return faulty <= KEYS and faulty.isdisjoint({*keys, "sweep"})
+    return faulty <= _KEYS and faulty.isdisjoint({*keys, "sweep"})
 
 
-KEYS = frozenset(read_settings(ExperimentFile))
+_KEYS = frozenset(read_settings(ExperimentFile))
 """The keys of a spec; an error elsewhere, such as a misspelt key, may belong to any part."""
 
 
@@ -205,7 +205,7 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
         if model.tune is None:
             continue
         key_path = (*model.where, "tune")
-        is_of_texts = bool(model.tune.metric.needs & TEXT_OUTPUTS)
+        is_of_texts = bool(model.tune.metric.needs & _TEXT_OUTPUTS)
         has_rows = experiment.split and "validation" in experiment.split.plugin.gives()
         if not has_rows and not (is_of_texts and _all_have_sentences(experiment)):
             message = "a search evaluates on validation rows, but the split has none"

@@ -59,10 +59,10 @@ def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserE
     return UnknownColumn(message, where=error.where, remedy=remedy)
 
 
-BYTES = 4
+_BYTES = 4
 """A weight in single precision."""
 
-COPIES = 4
+_COPIES = 4
 """A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
 
 
@@ -89,10 +89,10 @@ def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
     Raises:
         TooLittleMemory: The location is the setting that is large.
     """
-    copies = COPIES if "torch" in getattr(plugin, "libraries", ()) else 1
+    copies = _COPIES if "torch" in getattr(plugin, "libraries", ()) else 1
     for setting, n_weights in _count_weights(plugin, n_items):
         require_memory(
-            BYTES * copies * n_weights,
+            _BYTES * copies * n_weights,
             f"the {n_weights:,} weights of this size",
             where=setting,
             remedy=f"lower {setting}",
@@ -100,7 +100,7 @@ def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
     width = max(_get_number(plugin, setting) for setting in ("embedding_size", "hidden_size"))
     batch = min(_get_number(plugin, "batch_size"), n_rows)
     require_memory(
-        BYTES * width * batch,
+        _BYTES * width * batch,
         f"the {width:,} values of each of the {batch:,} interactions of a batch",
         where="batch_size",
         remedy="lower batch_size",

@@ -45,7 +45,7 @@ _CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
 
 
-def read_version() -> str:
+def _read_version() -> str:
     """Return the version of the recbias that runs."""
     version: str = sys.modules["recbias"].__version__
     return version
@@ -97,7 +97,7 @@ def _make_probe(marker: str | None) -> Any:
 
 def _require_same_recbias(version: str, source: str, node: str) -> None:
     """Refuse a node whose recbias would compute other results, or that has none."""
-    here = read_version()
+    here = _read_version()
     if not version:
         message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
     elif version != here:
@@ -281,7 +281,7 @@ class _RunningTasks:
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
         files = list_imported_files()
         code = files, [str(Path(folder).absolute()) for folder in sys.path]
-        self.facts = (read_version(), digest_package()), self.origin, self.ray.put(code)
+        self.facts = (_read_version(), digest_package()), self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)

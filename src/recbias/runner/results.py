@@ -151,7 +151,7 @@ def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple
     return math.nan, math.nan
 
 
-def widen_interval(
+def _widen_interval(
     ends: Bounds, measurements: Sequence[Measurement], bounds: Bounds, mean: float
 ) -> Bounds:
     """Return the interval of a mean over folds and seeds; see ``widen_ends`` for equal values."""
@@ -338,7 +338,7 @@ def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
     intervals = []
     for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
         folds, bounds = [row.measurement for row in rows], rows[0].bounds
-        ends = widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
+        ends = _widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
         intervals.append(measures.limit_ends(ends, bounds, mean))
     lows, highs = zip(*intervals, strict=True)
     return means.assign(ci_low=list(lows), ci_high=list(highs))
@@ -611,7 +611,7 @@ def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]
         executor.forget((split, *plan.measures))
 
 
-FOLDER = "directions"
+_FOLDER = "directions"
 """The folder of the files ``1.npy``, ``2.npy``, ..., each a unit vector, ``float64[d]``."""
 
 
@@ -651,9 +651,9 @@ def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> Non
             row = keys | {"direction": name}
             if tuple(row.values()) in rows or np.isnan(axis).any():
                 continue
-            file = f"{FOLDER}/{len(rows) + 1}.npy"
+            file = f"{_FOLDER}/{len(rows) + 1}.npy"
             rows[tuple(row.values())] = row | {"dimensions": axis.size, "file": file}
-            (folder / FOLDER).mkdir(exist_ok=True)
+            (folder / _FOLDER).mkdir(exist_ok=True)
             np.save(folder / file, axis, allow_pickle=False)
     if rows:
         DIRECTIONS.write(folder, rows.values())

@@ -66,9 +66,9 @@ class Stage:
     settings: str = field(default="", compare=False)
 
 
-Cost: TypeAlias = Mapping[str, float | None]
+_Cost: TypeAlias = Mapping[str, float | None]
 
-NO_COST: Cost = MappingProxyType(
+NO_COST: _Cost = MappingProxyType(
     dict.fromkeys(
         ("cpu_seconds", "gpu_seconds", "gpu_memory_mb", "cpu_energy_joules", "gpu_energy_joules")
     )

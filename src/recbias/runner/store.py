@@ -62,13 +62,13 @@ RECORD = "stage.json"
 _CHECKSUM = "sha256"
 """The key of ``stage.json`` with the checksum of the other keys."""
 
-ADDRESS = "address"
+_ADDRESS = "address"
 """The key with the address of the result: a record of another result is none of this one."""
 
 
 def render_record(stored: Stored, address: str) -> str:
     """Return the text of ``stage.json``."""
-    return seal_record({ADDRESS: address, **asdict(stored)})
+    return seal_record({_ADDRESS: address, **asdict(stored)})
 
 
 def unseal_and_parse(content: bytes, address: str) -> Stored | None:
@@ -84,7 +84,7 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
     """
     try:
         record = unseal_record(content.decode("utf-8"))
-        is_of_address = record.pop(ADDRESS, None) == address
+        is_of_address = record.pop(_ADDRESS, None) == address
         stored = Stored(**{**record, "warnings": tuple(record["warnings"])})
     except (ValueError, KeyError, TypeError):
         return None
@@ -115,7 +115,7 @@ def unseal_record(text: str) -> dict[str, Any]:
 SCRATCH = "scratch"
 """The folder of files that several stages share, such as tokenized texts."""
 
-REPLIES = "replies"
+_REPLIES = "replies"
 """The folder of the replies of language models, beside the store: they are never evicted."""
 
 VALUES = "values"
@@ -137,7 +137,7 @@ class Store:
     @property
     def reply_folder(self) -> Path:
         """The folder of the replies of language models."""
-        return self.folder.parent / REPLIES
+        return self.folder.parent / _REPLIES
 
     def path(self, digest: str) -> Path:
         """Return the folder of the result at an address."""
@@ -398,7 +398,7 @@ class WatchedFiles:
         self._are_as_planned = True
 
 
-FOLDER = "partial"
+_FOLDER = "partial"
 """The folder of checkpoints in a store."""
 
 _SPENT = "runner.spent"
@@ -474,7 +474,7 @@ class StageCheckpoints:
         spent = np.array([self.seconds, self.peak_memory_mb])
         try:
             with report_unwritable(self.store.folder), self.store.temporary() as folder:
-                path = folder / FOLDER
+                path = folder / _FOLDER
                 write_arrays({**arrays, _SPENT: spent}, path)
                 self._path.parent.mkdir(exist_ok=True)
                 path.replace(self._path)
@@ -497,12 +497,12 @@ class StageCheckpoints:
 
     @property
     def _path(self) -> Path:
-        return self.store.folder / FOLDER / f"{self.stage.digest}-{self._training}"
+        return self.store.folder / _FOLDER / f"{self.stage.digest}-{self._training}"
 
 
 def list_checkpoints(store: Store, digest: str = "") -> list[Path]:
     """Return the checkpoint files of one address, or of all."""
-    return sorted((store.folder / FOLDER).glob(f"{digest}*"))
+    return sorted((store.folder / _FOLDER).glob(f"{digest}*"))
 
 
 def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
@@ -533,7 +533,7 @@ def read_arrays(path: Path) -> dict[str, AnyArray] | None:
         return None
 
 
-UNFINISHED = "unfinished"
+_UNFINISHED = "unfinished"
 """The kind under which checkpoints of interrupted stages are counted."""
 
 _DAMAGED = "damaged"
@@ -609,7 +609,7 @@ def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], 
                 size, last_use = _measure_path(path)
                 yield _DAMAGED, size, last_use, partial(_remove_path, path)
     scratch = store.folder / SCRATCH
-    files = [(UNFINISHED, path) for path in list_checkpoints(store)]
+    files = [(_UNFINISHED, path) for path in list_checkpoints(store)]
     files += [(VALUES, path) for path in (store.folder / VALUES).glob("*")]
     files += [(SCRATCH, path) for path in scratch.glob("*")]
     for kind, path in files:

@@ -31,7 +31,7 @@ from recbias.runner.store import RECORD, Store, render_record, unseal_and_parse
 _MAX_REQUESTS = 16
 """The number of requests that wait for an answer at the same time."""
 
-CHUNK = 2**24
+_CHUNK = 2**24
 """Bytes of a file that are asked for at once: a request each."""
 
 _IN_MEMORY = frozenset({"memory", "mock"})
@@ -164,7 +164,7 @@ class RemoteStore(Store):
             suppress(FileNotFoundError),
             files.open_input_file(f"{prefix}/{name}") as source,
         ):
-            shutil.copyfileobj(source, target, CHUNK)
+            shutil.copyfileobj(source, target, _CHUNK)
 
     def _write(self, name: str, source: IO[bytes]) -> None:
         with self._report("written") as (files, prefix):
@@ -175,7 +175,7 @@ class RemoteStore(Store):
                 files.create_dir(path.rpartition("/")[0], recursive=True)
                 stream = files.open_output_stream(path)
             with stream:
-                shutil.copyfileobj(source, stream, CHUNK)
+                shutil.copyfileobj(source, stream, _CHUNK)
 
     def _delete(self, name: str) -> None:
         with self._report("written") as (files, prefix), suppress(FileNotFoundError):

@@ -217,11 +217,11 @@ def _build_tradeoffs(
     rows: list[dict[str, Any]] = []
     for run_keys, estimates in estimates_by_run.items():
         pairs = [(estimate, by_label[_identify(estimate)]) for estimate in estimates]
-        accuracies = [estimate for estimate, metric in pairs if is_accuracy(metric)]
+        accuracies = [estimate for estimate, metric in pairs if _is_accuracy(metric)]
         biases = [
             (estimate, metric)
             for estimate, metric in pairs
-            if not is_accuracy(metric)
+            if not _is_accuracy(metric)
             and metric.direction != "none"
             and not estimate.keys["group"]
         ]
@@ -232,7 +232,7 @@ def _build_tradeoffs(
     return TRADEOFFS.build(rows)
 
 
-def is_accuracy(metric: PluginSpec) -> bool:
+def _is_accuracy(metric: PluginSpec) -> bool:
     """Return whether a metric is of accuracy, and not of a group of queries."""
     needs, direction = frozenset(metric.needs), metric.direction
     return needs == _ACCURACY_NEEDS and direction == "higher" and metric.grouping is None

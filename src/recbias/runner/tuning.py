@@ -124,7 +124,7 @@ def find_choice(choice: Choice, value: Any) -> int:
     raise BrokenContract(f"{value!r} is not among the values of {choice.parameter}")
 
 
-FILE = "trials.json"
+_FILE = "trials.json"
 """The file of a stored trial, and of a stored search."""
 
 
@@ -180,13 +180,13 @@ def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> lis
 def save_trials(trials: Sequence[Trial], folder: Path) -> None:
     """Write trials to a folder."""
     records = [asdict(trial) | {"value": nan_to_none(trial.value)} for trial in trials]
-    (folder / FILE).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
+    (folder / _FILE).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
 
 
 def load_trials(folder: Path) -> tuple[Trial, ...]:
     """Read the trials of a folder."""
     trials = []
-    for record in json.loads((folder / FILE).read_text(encoding="utf-8")):
+    for record in json.loads((folder / _FILE).read_text(encoding="utf-8")):
         failure = None if record["failure"] is None else Failure(**record["failure"])
         value, curve = none_to_nan(record["value"]), tuple(record["curve"])
         trials.append(Trial(**record | {"failure": failure, "value": value, "curve": curve}))

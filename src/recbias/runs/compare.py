@@ -33,7 +33,7 @@ from recbias.statistics.bootstrap import compare_replicates
 from recbias.statistics.groups import compute_moments, welch_contrasts
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 
-Key: TypeAlias = tuple[Hashable, ...]
+_Key: TypeAlias = tuple[Hashable, ...]
 """What identifies a value or a test."""
 
 _TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
@@ -52,7 +52,7 @@ class _SharedUnits:
         return {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
 
     @cached_property
-    def content(self) -> Key:
+    def content(self) -> _Key:
         """What equals that of other units with the same values."""
         return (self.ids, self.values.tobytes())
 
@@ -72,7 +72,7 @@ class _SharedReplicates:
         return test | {"n": row.get("n_b", 0), "test": "paired_bootstrap"}
 
     @cached_property
-    def content(self) -> Key:
+    def content(self) -> _Key:
         """What equals that of other samples with the same values."""
         return (self.values.tobytes(), self.df)
 
@@ -85,11 +85,11 @@ _NO_TEST: dict[str, Any] = {
 """The columns of a value without a test."""
 
 
-KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
+_KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 """The columns that match rows of ``metrics.csv`` of two runs."""
 
 COLUMNS = (
-    *(*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
+    *(*_KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
     *("ci_low", "ci_high", "n", "test", "p", "p_adjusted", "family_size"),
 )
 """The columns of a comparison of runs."""
@@ -112,11 +112,11 @@ class RunFrames:
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def addresses(self) -> Mapping[Key, Mapping[Key, str]]:
+    def addresses(self) -> Mapping[_Key, Mapping[_Key, str]]:
         """The addresses by dataset, seed and fold, of each model, metric and cutoff."""
-        addresses: dict[Key, dict[Key, str]] = defaultdict(dict)
+        addresses: dict[_Key, dict[_Key, str]] = defaultdict(dict)
         for row in self.manifest.get("addresses", []):
-            text = {name: to_text(value) for name, value in row.items()}
+            text = {name: _to_text(value) for name, value in row.items()}
             location = (text["dataset"], text["seed"], text["fold"])
             addresses[text["model"], text["metric"], text["k"]][location] = text["address"]
         return addresses
@@ -128,7 +128,7 @@ class RunFrames:
         parameters = {row["metric"]: row.get("parameters") or {} for row in definitions}
         return {name: str(values["by"]) for name, values in parameters.items() if values.get("by")}
 
-    def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[Key, str]:
+    def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[_Key, str]:
         """Return the addresses of the results that a metric row is computed from."""
         names = ("dataset", "seed", "fold")
         location = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
@@ -176,16 +176,16 @@ def _adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
 def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     rows = _select_changed(a, b, merge_metrics(a, b))
     units, replicates = _match_units(a, b), _match_replicates(a, b)
-    keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
+    keys = rows[_KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
-    test_keys: list[Key] = []
+    test_keys: list[_Key] = []
     for key, row in zip(keys, rows.to_dict("records"), strict=True):
         shared = units.get(key) or replicates.get(key)
         if isinstance(shared, _SharedUnits):
             tests.append(shared.test())
         else:
             tests.append(_NO_TEST if shared is None else shared.test(row))
-        location = tuple(row[name] for name in KEY_COLUMNS if name != "group")
+        location = tuple(row[name] for name in _KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
         test_keys.append((a.label, b.label, *location, part))
     columns = {name: [test[name] for test in tests] for name in _NO_TEST}
@@ -201,7 +201,7 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
         MixedRuns: There are none.
     """
     rows = _keys_to_text(a.metrics).merge(
-        _keys_to_text(b.metrics), on=KEY_COLUMNS, suffixes=("_a", "_b")
+        _keys_to_text(b.metrics), on=_KEY_COLUMNS, suffixes=("_a", "_b")
     )
     if rows.empty:
         message = f"{a.label} and {b.label} share no metric value"
@@ -212,8 +212,8 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
 
 def list_missing(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     """Return the defined metric values of the first run that the second one lacks."""
-    kept = _keys_to_text(b.metrics)[list(KEY_COLUMNS)].drop_duplicates()
-    rows = _keys_to_text(a.metrics).merge(kept, on=KEY_COLUMNS, how="left", indicator=True)
+    kept = _keys_to_text(b.metrics)[list(_KEY_COLUMNS)].drop_duplicates()
+    rows = _keys_to_text(a.metrics).merge(kept, on=_KEY_COLUMNS, how="left", indicator=True)
     return rows[(rows["_merge"] == "left_only") & rows["value"].notna()]
 
 
@@ -224,8 +224,8 @@ def _select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFr
     return rows[np.array(is_changed, dtype=bool)]
 
 
-def _match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedUnits]:
-    """Return the units of each metric value, by ``KEY_COLUMNS``, if both runs have the same."""
+def _match_units(a: RunFrames, b: RunFrames) -> Mapping[_Key, _SharedUnits]:
+    """Return the units of each metric value, by ``_KEY_COLUMNS``, if both runs have the same."""
     units_a, units_b = (_split_values(run.per_unit, "unit_id") for run in (a, b))
     shared = {}
     for key in units_a.keys() & units_b.keys():
@@ -237,7 +237,7 @@ def _match_units(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedUnits]:
     return shared
 
 
-def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedReplicates]:
+def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[_Key, _SharedReplicates]:
     """Return the bootstrap samples of each metric value, if both runs have the same queries."""
     samples_a, samples_b = (_split_values(run.replicates, ["queries", "df"]) for run in (a, b))
     shared = {}
@@ -251,13 +251,15 @@ def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[Key, _SharedReplica
 
 def _keys_to_text(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the key columns as text, since CSV and Parquet differ in types."""
-    return table.assign(**{name: table[name].astype(object).map(to_text) for name in KEY_COLUMNS})
+    return table.assign(
+        **{name: table[name].astype(object).map(_to_text) for name in _KEY_COLUMNS}
+    )
 
 
-def to_text(value: object) -> str:
+def _to_text(value: object) -> str:
     """Return a key as text, blank if it is missing.
 
-    >>> to_text(10.0), to_text(None), to_text("all")
+    >>> _to_text(10.0), _to_text(None), _to_text("all")
     ('10', '', 'all')
     """
     if value is None or value is pd.NA or value != value:  # noqa: PLR0124  NaN
@@ -266,11 +268,11 @@ def to_text(value: object) -> str:
     return str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
 
 
-def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> Mapping[Key, pd.Series]:
+def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> Mapping[_Key, pd.Series]:
     if table is None or table.empty:
         return {}
     values = table.set_index(index)["value"]
-    groups = _keys_to_text(table).groupby(KEY_COLUMNS, sort=False, observed=True).indices
+    groups = _keys_to_text(table).groupby(_KEY_COLUMNS, sort=False, observed=True).indices
     return {tuple(key): values.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
 
 
@@ -424,7 +426,7 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 
 def _compare_pair_of_gap_comparison(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
     metrics, units = _select_changed(a, b, merge_metrics(a, b)), _match_units(a, b)
-    keys = metrics[KEY_COLUMNS].itertuples(index=False, name=None)
+    keys = metrics[_KEY_COLUMNS].itertuples(index=False, name=None)
     groups = [
         {**row, "units": units[key], "label": label}
         for row, key in zip(metrics.to_dict("records"), keys, strict=True)
@@ -432,7 +434,7 @@ def _compare_pair_of_gap_comparison(a: RunFrames, b: RunFrames) -> Iterator[dict
     ]
     if not groups:
         return
-    shared_keys = [*(name for name in KEY_COLUMNS if name != "group"), "label"]
+    shared_keys = [*(name for name in _KEY_COLUMNS if name != "group"), "label"]
     for _, family in pd.DataFrame(groups).groupby(shared_keys, sort=False):
         if len(family) <= MAX_GROUPS:
             for g, h in combinations(family.to_dict("records"), 2):

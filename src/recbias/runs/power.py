@@ -131,7 +131,7 @@ def _compare_groups(
     return _UnitDesign(unit, int(n), measure_error, math.ceil(2.0 / min(shares)), shares)
 
 
-NEUTRAL = "neutral"
+_NEUTRAL = "neutral"
 """The word of a prompt without a word in its id, which is no name."""
 
 
@@ -142,7 +142,7 @@ def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[_UnitD
     with the components of the differences. The id of a prompt is ``template:name``.
     """
     parts = pd.Series([str(name) for name in ids], dtype="str").str.partition(":")
-    named = ((parts[2] != "") & (parts[2] != NEUTRAL)).to_numpy()
+    named = ((parts[2] != "") & (parts[2] != _NEUTRAL)).to_numpy()
     templates, template_names = pd.factorize(parts[0][named])
     names, words = pd.factorize(parts[2][named])
     if min(words.size, template_names.size) < 2:
@@ -327,11 +327,11 @@ def _make_key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, .
     return (*(str(row[name]) for name in names), metric or row["metric"], k)
 
 
-KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
+_KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
 """The columns of ``significance.csv`` that identify a comparison."""
 
-POWER_COLUMNS = (
-    *KEY_COLUMNS,
+_POWER_COLUMNS = (
+    *_KEY_COLUMNS,
     *("unit", "given", "n", "difference", "alpha", "correction", "detectable"),
     *("needed", "needed_a", "needed_b", "remark"),
 )
@@ -392,7 +392,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
     row.
 
     Returns:
-        ``POWER_COLUMNS``: ``detectable`` is the smallest difference that the run finds with the
+        ``_POWER_COLUMNS``: ``detectable`` is the smallest difference that the run finds with the
         power, ``needed`` the number of units, and ``needed_a`` and ``needed_b`` those of each
         group. A number that does not exist is NaN, with a remark.
 
@@ -409,7 +409,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
         for row in comparisons.to_dict("records")
         for design in _find_designs(run, {str(name): value for name, value in row.items()})
     ]
-    return pd.DataFrame(rows, columns=list(POWER_COLUMNS))
+    return pd.DataFrame(rows, columns=list(_POWER_COLUMNS))
 
 
 def _select_comparisons(significance: pd.DataFrame) -> pd.DataFrame:
@@ -481,7 +481,7 @@ def _answer(
 ) -> dict[str, Any]:
     level = row["alpha"] if question.alpha is None else question.alpha
     alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)
-    keys = {name: row[name] for name in KEY_COLUMNS}
+    keys = {name: row[name] for name in _KEY_COLUMNS}
     units = {"unit": design.unit, "given": design.given, "n": design.n}
     found = design.detect(alpha, question.power)
     least = find_least_p(str(row["test"]), float(design.n))
@@ -534,7 +534,7 @@ def power(
         out: The folder of results in which a name is looked up.
 
     Returns:
-        One row for each comparison, with the columns ``POWER_COLUMNS``: ``detectable`` is the
+        One row for each comparison, with the columns ``_POWER_COLUMNS``: ``detectable`` is the
         smallest difference of this run, ``needed`` the number of units for ``difference``.
 
     Raises:

@@ -30,7 +30,7 @@ _NAMES = (
 """The fields that name a row of a card."""
 
 
-class Difference(NamedTuple):
+class _Difference(NamedTuple):
     """What differs: where it is, what the card or the manifest states, and what the run has."""
 
     location: str
@@ -50,7 +50,7 @@ class Verification:
 
     card: Card
     signature: SignatureState
-    differences: tuple[Difference, ...]
+    differences: tuple[_Difference, ...]
 
     @property
     def is_same(self) -> bool:
@@ -87,35 +87,35 @@ def verify(
     folder = run.folder if isinstance(run, Run) else find_run(run, out)
     digest, differences = compute_card_digest(read), []
     if digest != read.digest:
-        differences.append(Difference("digest of the card", read.digest, digest))
+        differences.append(_Difference("digest of the card", read.digest, digest))
     try:
         differences += _compare_files(read, folder)
         skipped = {"files", "digest", "signature"}
         pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
         differences += _compare("", *pair)
     except MissingRun as error:
-        differences.append(Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
+        differences.append(_Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
     return Verification(read, check_signature(read, key), tuple(differences))
 
 
-def _compare_files(card: Card, folder: Path) -> Iterator[Difference]:
+def _compare_files(card: Card, folder: Path) -> Iterator[_Difference]:
     """Yield the files of a run that are not those of the card, or not as they were written."""
     manifest = read_manifest(folder / "manifest.json")
     found = digest_files(folder, manifest.get("files", {}))
     for name in {**card.files, **found}:
         pair = card.files.get(name, "absent"), found.get(name, "absent")
         if pair[0] != pair[1]:
-            yield Difference(f"file {name}", *pair)
+            yield _Difference(f"file {name}", *pair)
     reports = manifest.get("reports", {})
     for name, stated in {**manifest.get("digests", {}), **reports}.items():
         digest = digest_inside(folder, name)
         is_absent = name in reports and digest == "absent"
         is_named = card.files.get(name) != found.get(name)
         if digest != stated and not is_absent and not is_named:
-            yield Difference(f"file {name}: as written", stated, digest)
+            yield _Difference(f"file {name}: as written", stated, digest)
 
 
-def _compare(location: str, card: Any, run: Any) -> Iterator[Difference]:
+def _compare(location: str, card: Any, run: Any) -> Iterator[_Difference]:
     """Yield each value of a card that differs from that of the run; numbers up to rounding."""
     if isinstance(card, dict) and isinstance(run, dict):
         for name in {**card, **run}:
@@ -128,7 +128,7 @@ def _compare(location: str, card: Any, run: Any) -> Iterator[Difference]:
             yield from _compare(f"{location}: {name}", *pair)
     elif not _is_same(card, run):
         texts = ["present" if isinstance(side, dict) else _format(side) for side in (card, run)]
-        yield Difference(location, *texts)
+        yield _Difference(location, *texts)
 
 
 def _has_rows(value: Any) -> bool:

@@ -81,10 +81,10 @@ def spearman(a: AnyArray, b: AnyArray) -> FloatArray:
 Level: TypeAlias = Literal["nominal", "interval"]
 """The difference of two ratings: 1 if they differ (nominal), or the squared difference."""
 
-BLOCK_VALUES = 2**21
+_BLOCK_VALUES = 2**21
 """Unit weights held in memory at once."""
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """Disagreement below this share of its maximum is a rounding error."""
 
 
@@ -188,7 +188,7 @@ def resample_alpha(
     alphas = np.full(n_samples, np.nan)
     if not n_units:
         return alphas
-    size = max(1, BLOCK_VALUES // max(moments.shape))
+    size = max(1, _BLOCK_VALUES // max(moments.shape))
     chances = np.full(n_units, 1.0 / n_units)
     for start in range(0, n_samples, size):
         block = alphas[start : start + size]
@@ -241,7 +241,7 @@ def _alpha(sums: FloatArray, level: Level) -> AnyArray:
     maximum = n * (n if level == "nominal" else 2.0 * sums[..., 3])
     with np.errstate(divide="ignore", invalid="ignore"):
         alpha = 1.0 - (n - 1.0) * within / overall
-    return np.asarray(np.where(overall > ROUNDING * maximum, alpha, np.nan))
+    return np.asarray(np.where(overall > _ROUNDING * maximum, alpha, np.nan))
 
 
 def _disagreement(sizes: AnyArray, parts: Any, level: Level) -> AnyArray:

@@ -103,7 +103,7 @@ def _add_cells(rows: Any, sets: AnyArray, n_sets: int) -> AnyArray:
     return sums
 
 
-BLOCK_VALUES = 2**22
+_BLOCK_VALUES = 2**22
 """Sums without a row that are held in memory at once."""
 
 
@@ -190,7 +190,7 @@ def widen_samples(value: float, linear: FloatArray, samples: FloatArray) -> Floa
 def _leave_out_rows(rows: Any, estimate: Callable[[AnyArray], FloatArray]) -> FloatArray:
     """Return the estimate without each row, ``float64[q]``."""
     totals = _sum_rows(rows)
-    size = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
+    size = max(1, _BLOCK_VALUES // max(rows.shape[1], 1))
     blocks = [
         estimate(totals - _to_array(rows[start : start + size]))
         for start in range(0, rows.shape[0], size)
@@ -225,7 +225,7 @@ NAME = "paired_bootstrap"
 CACHED_VALUES = 2**19
 """Weights and sums held in memory at once: as many as fit the processor's cache."""
 
-DENSE_BLOCK = 128
+_DENSE_BLOCK = 128
 """Samples of a dense matrix at once: so that the matrix is read a few times only."""
 
 ROUNDING = 1e-12
@@ -250,7 +250,7 @@ def resample_sums(
     rows = join_rows(matrix, rng)
     n_rows, dtype = rows.shape[0], np.float64 if matrix.dtype.kind == "f" else np.int32
     size = max(16, CACHED_VALUES // max(*rows.shape))
-    size = min(DENSE_BLOCK if isinstance(rows, np.ndarray) else size, max(n_samples, 1))
+    size = min(_DENSE_BLOCK if isinstance(rows, np.ndarray) else size, max(n_samples, 1))
     add_weighted = prepare_sums(rows)
     for weights in _draw_weights(rng, n_rows, n_samples, size):
         yield add_weighted(weights).astype(dtype, copy=False)
@@ -278,7 +278,7 @@ def resample_squares(matrix: Matrix, n_samples: int, seed: int) -> FloatArray:
     products = rows @ rows.T
     squares = [
         ((weights.astype(np.float64) @ products) * weights).sum(axis=1)
-        for weights in _draw_weights(rng, rows.shape[0], n_samples, DENSE_BLOCK)
+        for weights in _draw_weights(rng, rows.shape[0], n_samples, _DENSE_BLOCK)
     ]
     return np.concatenate([np.empty(0), *squares])
 
@@ -407,12 +407,12 @@ def resample_mean_rows(rows: FloatArray, n_samples: int, rng: np.random.Generato
     n = len(rows)
     means = np.full((n_samples, rows.shape[1]), np.nan)
     if n > 1:
-        for samples, counts in sample_counts(n, n_samples, RESAMPLED_VALUES, rng):
+        for samples, counts in _sample_counts(n, n_samples, RESAMPLED_VALUES, rng):
             means[samples] = counts.astype(np.float64) @ rows / (n - 1)
     return means
 
 
-def sample_counts(
+def _sample_counts(
     n: int, n_samples: int, block_values: int, rng: np.random.Generator
 ) -> Iterator[tuple[slice, AnyArray]]:
     """Yield blocks of samples, and the count of each of n members in n - 1 random choices."""
@@ -472,7 +472,7 @@ def sample_cluster_weights(
     for stratum in np.unique(strata):
         clusters = np.flatnonzero(strata == stratum)
         if clusters.size > 1:
-            for samples, counts in sample_counts(clusters.size, n_samples, BLOCK_VALUES, rng):
+            for samples, counts in _sample_counts(clusters.size, n_samples, _BLOCK_VALUES, rng):
                 weights[samples, clusters] = counts
     return weights
 

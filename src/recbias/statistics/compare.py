@@ -70,7 +70,7 @@ class ModelContrasts:
     contrasts: Sequence[tuple[str, str, Contrast]]
 
 
-def find_same_estimates(estimates: Sequence[SystemEstimates]) -> list[int]:
+def _find_same_estimates(estimates: Sequence[SystemEstimates]) -> list[int]:
     """Return, for each estimate, the number of the first with the same units and values.
 
     Two estimates are the same if they differ in the group only, and the groups hold the same
@@ -96,7 +96,7 @@ def _have_same_units(a: SystemEstimates, b: SystemEstimates) -> bool:
     return has_same_ids and np.array_equal(a.values, b.values, equal_nan=True)
 
 
-def find_same_contrasts(contrasts: Sequence[tuple[str, str, Contrast]]) -> list[int]:
+def _find_same_contrasts(contrasts: Sequence[tuple[str, str, Contrast]]) -> list[int]:
     """Return, for each test of a metric within a model, the number of the first that is the same.
 
     The test of a group is that of the whole if its sides are those of the whole within the group
@@ -120,10 +120,10 @@ def _identify_contrast(group: str, target: str, contrast: Contrast) -> tuple[Has
     return (target, contrast.test, contrast.between, *sides, contrast.n, *means)
 
 
-REQUESTED = "requested"
+_REQUESTED = "requested"
 """The column with the test of the spec; ``test`` may name another one for some comparisons."""
 
-FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", REQUESTED]
+_FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", _REQUESTED]
 """The columns that the comparisons of the family ``metric`` share, whatever group and target."""
 
 
@@ -158,7 +158,7 @@ def compare(
     results: list[Mapping[str, AnyArray]] = []
     numbers: list[AnyArray] = []
     n_tests = 0
-    for number, first in enumerate(find_same_estimates(compared)):
+    for number, first in enumerate(_find_same_estimates(compared)):
         if first < number:
             results.append(results[first])
             numbers.append(numbers[first])
@@ -210,18 +210,18 @@ def _build_table(
     n_rows = firsts[0].size
     for family in families:
         _append_contrast_keys(keys, family)
-        firsts.append(n_rows + np.array(find_same_contrasts(family.contrasts), dtype=np.int64))
+        firsts.append(n_rows + np.array(_find_same_contrasts(family.contrasts), dtype=np.int64))
         n_rows += len(family.contrasts)
     columns = {
         column: np.concatenate([block[column] for block in blocks]) for column in PAIR_COLUMNS
     }
     table = pd.DataFrame({**keys, **columns})
-    table = table.assign(**correct_families(table, level, np.concatenate(firsts)))
+    table = table.assign(**_correct_families(table, level, np.concatenate(firsts)))
     return SIGNIFICANCE.build(table)
 
 
 def _tabulate_contrasts(family: ModelContrasts) -> Mapping[str, AnyArray]:
-    firsts = find_same_contrasts(family.contrasts)
+    firsts = _find_same_contrasts(family.contrasts)
     rows = [vars(family.contrasts[first][-1]) for first in firsts]
     return {
         column: np.array([row[column] for row in rows], dtype=np.float64)
@@ -233,7 +233,7 @@ def _append_contrast_keys(keys: dict[str, list[object]], family: ModelContrasts)
     for group, target, contrast in family.contrasts:
         row = {**family.keys, "group": group, "target": target}
         row |= {name: getattr(contrast, name) for name in ("a", "b", "test", "between")}
-        row[REQUESTED] = contrast.test
+        row[_REQUESTED] = contrast.test
         for column, values in keys.items():
             values.append(row[column])
 
@@ -255,7 +255,7 @@ def _test_pairs(
 def _collect_keys(
     estimates: Sequence[SystemEstimates], results: Sequence[Mapping[str, AnyArray]], name: str
 ) -> dict[str, list[object]]:
-    names = (*ESTIMATE_KEYS, "a", "b", "test", REQUESTED)
+    names = (*ESTIMATE_KEYS, "a", "b", "test", _REQUESTED)
     keys: dict[str, list[object]] = {column: [] for column in names}
     for estimate, columns in zip(estimates, results, strict=True):
         n_pairs = columns["p"].size
@@ -264,7 +264,7 @@ def _collect_keys(
         for side in ("a", "b"):
             keys[side] += [estimate.systems[system] for system in columns[side]]
         test_name = name if estimate.replicates is None else bootstrap.NAME
-        keys[REQUESTED] += [test_name] * n_pairs
+        keys[_REQUESTED] += [test_name] * n_pairs
         keys["test"] += [
             pair_test or test_name for pair_test in columns.get("test", [""] * n_pairs)
         ]
@@ -272,7 +272,7 @@ def _collect_keys(
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def correct_families(
+def _correct_families(
     table: pd.DataFrame, level: CorrectedTest | PairedTest, tests: AnyArray
 ) -> dict[str, Any]:
     """Return the columns of ``significance.csv`` that follow from the p-values of all rows.
@@ -283,7 +283,7 @@ def correct_families(
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
     if level.family == "metric":
-        families = table.groupby(FAMILY_KEYS, sort=False, dropna=False).ngroup().to_numpy()
+        families = table.groupby(_FAMILY_KEYS, sort=False, dropna=False).ngroup().to_numpy()
     fixed_size = level.family if isinstance(level.family, int) else None
     adjusted, sizes = np.empty(p.size), np.empty(p.size)
     for family in range(int(families.max(initial=-1)) + 1):

@@ -16,13 +16,13 @@ import numpy as np
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.statistics.bootstrap import LARGE, N_SETS, add_in_sets, prepare_sums
 
-N_SAMPLES = 200
+_N_SAMPLES = 200
 """The number of bootstrap samples."""
 
-BLOCK = 50
-"""The number of samples whose sums are held at once, a divisor of ``N_SAMPLES``."""
+_BLOCK = 50
+"""The number of samples whose sums are held at once, a divisor of ``_N_SAMPLES``."""
 
-MAX_QUERIES = 500
+_MAX_QUERIES = 500
 """The number of queries that are evaluated on each sample; more are a random sample of them."""
 
 
@@ -68,7 +68,7 @@ def resample_counts(
     if defined.size < 2:
         return math.nan, math.nan
     mean = float(values[defined].mean())
-    chosen = np.sort(rng.permutation(defined)[:MAX_QUERIES])
+    chosen = np.sort(rng.permutation(defined)[:_MAX_QUERIES])
     evaluate, before = prepare(chosen), values[chosen]
     sums, set_of_user = _join_users(counts, users[defined], rng)
     n_sets = sums.shape[0]
@@ -76,7 +76,7 @@ def resample_counts(
     set_of_query = np.append(set_of_user, n_sets)[users]
     sizes = np.bincount(set_of_query[defined], minlength=n_sets + 1)
     totals = np.bincount(set_of_query[defined], values[defined] - mean, minlength=n_sets + 1)
-    estimates, shifts = np.empty(N_SAMPLES), np.empty(N_SAMPLES)
+    estimates, shifts = np.empty(_N_SAMPLES), np.empty(_N_SAMPLES)
     for sample, (of_set, resampled) in enumerate(_sample_sums(sums, rng)):
         chosen_weights = of_set[set_of_query[chosen]]
         change = np.nan_to_num(evaluate(resampled) - before)
@@ -92,9 +92,9 @@ def _sample_sums(sums: Matrix, rng: np.random.Generator) -> Iterator[tuple[AnyAr
     """Yield the weight of each set in each sample, 1 at the end, and the sums of the sample."""
     n_sets = sums.shape[0]
     add_weighted = prepare_sums(sums)
-    for _ in range(0, N_SAMPLES, BLOCK):
+    for _ in range(0, _N_SAMPLES, _BLOCK):
         drawn = [
-            np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets) for _ in range(BLOCK)
+            np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets) for _ in range(_BLOCK)
         ]
         weights = np.stack(drawn)
         resampled = add_weighted(weights).astype(np.float64)
@@ -121,7 +121,7 @@ def _join_users(
     return sums, np.maximum(sets, 0)
 
 
-BLOCK_ROWS = 2**14
+_BLOCK_ROWS = 2**14
 """The number of queries whose derivatives are multiplied by counts at once."""
 
 
@@ -151,7 +151,7 @@ class Slopes:
     def multiply(self, queries: AnyArray, counts: Matrix) -> float:
         """Return the sum of the products of the derivatives of queries with rows of counts."""
         rows = _take_rows(self.rows, queries)
-        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, queries.size, BLOCK_ROWS)]
+        blocks = [slice(at, at + _BLOCK_ROWS) for at in range(0, queries.size, _BLOCK_ROWS)]
         sums = [rows[block].multiply(counts[block]) @ self.of_count for block in blocks]
         return float(self.of_query[queries] @ np.concatenate([np.empty(0), *sums]))
 

@@ -24,12 +24,12 @@ from recbias.statistics.bootstrap import (
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.paired import ROUNDING, list_pairs
 
-MEANS = "m_g is the mean over the queries of g of"
-VALUES = "x is, for each query,"
-ATKINSON = "e_g = (mean of √x over g)²"
+_MEANS = "m_g is the mean over the queries of g of"
+_VALUES = "x is, for each query,"
+_ATKINSON = "e_g = (mean of √x over g)²"
 
 
-class GapDefinition(NamedTuple):
+class _GapDefinition(NamedTuple):
     """The words for a gap, its formula, what the formula is of, and its range."""
 
     text: str
@@ -47,77 +47,77 @@ UNCERTAIN_MEANS = {
 """The means of groups that are known as probabilities, by what is assumed."""
 
 DEFINITIONS = {
-    "difference": GapDefinition(
+    "difference": _GapDefinition(
         "difference between the largest and the smallest mean",
         "max m_g - min m_g",
-        MEANS,
+        _MEANS,
         "0 or more; 0 if all means are equal",
     ),
-    "ratio": GapDefinition(
+    "ratio": _GapDefinition(
         "ratio of the smallest to the largest mean",
         "min m_g / max m_g",
-        MEANS,
+        _MEANS,
         "0 to 1; 1 if all means are equal; undefined if a mean is negative",
     ),
-    "std": GapDefinition(
+    "std": _GapDefinition(
         "standard deviation of the means",
         "std of the m_g",
-        MEANS,
+        _MEANS,
         "0 or more; 0 if all means are equal",
     ),
-    "ugf": GapDefinition(
+    "ugf": _GapDefinition(
         "absolute difference between the means (UGF, Li et al., WWW 2021)",
         "|m_1 - m_2|",
-        MEANS,
+        _MEANS,
         "0 or more; 0 if both means are equal",
     ),
-    "mad": GapDefinition(
+    "mad": _GapDefinition(
         "mean absolute difference between the means of two groups (Deldjoo et al., UMUAI 2021)",
         "mean of |m_g - m_h| over all pairs",
-        MEANS,
+        _MEANS,
         "0 or more; 0 if all means are equal",
     ),
-    "cross_entropy": GapDefinition(
+    "cross_entropy": _GapDefinition(
         "generalised cross entropy of the means (β = 2; Deldjoo et al., UMUAI 2021)",
         "( Σ_g f² / p_g - 1 ) / 2 with p_g = m_g / Σ_h m_h and f = 1 / G",
-        MEANS,
+        _MEANS,
         "0 or more; 0 if all means are equal; undefined for negative values or a mean of 0",
     ),
-    "atkinson": GapDefinition(
+    "atkinson": _GapDefinition(
         "Atkinson index between the groups (ε = 0.5)",
-        f"1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g with {ATKINSON} and w_g the share of the queries",
-        VALUES,
+        f"1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g with {_ATKINSON} and w_g the share of the queries",
+        _VALUES,
         "0 to 1; 0 if the groups are equal; undefined for negative values or if all are 0",
     ),
-    "atkinson_within": GapDefinition(
+    "atkinson_within": _GapDefinition(
         "Atkinson index within the groups (ε = 0.5)",
-        f"Σ_g s_g ( 1 - e_g / m_g ) with {ATKINSON} and s_g the share of the sum of x",
-        VALUES,
+        f"Σ_g s_g ( 1 - e_g / m_g ) with {_ATKINSON} and s_g the share of the sum of x",
+        _VALUES,
         "0 to 1; 0 if all values of each group are equal; undefined for negative values",
     ),
-    "atkinson_total": GapDefinition(
+    "atkinson_total": _GapDefinition(
         "Atkinson index of all queries, within and between the groups (ε = 0.5)",
         "1 - (mean of √x)² / mean of x",
-        VALUES,
+        _VALUES,
         "0 to 1; 0 if all values are equal; undefined for negative values or if all are 0",
     ),
-    "worst": GapDefinition("mean of the worst", "the worst m_g", MEANS, ""),
-    "worst_quarter": GapDefinition(
+    "worst": _GapDefinition("mean of the worst", "the worst m_g", _MEANS, ""),
+    "worst_quarter": _GapDefinition(
         "mean of the worst quarter",
         "mean of the m_g that are not better than a quarter of them",
-        MEANS,
+        _MEANS,
         "",
     ),
 }
 """The definitions of the gaps, by name; one without a range has that of the metric."""
 
 
-Pairs: TypeAlias = tuple[AnyArray, AnyArray]
+_Pairs: TypeAlias = tuple[AnyArray, AnyArray]
 """The groups a and the groups b of some comparisons."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class _Moments:
     """The number, mean and sample variance (n - 1) of the defined values of each group, ``[g]``.
 
     The mean is NaN without a value, the variance below two.
@@ -128,7 +128,7 @@ class Moments:
     variance: FloatArray
 
 
-def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
+def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> _Moments:
     """Return the moments of each group of ``values[n]``; NaN and values of group -1 are excluded.
 
     >>> moments = compute_moments(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
@@ -142,11 +142,11 @@ def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Momen
         mean = np.bincount(codes, weights=values, minlength=n_groups) / n
         squares = np.bincount(codes, weights=(values - mean[codes]) ** 2, minlength=n_groups)
         variance = np.where(n > 1, squares / (n - 1), np.nan)
-    return Moments(n, mean, variance)
+    return _Moments(n, mean, variance)
 
 
 def welch_contrasts(
-    names: tuple[str, ...], moments: Moments, *, between: str, pairs: Pairs | None = None
+    names: tuple[str, ...], moments: _Moments, *, between: str, pairs: _Pairs | None = None
 ) -> list[Contrast]:
     """Compare all pairs of groups by Welch's t-test, which allows unequal variances.
 
@@ -164,12 +164,12 @@ def welch_contrasts(
     """
     a, b = list_pairs(len(names)) if pairs is None else pairs
     parts = moments.variance / np.maximum(moments.n, 1)
-    columns = compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
-    return make_contrasts(names, (a, b), columns, between=between, test="welch_t")
+    columns = _compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    return _make_contrasts(names, (a, b), columns, between=between, test="welch_t")
 
 
-def make_contrasts(
-    names: tuple[str, ...], pairs: Pairs, columns: dict[str, AnyArray], *, between: str, test: str
+def _make_contrasts(
+    names: tuple[str, ...], pairs: _Pairs, columns: dict[str, AnyArray], *, between: str, test: str
 ) -> list[Contrast]:
     """Return the contrasts of some pairs of groups, from a column for each field."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -186,7 +186,7 @@ def make_contrasts(
     ]
 
 
-def welch_anova(moments: Moments) -> tuple[float, float, float]:
+def welch_anova(moments: _Moments) -> tuple[float, float, float]:
     """Return Welch's test of equal means: F, its numerator degrees of freedom, and p.
 
         F = [Σ w_i (m_i - m)² / (G - 1)] / [1 + 2 (G - 2) / (G² - 1) Λ],    w_i = n_i / s_i²,
@@ -213,8 +213,8 @@ def welch_anova(moments: Moments) -> tuple[float, float, float]:
     return float(statistic), float(size - 1), float(fdtrc(size - 1, denominator_df, statistic))
 
 
-def compare_means(
-    moments: Moments, pairs: Pairs, parts: Sequence[AnyArray], sizes: Sequence[AnyArray]
+def _compare_means(
+    moments: _Moments, pairs: _Pairs, parts: Sequence[AnyArray], sizes: Sequence[AnyArray]
 ) -> dict[str, AnyArray]:
     """Return the fields of the contrasts of pairs of groups; ``n`` counts a shared unit twice.
 
@@ -254,7 +254,7 @@ def compare_means(
 
 
 def overlap_contrasts(
-    names: tuple[str, ...], values: FloatArray, members: AnyArray, *, between: str, pairs: Pairs
+    names: tuple[str, ...], values: FloatArray, members: AnyArray, *, between: str, pairs: _Pairs
 ) -> list[Contrast]:
     """Compare pairs of groups that may share units by a t-test of the difference of their means.
 
@@ -288,15 +288,15 @@ def overlap_contrasts(
     )
     sizes = (shared[a, a] - shared[a, b], shared[b, b] - shared[a, b], shared[a, b])
     parts = [np.where(size > 0, part, 0.0) for part, size in zip(sums, sizes, strict=True)]
-    columns = compare_means(moments, pairs, parts, sizes)
+    columns = _compare_means(moments, pairs, parts, sizes)
     columns["n"] = columns["n"] - shared[a, b].astype(np.int64)
     undefined = (moments.n[a] < 2) | (moments.n[b] < 2) | (sizes[0] + sizes[1] == 0)
     for name in ("statistic", "p", "df", "ci_low", "ci_high", "effect_size"):
         columns[name] = np.where(undefined, np.nan, columns[name])
-    return make_contrasts(names, pairs, columns, between=between, test="overlap_t")
+    return _make_contrasts(names, pairs, columns, between=between, test="overlap_t")
 
 
-def _compute_group_moments(values: FloatArray, inside: FloatArray) -> Moments:
+def _compute_group_moments(values: FloatArray, inside: FloatArray) -> _Moments:
     groups, units = np.nonzero(inside)
     return compute_moments(
         np.broadcast_to(values, inside.shape)[groups, units], groups, len(inside)
@@ -334,7 +334,7 @@ def summarize_groups(
     return measurements
 
 
-def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
+def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> _Pairs:
     """Return the groups a and b of each comparison; b is the reference if there is one."""
     compared = np.flatnonzero(sizes >= min_group)
     if reference >= 0:
@@ -344,7 +344,7 @@ def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> Pairs:
     return compared[a], compared[b]
 
 
-def _compare_groups(values: FloatArray, groups: Groups, pairs: Pairs) -> list[Contrast]:
+def _compare_groups(values: FloatArray, groups: Groups, pairs: _Pairs) -> list[Contrast]:
     if not groups.overlap:
         moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
         return welch_contrasts(groups.names, moments, between="groups", pairs=pairs)
@@ -421,15 +421,15 @@ def _count_queries(values: FloatArray, groups: Groups) -> int:
     return int(np.count_nonzero(~np.isnan(values[rows])))
 
 
-def _test_gap(values: FloatArray, groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+def _test_gap(values: FloatArray, groups: Groups, group_moments: _Moments) -> tuple[Contrast, ...]:
     """Return the test of all groups; none if more than two groups share queries."""
     if group_moments.n.size == 2:
         pairs = np.array([0]), np.array([1])
         return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
-    return () if groups.overlap else tuple(compare_all_groups(groups.names, group_moments))
+    return () if groups.overlap else tuple(_compare_all_groups(groups.names, group_moments))
 
 
-def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[Contrast]:
+def _compare_all_groups(names: tuple[str, ...], group_moments: _Moments) -> list[Contrast]:
     """Return Welch's analysis of variance of the groups of at least two values.
 
     A group of one value has no variance. The sides of the contrast have the largest and the
@@ -439,7 +439,7 @@ def compare_all_groups(names: tuple[str, ...], group_moments: Moments) -> list[C
     if np.isnan(group_moments.mean).any() or np.count_nonzero(has_variance) < 2:
         return []
     names = tuple(np.array(names, dtype=object)[has_variance].tolist())
-    group_moments = Moments(*(part[has_variance] for part in vars(group_moments).values()))
+    group_moments = _Moments(*(part[has_variance] for part in vars(group_moments).values()))
     mean = group_moments.mean
     top, bottom = int(mean.argmax()), int(mean.argmin())
     statistic, df, p = welch_anova(group_moments)
@@ -554,7 +554,7 @@ def compare_pooled_groups(
     )
     overlap, moments = ids.size < unit_codes.size, compute_moments(values, codes, len(groups))
     if gap == "difference" and len(groups) > 2:
-        return [] if overlap else compare_all_groups(names, moments)
+        return [] if overlap else _compare_all_groups(names, moments)
     at = names.index(reference) if reference in names else -1
     pairs = list_group_pairs(moments.n, min_group, at)
     if not 0 < pairs[0].size <= MAX_PAIRS:

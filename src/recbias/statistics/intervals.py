@@ -15,7 +15,7 @@ from recbias.core.dataset import BoolArray, FloatArray
 MAX_UNITS = 1_000_000_000
 """More units than this are not counted: the needed number is infinite."""
 
-LARGEST_CRITICAL = 500.0
+_LARGEST_CRITICAL = 500.0
 """Above this critical value the normal part of a noncentral t is negligible."""
 
 ErrorOfMean: TypeAlias = tuple[FloatArray, FloatArray]
@@ -50,9 +50,9 @@ def compute_power(
     shift = np.abs(np.asarray(difference, np.float64)) / np.where(se > 0, se, np.nan)
     finite = np.where(np.isinf(freedom), 1.0, freedom)
     critical = stdtrit(finite, 1.0 - level / 2.0)
-    exact = 1.0 - nctdtr(finite, shift, np.minimum(critical, LARGEST_CRITICAL))
+    exact = 1.0 - nctdtr(finite, shift, np.minimum(critical, _LARGEST_CRITICAL))
     limit = chdtr(finite, finite * (shift / critical) ** 2)
-    student = np.where(critical > LARGEST_CRITICAL, limit, exact)
+    student = np.where(critical > _LARGEST_CRITICAL, limit, exact)
     return np.asarray(np.where(np.isinf(freedom), ndtr(shift + ndtri(level / 2.0)), student))
 
 
@@ -77,9 +77,9 @@ def compute_detectable_shift(
     level, freedom = np.asarray(alpha, np.float64), np.asarray(df, np.float64)
     finite = np.where(np.isfinite(freedom) & (freedom >= 1), freedom, 1.0)
     critical, miss = stdtrit(finite, 1.0 - level / 2.0), 1.0 - np.asarray(power, np.float64)
-    exact = nctdtrinc(finite, miss, np.minimum(critical, LARGEST_CRITICAL))
+    exact = nctdtrinc(finite, miss, np.minimum(critical, _LARGEST_CRITICAL))
     limit = critical * np.sqrt(chdtri(finite, miss) / finite)
-    student = np.where(critical > LARGEST_CRITICAL, limit, exact)
+    student = np.where(critical > _LARGEST_CRITICAL, limit, exact)
     normal = ndtri(1.0 - level / 2.0) + ndtri(power)
     shift = np.where(np.isinf(freedom), normal, student)
     return np.asarray(np.where(freedom >= 1, np.maximum(shift, 0.0), np.nan))
@@ -242,7 +242,7 @@ def measure_crossed_error(
         return np.asarray(np.sqrt(total / (j * k))), np.asarray(df)
 
 
-CONTRAST_LEVEL = 0.05
+_CONTRAST_LEVEL = 0.05
 """The level of the intervals of tests within a model."""
 
 UNTESTABLE = frozenset({"welch_anova", "random_direction", "rank_sum"})
@@ -263,7 +263,7 @@ def derive_error(row: Mapping[str, Any]) -> tuple[float, float]:
     (1.0, inf)
     """
     df = _find_df(row)
-    level = row["alpha"] if str(row["between"]).startswith("model") else CONTRAST_LEVEL
+    level = row["alpha"] if str(row["between"]).startswith("model") else _CONTRAST_LEVEL
     half_width = (row["ci_high"] - row["ci_low"]) / 2.0
     return half_width / _compute_quantile(df, 1.0 - level / 2.0), df
 
@@ -545,14 +545,14 @@ def _solve(x: float, y: float, squares: FloatArray) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class RunningMeans:
+class _RunningMeans:
     """The mean of the first 1, 2, ... rows of each column, and its standard error, ``[u, m]``."""
 
     mean: FloatArray
     error: FloatArray
 
 
-def compute_running_means(values: FloatArray) -> RunningMeans:
+def compute_running_means(values: FloatArray) -> _RunningMeans:
     """Return the running mean of each column and its standard error.
 
         mean_t = Σ_{s <= t} x_s / n_t,   error_t = √(Σ_{s <= t} (x_s - mean_t)² / (n_t - 1) / n_t)
@@ -571,7 +571,7 @@ def compute_running_means(values: FloatArray) -> RunningMeans:
     centred = np.where(defined, values - centre, 0.0)
     offset = _divide_by_counts(centred.cumsum(axis=0), n)
     squares = np.maximum((centred**2).cumsum(axis=0) - n * offset**2, 0.0)
-    return RunningMeans(
+    return _RunningMeans(
         centre + offset, np.sqrt(_divide_by_counts(_divide_by_counts(squares, n - 1), n))
     )
 

@@ -225,9 +225,9 @@ def rank_biserial(rank_sum_up: npt.ArrayLike, rank_sum_down: npt.ArrayLike) -> F
     return cohens_dz(up - down, up + down)
 
 
-Indices = npt.NDArray[np.intp]
+_Indices = npt.NDArray[np.intp]
 
-MIN_RELATIVE_SPREAD = 1e-2
+_MIN_RELATIVE_SPREAD = 1e-2
 """Below this share of its terms a variance has lost digits and is computed explicitly."""
 
 ROUNDING = 1e-12
@@ -238,7 +238,7 @@ BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class PairMoments:
+class _PairMoments:
     """Moments of every pair of systems, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Args:
@@ -250,8 +250,8 @@ class PairMoments:
             differences are equal up to rounding.
     """
 
-    a: Indices
-    b: Indices
+    a: _Indices
+    b: _Indices
     n: FloatArray
     mean_a: FloatArray
     mean_b: FloatArray
@@ -275,7 +275,7 @@ class PairMoments:
         return {**{name: vars(self)[name] for name in shared}, "ci_low": low, "ci_high": high}
 
 
-def list_pairs(n_systems: int) -> tuple[Indices, Indices]:
+def list_pairs(n_systems: int) -> tuple[_Indices, _Indices]:
     """Return the indices of every pair, the lower index first.
 
     >>> [indices.tolist() for indices in list_pairs(3)]
@@ -284,7 +284,7 @@ def list_pairs(n_systems: int) -> tuple[Indices, Indices]:
     return np.triu_indices(n_systems, 1)
 
 
-def compute_pair_moments(values: FloatArray) -> PairMoments:
+def compute_pair_moments(values: FloatArray) -> _PairMoments:
     """Return the moments of the differences of every pair of rows of ``float64[s, u]``.
 
     A value of NaN is undefined and excludes its unit from the pairs of that system.
@@ -303,18 +303,18 @@ def compute_pair_moments(values: FloatArray) -> PairMoments:
         std = np.sqrt(np.maximum(spread, 0.0) / (n - 1.0))
     std[n < 2] = np.nan
     difference = mean_a - mean_b
-    cancelled = np.flatnonzero(~(spread > MIN_RELATIVE_SPREAD * terms) & (n > 1))
+    cancelled = np.flatnonzero(~(spread > _MIN_RELATIVE_SPREAD * terms) & (n > 1))
     for block, block_differences in iterate_differences(values, a[cancelled], b[cancelled]):
         pairs = cancelled[block]
         difference[pairs], std[pairs] = _compute_mean_std(block_differences)
     slack = ROUNDING * np.fmax(np.abs(mean_a), np.abs(mean_b))
     std = np.where(std <= slack, 0.0, std)
     difference = np.where((std == 0) & (np.abs(difference) <= slack), 0.0, difference)
-    return PairMoments(a, b, n, mean_a, mean_b, difference, std)
+    return _PairMoments(a, b, n, mean_a, mean_b, difference, std)
 
 
 def iterate_differences(
-    values: FloatArray, a: Indices, b: Indices
+    values: FloatArray, a: _Indices, b: _Indices
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Yield slices of the pairs and their differences ``float64[block, u]``, in bounded memory."""
     size = max(1, BLOCK_VALUES // max(values.shape[1], 1))
@@ -368,7 +368,7 @@ MAX_EXACT = 50
 
 
 @dataclass(frozen=True, eq=False)
-class SignedRanks:
+class _SignedRanks:
     """Signed-rank statistics of each row of differences, ``float64[p]``.
 
     ``n`` counts nonzero differences; ``up`` and ``down`` are the sums of the ranks of positive and
@@ -381,7 +381,7 @@ class SignedRanks:
     ties: FloatArray
 
 
-def rank_differences(differences: FloatArray) -> SignedRanks:
+def rank_differences(differences: FloatArray) -> _SignedRanks:
     """Rank the absolute differences of each row, ``float64[p, u]``; zeros and NaN are dropped.
 
     Absolute differences that agree to twelve digits of the row's largest are ties: 0.3 - 0.2 and
@@ -393,7 +393,7 @@ def rank_differences(differences: FloatArray) -> SignedRanks:
     """
     n_rows, n_units = differences.shape
     if not n_units:
-        return SignedRanks(*np.zeros((4, n_rows)))
+        return _SignedRanks(*np.zeros((4, n_rows)))
     finite = np.where(np.isfinite(differences), np.abs(differences), 0.0)
     largest = finite.max(axis=1, keepdims=True)
     differences = np.round(differences / np.where(largest > 0, largest, 1.0), 12)
@@ -412,10 +412,10 @@ def rank_differences(differences: FloatArray) -> SignedRanks:
     ranked = ~np.isnan(ordered)
     up = np.where(ranked & (signs > 0), ranks, 0.0).sum(axis=1)
     down = np.where(ranked & (signs < 0), ranks, 0.0).sum(axis=1)
-    return SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties)
+    return _SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties)
 
 
-def compute_p_values(ranks: SignedRanks) -> FloatArray:
+def compute_p_values(ranks: _SignedRanks) -> FloatArray:
     """Return the two-sided p-value of each row, ``float64[p]``; 1 if all differences are 0."""
     from scipy.special import ndtr
 
@@ -535,7 +535,7 @@ class Wilcoxon(CorrectedTest):
 EXACT = "fisher_exact"
 """The name of the test of the tables with a small expected count."""
 
-LEAST_EXPECTED = 5.0
+_LEAST_EXPECTED = 5.0
 """X² follows the chi-squared distribution poorly where an expected count is below this."""
 
 
@@ -592,7 +592,7 @@ class ChiSquared(CorrectedTest):
         statistic = np.where(testable, squared, np.nan)
         is_constant = testable & ((total <= 0.0) | (total >= 2.0))
         counts = np.rint(moments.n * np.minimum(total, 2.0 - total))
-        is_small = testable & ~is_constant & (counts < 2.0 * LEAST_EXPECTED)
+        is_small = testable & ~is_constant & (counts < 2.0 * _LEAST_EXPECTED)
         p = np.where(is_constant, 1.0, chdtrc(1.0, statistic))
         p[is_small] = _compute_exact_p(moments, np.flatnonzero(is_small))
         has_no_statistic = is_constant | is_small
@@ -608,7 +608,7 @@ class ChiSquared(CorrectedTest):
         }
 
 
-def _compute_exact_p(moments: PairMoments, pairs: npt.NDArray[np.intp]) -> FloatArray:
+def _compute_exact_p(moments: _PairMoments, pairs: npt.NDArray[np.intp]) -> FloatArray:
     """Return the two-sided p of Fisher's exact test for the given pairs."""
     if not pairs.size:
         return np.empty(0)

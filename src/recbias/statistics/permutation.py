@@ -28,17 +28,17 @@ statistics, ``(..., m)``; it is distributed around 0 if the label does not matte
 Permutations: TypeAlias = Annotated[int, Gt(0), Le(10_000_000)]
 """A number of sampled relabellings."""
 
-BLOCK_VALUES, BLOCK_ROWS = 2**23, 512
+_BLOCK_VALUES, _BLOCK_ROWS = 2**23, 512
 """Labels or statistics, and labellings, held in memory at once."""
 
-LARGE_STRATUM = 512
+_LARGE_STRATUM = 512
 """From this stratum size on, labels are sampled independently and then corrected."""
 
-ROUNDING = 1e-10
+_ROUNDING = 1e-10
 """Statistics that differ by less than this share of the largest are ties."""
 
 
-class Exchange(Protocol):
+class _Exchange(Protocol):
     """The labellings that are equally likely if the label does not matter."""
 
     @property
@@ -77,7 +77,7 @@ class LabelExchange:
         """Yield each labelling once, ``bool[block, u]``, in blocks of ``rows``."""
         pairs = zip(self.sizes.tolist(), self.firsts.tolist(), strict=True)
         tables = [_list_choices(size, first) for size, first in pairs]
-        for columns in iterate_combinations(tables, rows):
+        for columns in _iterate_combinations(tables, rows):
             yield np.concatenate(columns, axis=1)
 
     def sample_labellings(
@@ -125,7 +125,7 @@ def permute_labels(
     """
     n_tables, n_units, _ = values.shape
     n_first = int(exchange.firsts.sum())
-    return permute_statistics(
+    return _permute_statistics(
         lambda labels: statistic(*_compute_means(values, labels, n_first)),
         observed,
         exchange,
@@ -135,10 +135,10 @@ def permute_labels(
     )
 
 
-def permute_statistics(
+def _permute_statistics(
     relabel: Callable[[AnyArray], FloatArray],
     observed: FloatArray,
-    exchange: Exchange,
+    exchange: _Exchange,
     *,
     width: int,
     n_permutations: int,
@@ -153,7 +153,7 @@ def permute_statistics(
     if n_labellings == 1:
         return np.full(observed.shape, np.nan)
     exact = n_labellings <= n_permutations
-    rows = min(max(BLOCK_VALUES // width, 1), BLOCK_ROWS)
+    rows = min(max(_BLOCK_VALUES // width, 1), _BLOCK_ROWS)
     if exact:
         blocks, total = exchange.enumerate_labellings(rows), n_labellings
     else:
@@ -161,7 +161,7 @@ def permute_statistics(
     hits, completed = np.zeros(observed.shape), 0
     for labels in blocks:
         relabelled = np.abs(relabel(labels))
-        slack = ROUNDING * np.nanmax(relabelled, axis=0, initial=0.0)
+        slack = _ROUNDING * np.nanmax(relabelled, axis=0, initial=0.0)
         for position in range(observed.shape[1]):
             threshold = np.abs(observed[:, position]) - slack
             hits[:, position] += np.count_nonzero(~(relabelled < threshold), axis=0)
@@ -171,7 +171,7 @@ def permute_statistics(
     return np.where(np.isnan(observed), np.nan, p)
 
 
-def iterate_combinations(tables: Sequence[AnyArray], rows: int) -> Iterator[list[AnyArray]]:
+def _iterate_combinations(tables: Sequence[AnyArray], rows: int) -> Iterator[list[AnyArray]]:
     """Yield each combination of one row of every table once, in blocks of ``rows``."""
     n_combinations = prod(len(table) for table in tables)
     for start in range(0, n_combinations, rows):
@@ -189,7 +189,7 @@ def _mark(stratum: BoolArray, first: int, rng: np.random.Generator) -> None:
     if first == 1:  # much faster, and common: label values of one word each
         stratum[np.arange(n_rows), rng.integers(size, size=n_rows)] = True
         return
-    if size >= LARGE_STRATUM:
+    if size >= _LARGE_STRATUM:
         _mark_large(stratum, first, rng)
     else:
         stratum[:, :first] = True
@@ -272,8 +272,8 @@ class SlotExchange:
 
     def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
         """Yield each labelling once, ``int[block, n1 n2 ...]``, in blocks of ``rows``."""
-        tables = [list_arrangements(classes) for classes in self.classes]
-        for slot_classes in iterate_combinations(tables, rows):
+        tables = [_list_arrangements(classes) for classes in self.classes]
+        for slot_classes in _iterate_combinations(tables, rows):
             yield self._labels(slot_classes)
 
     def sample_labellings(self, n: int, rows: int, rng: np.random.Generator) -> Iterator[AnyArray]:
@@ -351,7 +351,7 @@ def permute_slots(
     exchange = SlotExchange.from_labels(labels)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = comparison.compute(values, labels.reshape(1, -1))[0]
-        p = permute_statistics(
+        p = _permute_statistics(
             lambda labellings: comparison.compute(values, labellings),
             observed[:, None],
             exchange,
@@ -362,7 +362,7 @@ def permute_slots(
     return observed, p[:, 0]
 
 
-def list_arrangements(classes: AnyArray) -> AnyArray:
+def _list_arrangements(classes: AnyArray) -> AnyArray:
     """Return every arrangement of the classes over the words, ``int[ways, n]``."""
     size = classes.size
     arrangements = [np.full(size, -1)]
@@ -400,8 +400,8 @@ class GroupExchange:
 
     def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
         """Yield each labelling once, ``int[block, u]``, in blocks of ``rows``."""
-        tables = [list_arrangements(groups) for groups in self.strata]
-        for columns in iterate_combinations(tables, rows):
+        tables = [_list_arrangements(groups) for groups in self.strata]
+        for columns in _iterate_combinations(tables, rows):
             yield np.concatenate(columns, axis=1)
 
     def sample_labellings(self, n: int, rows: int, rng: np.random.Generator) -> Iterator[AnyArray]:
@@ -477,7 +477,7 @@ def permute_groups(
     ordered = values[order]
     means = _compute_means_of_group_permutation(ordered, groups[order][None], n_groups)
     observed = _measure_spread(means)
-    p = permute_statistics(
+    p = _permute_statistics(
         lambda labels: _measure_spread(
             _compute_means_of_group_permutation(ordered, labels, n_groups)
         )[:, None],
@@ -509,7 +509,7 @@ def _measure_spread(means: FloatArray) -> FloatArray:
 BLOCK_VALUES_SET_PERMUTATION = 2**22
 """Members held in memory at once."""
 
-ROUNDING_SET_PERMUTATION = 1e-12
+_ROUNDING_SET_PERMUTATION = 1e-12
 """Sums that differ by less than this share of the absolute values are ties."""
 
 
@@ -536,7 +536,7 @@ def permute_membership(
     """
     if not first.size or not second.size:
         return float("nan")
-    rounding = ROUNDING_SET_PERMUTATION * float(np.abs(first).sum() + np.abs(second).sum())
+    rounding = _ROUNDING_SET_PERMUTATION * float(np.abs(first).sum() + np.abs(second).sum())
     return permute_sums(
         first[:, None],
         second[:, None],
@@ -554,7 +554,7 @@ def permute_sums(
     *,
     n_permutations: int,
     rng: np.random.Generator,
-    rounding: float = ROUNDING_SET_PERMUTATION,
+    rounding: float = _ROUNDING_SET_PERMUTATION,
 ) -> float:
     """Return the permutation p-value of a statistic of the sum of a set, over the same divisions.
 

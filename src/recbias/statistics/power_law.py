@@ -16,7 +16,7 @@ from recbias.core.dataset import AnyArray, FloatArray
 MAX_STARTS = 1000
 """Maximum number of candidates for ``xmin``."""
 
-MAX_EXPONENT = 20.0
+_MAX_EXPONENT = 20.0
 """Upper end of the search for the exponent."""
 
 BLOCK_CELLS = 2**20
@@ -104,7 +104,7 @@ def _maximize_likelihood(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
     def compute_likelihood(exponent: FloatArray) -> FloatArray:
         return np.asarray(-np.log(zeta(exponent, xmin)) - exponent * mean_log)
 
-    low, high = np.full(xmin.shape, 1.0 + 1e-9), np.full(xmin.shape, MAX_EXPONENT)
+    low, high = np.full(xmin.shape, 1.0 + 1e-9), np.full(xmin.shape, _MAX_EXPONENT)
     golden = (math.sqrt(5.0) - 1.0) / 2.0
     while (high - low).max() > 1e-9:
         width = golden * (high - low)

@@ -19,7 +19,7 @@ from recbias.statistics.intervals import t_interval
 
 
 @dataclass(frozen=True, eq=False)
-class GroupContributions:
+class _GroupContributions:
     """The estimated mean of each group, and what each query contributes to it.
 
         m_g = Σ_u w_ug x_u,    z_ug = m_g + √(n (n - 1)) (d_ug - mean of d),
@@ -82,7 +82,7 @@ def count_df(weights: FloatArray, lost: int) -> FloatArray:
     return np.asarray(squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0) - lost)
 
 
-def measure_contributions(values: FloatArray, groups: UncertainGroups) -> GroupContributions:
+def measure_contributions(values: FloatArray, groups: UncertainGroups) -> _GroupContributions:
     """Return the estimated means of the groups, and the contribution of each query.
 
     >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
@@ -98,7 +98,7 @@ def measure_contributions(values: FloatArray, groups: UncertainGroups) -> GroupC
     weights = _weigh(p, groups)
     if weights is None:
         blank = np.full((n, n_groups), np.nan)
-        return GroupContributions(undefined, contributions, blank, undefined, undefined)
+        return _GroupContributions(undefined, contributions, blank, undefined, undefined)
     means = weights.T @ x
     if groups.assumption == "probability":
         residuals = np.repeat((x - p @ means)[:, None], n_groups, axis=1)
@@ -109,7 +109,7 @@ def measure_contributions(values: FloatArray, groups: UncertainGroups) -> GroupC
     scaled -= scaled.mean(axis=0)
     contributions[used] = means + math.sqrt(n * (n - 1.0)) * scaled
     spread = np.sum(p * residuals**2, axis=0)
-    measured = GroupContributions(means, contributions, weights, spread, p.sum(axis=0))
+    measured = _GroupContributions(means, contributions, weights, spread, p.sum(axis=0))
     contributions[:, measured.df < 1.0] = np.nan
     return replace(measured, means=np.where(measured.df < 1.0, np.nan, means))
 
@@ -126,7 +126,7 @@ def _weigh(p: FloatArray, groups: UncertainGroups) -> FloatArray | None:
     return np.asarray(np.linalg.solve(p.T @ p, p.T).T)
 
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """Errors below this share of the means are rounding errors and count as 0."""
 
 TEST = "uncertain_t"
@@ -169,7 +169,7 @@ def compare_pooled_contributions(
     at = names.index(reference) if reference in names else -1
     values = [_require_units(group).values for group in groups]
     return [
-        contrast_contributions((names[a], names[b]), values[a], values[b], groups[a].n - 1.0)
+        _contrast_contributions((names[a], names[b]), values[a], values[b], groups[a].n - 1.0)
         for a, b in _list_pairs(len(names), at)
     ]
 
@@ -187,7 +187,7 @@ def _make_interval(value: float, error: float, df: float) -> tuple[float, float]
 
 
 def compare_contributions(
-    names: tuple[str, ...], measured: GroupContributions, pair: tuple[int, int]
+    names: tuple[str, ...], measured: _GroupContributions, pair: tuple[int, int]
 ) -> Contrast:
     """Return the t-test of two groups that are known as probabilities.
 
@@ -203,14 +203,14 @@ def compare_contributions(
     total = float(measured.spread[[a, b]].sum())
     size = float(measured.expected[[a, b]].sum()) - 2.0
     effect_std = math.sqrt(total / size) if size > 0 else math.nan
-    test = contrast_contributions(
+    test = _contrast_contributions(
         (names[a], names[b]), measured.values[:, a], measured.values[:, b], df
     )
     effect = test.difference / effect_std if effect_std > 0 else math.nan
     return replace(test, effect_size=effect)
 
 
-def contrast_contributions(
+def _contrast_contributions(
     sides: tuple[str, str], of_a: FloatArray, of_b: FloatArray, df: float
 ) -> Contrast:
     """Return the t-test of the mean difference of contributions, without an effect size."""
@@ -221,7 +221,7 @@ def contrast_contributions(
     summary = Measurement.from_values((of_a - of_b)[defined])
     means = [Measurement.from_values(side[defined]).value for side in (of_a, of_b)]
     error = summary.std / math.sqrt(n) if n > 1 else math.nan
-    is_tested = error > ROUNDING * max(map(abs, means)) and df >= 1.0
+    is_tested = error > _ROUNDING * max(map(abs, means)) and df >= 1.0
     t = summary.value / error if is_tested else math.nan
     low, high = _make_interval(summary.value, error if is_tested else math.nan, df)
     return Contrast(

@@ -41,19 +41,19 @@ from recbias.metrics.embeddings.sets import (
 from recbias.statistics.groups import compare_ranks
 
 
-def build_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
+def _build_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
     """Return the values of some rows of ``ids``; the others are undefined."""
     unit_values = np.full(ids.size, np.nan)
     unit_values[rows] = values
     return UnitScores(unit, ids, unit_values)
 
 
-def concatenate_scores(a: UnitScores, b: UnitScores) -> UnitScores:
+def _concatenate_scores(a: UnitScores, b: UnitScores) -> UnitScores:
     """Return the scores of the units of both."""
     return UnitScores(a.unit, np.concatenate([a.ids, b.ids]), np.concatenate([a.values, b.values]))
 
 
-def measure_targets(
+def _measure_targets(
     separator: Hyperplane, groups: SetPair, targets: SetPair, evidence: Evidence
 ) -> Iterator[Measurement]:
     """Yield precision, F1 and recall of E as A, of P as B, and the values of both together."""
@@ -87,10 +87,10 @@ def _measure_predictions(
 ) -> Measurement:
     """Return the share of the items of E and P that are classified as A, each counted once."""
     scores = [
-        build_scores(target.unit, target.ids, np.flatnonzero(target.has_vector), values)
+        _build_scores(target.unit, target.ids, np.flatnonzero(target.has_vector), values)
         for target, values in zip(targets, as_a, strict=True)
     ]
-    both = concatenate_scores(*scores)
+    both = _concatenate_scores(*scores)
     _, first = np.unique(both.ids.astype(str), return_index=True)
     first = np.sort(first)
     once = UnitScores(both.unit, both.ids[first], both.values[first])
@@ -200,7 +200,7 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
         )
         classifier = self._train(a, b, evidence, choosing)
         measurements = [*_measure_accuracy(classifier, groups)]
-        measurements += measure_targets(classifier.separator, groups, targets, evidence)
+        measurements += _measure_targets(classifier.separator, groups, targets, evidence)
         if self._uses_items:
             evidence.need("train")
             train: Interactions = evidence.train  # type: ignore[assignment]  # need() raises
@@ -267,13 +267,13 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
         test_a, test_b = classifier.test
         correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
         ids = train.user_ids.ids
-        scores_a = build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
-        scores_b = build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
+        scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
+        scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
         names = [f"{self.groups.attribute}={value}" for value in self.groups.values]
         return [
             Measurement.from_units(scores, group=name, target=target)
             for name, scores in (
-                ("", concatenate_scores(scores_a, scores_b)),
+                ("", _concatenate_scores(scores_a, scores_b)),
                 *zip(names, (scores_a, scores_b), strict=True),
             )
         ]
@@ -299,10 +299,10 @@ def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterato
     names = [group.name for group in groups]
     test = _score_predictions(classifier.separator, vectors, classifier.test)
     scores_a, scores_b = (
-        build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
+        _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
         for group, rows, correct in zip(groups, classifier.test, test, strict=True)
     )
-    yield Measurement.from_units(concatenate_scores(scores_a, scores_b), target="accuracy")
+    yield Measurement.from_units(_concatenate_scores(scores_a, scores_b), target="accuracy")
     for name, scores in zip(names, (scores_a, scores_b), strict=True):
         yield Measurement.from_units(scores, group=name, target="accuracy")
     train = _score_predictions(classifier.separator, vectors, classifier.train)

@@ -54,7 +54,7 @@ from recbias.statistics.bootstrap import resample_mean_rows
 from recbias.statistics.groups import compare_ranks, compute_moments, welch_contrasts
 from recbias.statistics.permutation import permute_sums
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 """Converged when the length of a step, relative to the weights, is at most this."""
 
 _MIN_RELATIVE_RIDGE = 1e-10
@@ -108,7 +108,7 @@ def _descend(signed: FloatArray, ridge: float, max_steps: int) -> tuple[FloatArr
     weights, slack = np.zeros(signed.shape[1]), np.ones(len(signed))
     for _ in range(max_steps):
         step = _newton_step(signed, slack, weights, ridge)
-        if np.linalg.norm(step) <= TOLERANCE * np.linalg.norm(weights):
+        if np.linalg.norm(step) <= _TOLERANCE * np.linalg.norm(weights):
             return weights, True
         slope, curvature = ridge * float(weights @ step), ridge * float(step @ step)
         weights = weights + _search_line(slack, signed @ step, slope, curvature) * step
@@ -162,17 +162,17 @@ def _search_line(slack: FloatArray, change: FloatArray, slope: float, curvature:
     return float(np.clip(length, starts[piece], np.append(stops, np.inf)[piece]))
 
 
-TEST_SHARE = 0.2
+_TEST_SHARE = 0.2
 """The share of each group in the test set."""
 
-COST = 1.0
+_COST = 1.0
 """The weight C of a misclassified member."""
 
 MAX_STEPS = 200
 """Maximum number of solver steps; ten are usual."""
 
 
-Members: TypeAlias = tuple[AnyArray, AnyArray]
+_Members: TypeAlias = tuple[AnyArray, AnyArray]
 """The positions of some members of A and of B."""
 
 
@@ -204,8 +204,8 @@ class TrainedClassifier:
     """
 
     separator: Hyperplane
-    train: Members
-    test: Members
+    train: _Members
+    test: _Members
 
 
 def train_classifier(
@@ -239,7 +239,7 @@ def train_classifier(
 
 def split_members(
     sizes: tuple[int, int], sample: int | None, rng: np.random.Generator
-) -> tuple[Members, Members]:
+) -> tuple[_Members, _Members]:
     """Split each of two groups at random: four fifths for training, a fifth for testing.
 
     At most ``sample`` members per group are used. The same generator gives the same test members
@@ -250,12 +250,12 @@ def split_members(
     [4, 8, 1, 2]
     """
     samples = [rng.permutation(size)[:sample] for size in sizes]
-    n_test = [min(max(round(TEST_SHARE * codes.size), 1), codes.size - 1) for codes in samples]
+    n_test = [min(max(round(_TEST_SHARE * codes.size), 1), codes.size - 1) for codes in samples]
     (a, b), (test_a, test_b) = samples, n_test
     return (a[test_a:], b[test_b:]), (a[:test_a], b[:test_b])
 
 
-def fit_svc(a: AnyArray, b: AnyArray, *, cost: float = COST) -> Hyperplane:
+def fit_svc(a: AnyArray, b: AnyArray, *, cost: float = _COST) -> Hyperplane:
     """Fit a linear support vector classifier to the vectors of A and of B, ``(n, d)`` each.
 
         minimise  |w|²/2 + w_0²/2 + C Σ_i max(0, 1 - y_i (w · x_i + w_0))²,    C = 1
@@ -289,18 +289,18 @@ def select_most_aligned(a: AnyArray, b: AnyArray, n: int) -> tuple[AnyArray, Any
     return aligned_a, np.argsort(directions[1] @ axis, kind="stable")[:n]
 
 
-DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centred", "random"]
-DirectionChoice: TypeAlias = DirectionName | InputFile
+_DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centred", "random"]
+DirectionChoice: TypeAlias = _DirectionName | InputFile
 TopN: TypeAlias = Annotated[int, Gt(0)]
 Sample: TypeAlias = Annotated[int, Ge(2)] | None
 Pairs: TypeAlias = InputFile | None
 
-COMPONENTS = ("pca", "pca_centred")
+_COMPONENTS = ("pca", "pca_centred")
 """The directions that are components of the differences of pairs."""
 
 
 def find_direction(
-    choice: DirectionName | Path,
+    choice: _DirectionName | Path,
     groups: SetPair,
     evidence: Evidence,
     *,
@@ -334,11 +334,11 @@ def find_direction(
             message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
             remedy = "use a vector of the embedding space of the model"
             raise BrokenContract(message, where=str(choice), remedy=remedy)
-    elif pairs is not None and choice in COMPONENTS:
-        vector = fit_component(compute_differences(pairs, groups), choice)
+    elif pairs is not None and choice in _COMPONENTS:
+        vector = _fit_component(_compute_differences(pairs, groups), choice)
     else:
         choosing = groups[0].choosing, groups[1].choosing
-        vector = estimate_direction(
+        vector = _estimate_direction(
             choice, (a, b), rng=evidence.rng(), top_n=top_n, sample=sample, choosing=choosing
         )
     direction = orient_direction(vector, *(group.directions for group in groups))
@@ -349,7 +349,7 @@ def find_direction(
     return direction
 
 
-def name_direction(choice: DirectionName | Path) -> str:
+def name_direction(choice: _DirectionName | Path) -> str:
     """Return the name of a direction in results: the name of a file without its folder."""
     return choice.name if isinstance(choice, Path) else choice
 
@@ -374,7 +374,7 @@ def read_direction(path: Path) -> FloatArray:
 
 
 def check_directions(
-    choices: Iterable[DirectionName | Path],
+    choices: Iterable[_DirectionName | Path],
     groups: GroupPair,
     pairs: Path | None,
     evidence: Evidence,
@@ -389,7 +389,7 @@ def check_directions(
             read_direction(choice)
     if pairs is None:
         return
-    if not set(choices) & set(COMPONENTS):
+    if not set(choices) & set(_COMPONENTS):
         message = "pairs are given, but no direction is estimated from pairs"
         remedy = "choose pca or pca_centred, or remove pairs"
         raise Contradiction(message, where="pairs", remedy=remedy)
@@ -398,7 +398,7 @@ def check_directions(
     find_pairs(pairs, a, b)
 
 
-def list_omitted_settings(choices: Iterable[DirectionName | Path], *more: str) -> frozenset[str]:
+def list_omitted_settings(choices: Iterable[_DirectionName | Path], *more: str) -> frozenset[str]:
     """Return the settings that no direction depends on, with those of tests and intervals."""
     omitted = set(more)
     if "csvc" not in choices:
@@ -408,7 +408,7 @@ def list_omitted_settings(choices: Iterable[DirectionName | Path], *more: str) -
     return frozenset(omitted)
 
 
-def compute_differences(path: Path, groups: SetPair) -> FloatArray:
+def _compute_differences(path: Path, groups: SetPair) -> FloatArray:
     """Return the vector of A minus that of B of each pair of a table, ``float64 (n, d)``.
 
     Pairs of which a member has no vector, or a vector of 0, are excluded with a warning.
@@ -430,7 +430,7 @@ def compute_differences(path: Path, groups: SetPair) -> FloatArray:
     return np.asarray(a - b)
 
 
-def fit_component(differences: FloatArray, choice: DirectionName | Path) -> FloatArray:
+def _fit_component(differences: FloatArray, choice: _DirectionName | Path) -> FloatArray:
     """Return the first principal component of differences, ``float64[d]``; 0 for none.
 
     ``choice`` is ``pca``, or ``pca_centred`` to subtract the mean difference first.
@@ -439,7 +439,7 @@ def fit_component(differences: FloatArray, choice: DirectionName | Path) -> Floa
     return components[0] if len(components) else np.zeros(differences.shape[1])
 
 
-def is_tied(choice: DirectionName | Path, groups: SetPair, pairs: Path | None) -> bool:
+def _is_tied(choice: _DirectionName | Path, groups: SetPair, pairs: Path | None) -> bool:
     """Return whether another component of differences may be the first of all there could be.
 
     The differences are those of the given ``pairs``, by default of all; ``choice`` is ``pca``, or
@@ -448,15 +448,15 @@ def is_tied(choice: DirectionName | Path, groups: SetPair, pairs: Path | None) -
     is_centred = choice == "pca_centred"
     if pairs is not None:
         with collect_warnings():  # the estimate has given these warnings
-            differences = compute_differences(pairs, groups)
+            differences = _compute_differences(pairs, groups)
         return is_component_tied([differences - is_centred * differences.mean(axis=0)])
     a, b = (np.asarray(group.vectors, dtype=np.float64) for group in groups)
     shift = None if is_centred else a.mean(axis=0) - b.mean(axis=0)
     return is_component_tied([a - a.mean(axis=0), b - b.mean(axis=0)], shift)
 
 
-def estimate_direction(
-    choice: DirectionName,
+def _estimate_direction(
+    choice: _DirectionName,
     groups: tuple[FloatArray, FloatArray],
     *,
     rng: np.random.Generator,
@@ -483,7 +483,7 @@ def estimate_direction(
     return classifier.separator.weights
 
 
-MIN_AGREEMENT = 0.5
+_MIN_AGREEMENT = 0.5
 """The least agreement for which there is an interval: below it, the direction is mostly sampling
 error, and the correction is too."""
 
@@ -511,7 +511,7 @@ def estimate_stretch(differences: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.where(remaining > 0, ratio, np.inf)))
 
 
-def estimate_agreement(cosine: float) -> float:
+def _estimate_agreement(cosine: float) -> float:
     """Return about the cosine of a direction with the true one, from those of random halves.
 
         c = √( 2 κ / (1 + κ) )
@@ -521,7 +521,7 @@ def estimate_agreement(cosine: float) -> float:
     variance, as the direction of both halves together has, 2 κ / (1 + κ) (Spearman and Brown). The
     root is the cosine of one of them with the mean.
 
-    >>> estimate_agreement(1.0), round(estimate_agreement(0.5), 4), estimate_agreement(-0.1)
+    >>> _estimate_agreement(1.0), round(_estimate_agreement(0.5), 4), _estimate_agreement(-0.1)
     (1.0, 0.8165, 0.0)
 
     Source:
@@ -582,7 +582,7 @@ class ResampledDirections:
 
         Returns:
             None if the direction does not depend on the groups, or there are fewer than two
-            samples; NaN if the agreement is below ``MIN_AGREEMENT``.
+            samples; NaN if the agreement is below ``_MIN_AGREEMENT``.
         """
         if len(means) < 2:
             return None
@@ -602,7 +602,7 @@ class ResampledDirections:
     ) -> tuple[float, float]:
         from scipy.special import stdtrit
 
-        if not agreement >= MIN_AGREEMENT:
+        if not agreement >= _MIN_AGREEMENT:
             return math.nan, math.nan
         quantile = float(stdtrit(len(means) - 1, 0.975))
         if self.is_tied:
@@ -620,7 +620,7 @@ class ResampledDirections:
 
 
 @dataclass(frozen=True, eq=False)
-class ResampledSets:
+class _ResampledSets:
     """Bootstrap samples of the groups and targets.
 
     Args:
@@ -808,7 +808,7 @@ def _test_median(
     return [welch, compare_ranks(names, values, sample, between=between)]
 
 
-N_HALVINGS = 11
+_N_HALVINGS = 11
 """How often the groups are divided into halves, to compare the directions of the halves."""
 
 
@@ -826,7 +826,7 @@ class DirectionEstimator:
         pairs: The table of given pairs, for the components of their differences.
     """
 
-    choice: DirectionName | Path
+    choice: _DirectionName | Path
     groups: SetPair
     evidence: Evidence
     top_n: int
@@ -842,7 +842,7 @@ class DirectionEstimator:
     @property
     def has_pairs(self) -> bool:
         """Whether the direction is a component of given pairs."""
-        return self.pairs is not None and self.choice in COMPONENTS
+        return self.pairs is not None and self.choice in _COMPONENTS
 
     def estimate(self) -> FloatArray:
         """Return the unit vector towards A, ``float64[d]``; NaN if there is no direction."""
@@ -882,19 +882,19 @@ class DirectionEstimator:
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
                 directions.append(self.refit_members(samples))
         axes = np.stack(directions)
-        if self.choice in COMPONENTS:
+        if self.choice in _COMPONENTS:
             return self._rate(axes, float(np.abs(axes @ axis).mean()))
-        return self._rate(axes, self._compare_halves(min(N_HALVINGS, n_samples), rng))
+        return self._rate(axes, self._compare_halves(min(_N_HALVINGS, n_samples), rng))
 
     def _rate(self, axes: FloatArray, agreement: float) -> ResampledDirections:
         """Return the directions with their agreement; a warning if it is too small."""
-        if not agreement >= MIN_AGREEMENT:
-            reason = f"is {agreement:.2f}, below {MIN_AGREEMENT}"
+        if not agreement >= _MIN_AGREEMENT:
+            reason = f"is {agreement:.2f}, below {_MIN_AGREEMENT}"
             cause = f"because the agreement of {self.choice} directions of parts of the groups"
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
-        component = self.choice in COMPONENTS
+        component = self.choice in _COMPONENTS
         chosen, centred = (self.choice == name for name in ("csvc", "pca_centred"))
-        tied = component and is_tied(self.choice, self.groups, self.pairs)
+        tied = component and _is_tied(self.choice, self.groups, self.pairs)
         return ResampledDirections(axes, None, agreement, component, chosen, centred, tied)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
@@ -914,7 +914,7 @@ class DirectionEstimator:
                     halves.refit_members([order[part::2] for order in orders]) for part in (0, 1)
                 )
                 cosines.append(float(first @ second))
-        return estimate_agreement(float(np.mean(cosines)))
+        return _estimate_agreement(float(np.mean(cosines)))
 
     def refit_members(self, members: Sequence[AnyArray]) -> FloatArray:
         """Return the unit vector towards A of some members of each group."""
@@ -927,18 +927,20 @@ class DirectionEstimator:
     def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Estimate the direction on each bootstrap sample of the given pairs."""
         with collect_warnings():  # the estimate of all pairs has given these warnings
-            differences = compute_differences(self.pairs, self.groups)  # type: ignore[arg-type]
+            differences = _compute_differences(self.pairs, self.groups)  # type: ignore[arg-type]
         n = len(differences)
         units = [group.directions for group in self.groups]
         samples = (differences[rng.integers(n, size=n)] for _ in range(n_samples))
-        axes = [orient_direction(fit_component(sample, self.choice), *units) for sample in samples]
+        axes = [
+            orient_direction(_fit_component(sample, self.choice), *units) for sample in samples
+        ]
         return np.stack(axes)
 
     def _refit(
         self, groups: tuple[FloatArray, FloatArray], choosing: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
         with collect_warnings():  # the fit to the groups themselves has given these warnings
-            return estimate_direction(
+            return _estimate_direction(
                 self.choice,  # type: ignore[arg-type]  # a file is fixed
                 groups,
                 rng=self.evidence.rng(),
@@ -994,13 +996,13 @@ class DirectionEstimator:
 
 def resample_sets(
     estimator: DirectionEstimator, axis: FloatArray, targets: SetPair
-) -> ResampledSets:
+) -> _ResampledSets:
     """Resample users and items; the samples depend only on the sizes of groups and targets."""
     rng = make_bootstrap_generator(estimator.evidence)
     directions = estimator.resample(axis, rng)
     n_samples = len(directions.axes)
     e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
-    return ResampledSets(directions, e, p)
+    return _ResampledSets(directions, e, p)
 
 
 def _limit_threads() -> AbstractContextManager[object]:

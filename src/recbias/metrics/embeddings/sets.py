@@ -87,13 +87,13 @@ def average_favourites(
     return totals / counts[:, None], positions
 
 
-Entity: TypeAlias = Literal["users", "items"]
+_Entity: TypeAlias = Literal["users", "items"]
 
 MIN_PAIRS = 2
 """One pair has no component but its own difference."""
 
 
-class EntityPair:
+class _EntityPair:
     """Two sets of users or items by their values of an attribute."""
 
     setting: ClassVar[str]
@@ -101,7 +101,7 @@ class EntityPair:
     sides: ClassVar[tuple[str, str]]
     """The fields of the two values."""
 
-    of: Entity
+    of: _Entity
     attribute: str
     exclusive: bool
 
@@ -119,7 +119,7 @@ class EntityPair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupPair(EntityPair):
+class GroupPair(_EntityPair):
     """The two groups that define a sensitive attribute.
 
     Args:
@@ -136,7 +136,7 @@ class GroupPair(EntityPair):
     setting = "groups"
     sides = ("a", "b")
 
-    of: Entity = "users"
+    of: _Entity = "users"
     attribute: str
     a: str
     b: str
@@ -144,7 +144,7 @@ class GroupPair(EntityPair):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetPair(EntityPair):
+class TargetPair(_EntityPair):
     """The two sets whose association with the groups is measured.
 
     Args:
@@ -161,7 +161,7 @@ class TargetPair(EntityPair):
     setting = "targets"
     sides = ("e", "p")
 
-    of: Entity = "items"
+    of: _Entity = "items"
     attribute: str
     e: str
     p: str
@@ -196,7 +196,7 @@ def find_pairs(path: Path, a: Ids, b: Ids) -> tuple[AnyArray, AnyArray]:
     return positions[0], positions[1]
 
 
-TIED_LEVEL = 0.01
+_TIED_LEVEL = 0.01
 """The probability that components of equal variance do not count as tied."""
 
 ZERO_TOLERANCE = 1e-12
@@ -318,7 +318,7 @@ def is_component_tied(groups: Sequence[FloatArray], shift: FloatArray | None = N
         parts = rows @ vectors
         products = parts[:, :1] * parts + sign * (along[0] * parts + along * parts[:, :1])
         variance += products.var(axis=0) / len(rows)
-    level = TIED_LEVEL / max(values.size - 1, 1)
+    level = _TIED_LEVEL / max(values.size - 1, 1)
     limits = np.sqrt(-8.0 * np.log(level) * variance)
     return bool((values[0] - values < limits)[1:].any())
 
@@ -365,7 +365,7 @@ def orient_direction(direction: AnyArray, a: AnyArray, b: AnyArray) -> FloatArra
     return np.asarray(-axis + 0.0 if gap < 0 else axis)
 
 
-UNITS: dict[Entity, str] = {"users": "user", "items": "item"}
+_UNITS: dict[_Entity, str] = {"users": "user", "items": "item"}
 """The unit of one of them."""
 
 MIN_SIZE = 2
@@ -419,7 +419,7 @@ class EntitySet:
 SetPair: TypeAlias = tuple[EntitySet, EntitySet]
 
 
-def select_members(evidence: Evidence, pair: EntityPair) -> tuple[AnyArray, AnyArray]:
+def select_members(evidence: Evidence, pair: _EntityPair) -> tuple[AnyArray, AnyArray]:
     """Return the codes of the two sets, ascending.
 
     Raises:
@@ -448,7 +448,7 @@ def select_members(evidence: Evidence, pair: EntityPair) -> tuple[AnyArray, AnyA
     return np.flatnonzero(is_member[:, 0]), np.flatnonzero(is_member[:, 1])
 
 
-def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
+def select_sets(evidence: Evidence, pair: _EntityPair) -> SetPair:
     """Return the two sets; a warning counts the members that are excluded without a vector.
 
     Members of groups need one in the model that chooses members too.
@@ -469,7 +469,7 @@ def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
         name, rows = f"{pair.attribute}={value}", rows[usable]
         entities = EntitySet(
             name=name,
-            unit=UNITS[pair.of],
+            unit=_UNITS[pair.of],
             ids=ids[codes],
             has_vector=usable,
             codes=codes[usable],
@@ -505,7 +505,7 @@ def select_groups_and_targets(
     return group_sets, target_sets
 
 
-def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
+def get_vectors(evidence: Evidence, of: _Entity) -> AnyArray:
     """Return the vectors of all users or items, ``(n, d)``; NaN for a missing vector.
 
     Raises:
@@ -519,7 +519,7 @@ def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
     return np.asarray(vectors)
 
 
-def _get_choosing_vectors(evidence: Evidence, pair: EntityPair) -> AnyArray | None:
+def _get_choosing_vectors(evidence: Evidence, pair: _EntityPair) -> AnyArray | None:
     if evidence.choosing_embeddings is None or not isinstance(pair, GroupPair):
         return None
     return get_vectors(replace(evidence, embeddings=evidence.choosing_embeddings), pair.of)
@@ -530,7 +530,7 @@ def _has_direction(rows: FloatArray) -> BoolArray:
     return np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
 
 
-def _refuse_small(sizes: AnyArray, pair: EntityPair, condition: str) -> None:
+def _refuse_small(sizes: AnyArray, pair: _EntityPair, condition: str) -> None:
     for size, value in zip(sizes.tolist(), pair.values, strict=True):
         if size < MIN_SIZE:
             name = f"{pair.attribute}={value}"

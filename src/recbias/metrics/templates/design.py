@@ -30,13 +30,13 @@ from recbias.statistics.bootstrap import (
     sample_slot_weights,
 )
 
-TEMPLATE, KIND = "template", "kind"
+TEMPLATE, _KIND = "template", "kind"
 """The columns of queries from templates that hold neither words nor labels of words."""
 
 NEUTRAL = "neutral"
 """Another such column: 1 for a template without a word, 0 for all other queries."""
 
-MAX_SLOTS = 3
+_MAX_SLOTS = 3
 """The largest number of slots whose words are tested for determining a label together."""
 
 
@@ -116,7 +116,7 @@ def _encode_columns(
     labels: Attributes, groups: Groups, labelled: BoolArray
 ) -> dict[str, AnyArray]:
     """Return the cells of all columns but those of the label and the attributes of a template."""
-    excluded = {TEMPLATE, KIND, NEUTRAL, SAMPLE, *split_crossing(groups.by)}
+    excluded = {TEMPLATE, _KIND, NEUTRAL, SAMPLE, *split_crossing(groups.by)}
     columns = [name for name in labels.names if name not in excluded]
     return {name: encode_column(labels, name)[labelled] for name in columns}
 
@@ -167,7 +167,7 @@ def find_slot_columns(labels: Attributes, groups: Groups, labelled: BoolArray) -
         if not any(_determines(other_codes, codes) for other_codes in words.values()):
             words[name] = codes
     words = {name: words[name] for name in columns if name in words}
-    for size in range(2, min(len(words), MAX_SLOTS) + 1):
+    for size in range(2, min(len(words), _MAX_SLOTS) + 1):
         for names in combinations(words, size):
             if _determines(_cross([words[name] for name in names]), groups.codes[labelled]):
                 return list(names)

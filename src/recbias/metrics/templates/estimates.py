@@ -26,10 +26,10 @@ from recbias.statistics.permutation import (
     permute_slots,
 )
 
-Contrasts: TypeAlias = Mapping[tuple[int, int], tuple[Contrast, ...]]
+_Contrasts: TypeAlias = Mapping[tuple[int, int], tuple[Contrast, ...]]
 """The tests that belong to the estimate of a label value and a target."""
 
-MAX_PAIRED = 10
+_MAX_PAIRED = 10
 """If a label has more values, each is compared with the rest instead of with each other."""
 
 
@@ -96,7 +96,7 @@ def list_comparisons(n_groups: int, classes: AnyArray | None = None) -> list[Com
     comparisons: list[Comparison] = []
     for code in np.unique(classes):
         members = np.flatnonzero(classes == code).tolist()
-        if len(members) <= MAX_PAIRED:
+        if len(members) <= _MAX_PAIRED:
             comparisons += [Comparison(a, (b,)) for a, b in combinations(members, 2)]
         else:
             comparisons += list_rest_comparisons(members)
@@ -138,7 +138,7 @@ class LabelEstimates:
     counts: FloatArray
 
     def to_measurements(
-        self, design: Design, targets: Sequence[str], tests: Contrasts
+        self, design: Design, targets: Sequence[str], tests: _Contrasts
     ) -> list[Measurement]:
         """Return one measurement for each label value and target, by label value."""
         combined, df = design.combine_samples(self.values, self.replicates)
@@ -177,7 +177,7 @@ def bootstrap_means(evidence: Evidence, design: Design, values: FloatArray) -> F
     )
 
 
-REST = "rest"
+_REST = "rest"
 """The name of all other label values together."""
 
 
@@ -270,7 +270,7 @@ def build_contrasts(
     results: PermutationResults,
     estimates: SideEstimates,
     effects: FloatArray | None = None,
-) -> Contrasts:
+) -> _Contrasts:
     """Return the rows of the tests, by label value and column of the target.
 
     The effect sizes are ``float64[s, m]``. There is no row if one of the estimates is undefined.
@@ -286,7 +286,7 @@ def build_contrasts(
         contrast = Contrast(
             between="groups",
             a=names[comparison.a],
-            b=REST if len(comparison.b) > 1 else names[comparison.b[0]],
+            b=_REST if len(comparison.b) > 1 else names[comparison.b[0]],
             test="permutation",
             n=int(results.n[row]),
             mean_a=float(estimates.a[cell]),

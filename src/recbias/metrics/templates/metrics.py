@@ -69,7 +69,7 @@ from recbias.statistics.components import (
 from recbias.statistics.paired import cohens_d, cohens_dz
 from recbias.statistics.permutation import Permutations, Statistic
 
-Only: TypeAlias = Literal["nightlife"] | Annotated[tuple[str, ...], MinLen(1)] | None
+_Only: TypeAlias = Literal["nightlife"] | Annotated[tuple[str, ...], MinLen(1)] | None
 """Attribute values, or the name of a packaged list of them."""
 
 
@@ -119,7 +119,7 @@ class Association(UnitMetric):
 
     form: Literal["difference", "ratio"] = "difference"
     positive: str | None = None
-    only: Only = None
+    only: _Only = None
     min_count: Annotated[int, Ge(1)] = 1
     units: UnitChoice = "auto"
     words: str | None = None
@@ -136,7 +136,7 @@ class Association(UnitMetric):
         super().check(evidence)
         if self.only is not None:
             items: Attributes = evidence.items  # type: ignore[assignment]  # checked above
-            match_values(self.only, self.attribute, items.membership(self.attribute).values)
+            _match_values(self.only, self.attribute, items.membership(self.attribute).values)
         self._find_reported(group_queries(evidence, self.label))
         build_design(evidence, self.label, self.units, self.words)
 
@@ -227,7 +227,7 @@ class Association(UnitMetric):
         """Return the counts of the reported values; the number of all positions stays."""
         if self.only is None:
             return slots
-        columns, unknown = match_values(self.only, self.attribute, slots.values)
+        columns, unknown = _match_values(self.only, self.attribute, slots.values)
         if unknown and not isinstance(self.only, str):  # data has few values of a packaged list
             message = f"no item has these {self.attribute} of only: {', '.join(unknown)}"
             warn(f"{evidence.metric}: {message}")
@@ -257,7 +257,7 @@ def load_packaged_values(name: str) -> tuple[str, ...]:
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
-def match_values(
+def _match_values(
     only: str | tuple[str, ...], attribute: str, values: Sequence[str]
 ) -> tuple[list[int], list[str]]:
     """Return the indices of the values named by ``only``, and the names without a value.
@@ -680,7 +680,7 @@ def _count_units(holds: BoolArray, design: Design, classes: AnyArray) -> tuple[A
     return np.stack([n for n, _ in counts]), np.stack([undefined for _, undefined in counts])
 
 
-WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
+_WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 """Letters with apostrophes between them; digits and punctuation separate words."""
 
 _STOP_WORDS = """
@@ -752,7 +752,7 @@ class TopWords(LabelMetric):
         from scipy.sparse import coo_array
 
         texts = names.reset_index(drop=True).dropna().astype(str).str.lower()
-        occurrences = texts.str.findall(WORD).explode().dropna()
+        occurrences = texts.str.findall(_WORD).explode().dropna()
         if self.stop_words:
             occurrences = occurrences[~occurrences.isin(STOP_WORDS)]
         codes, words = pd.factorize(occurrences, sort=True)
