@@ -72,7 +72,7 @@ FREED_BY_THREAD = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from recbias.core.machine import release_freed_memory, share_heap
+from recbias.core.machine import _release_freed_memory, share_heap
 
 def measure():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -85,7 +85,7 @@ before = measure()
 thread = threading.Thread(target=lambda: [np.ones(2**21) for _ in range(3)])
 thread.start()
 thread.join()
-release_freed_memory()
+_release_freed_memory()
 print((measure() - before) / 1024)
 """
 

@@ -69,7 +69,7 @@ def make_lists(
     frame.to_parquet(folder / "lists.parquet", row_group_size=2)
     if popularity:
         counts = pd.DataFrame(popularity.items(), columns=["item_id", "interactions"])
-        counts.assign(dataset="ml-1m").to_parquet(folder / "popularity.parquet")
+        counts.assign(dataset="ml-1m", seed="", fold="1").to_parquet(folder / "popularity.parquet")
     return read_run(folder)
 
 
