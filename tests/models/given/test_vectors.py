@@ -210,7 +210,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> No
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.array([[object()]]), allow_pickle=True)
-    with pytest.raises(MalformedLine, match="not a .npy file of numbers"):
+    with pytest.raises(MalformedLine, match=r"not a \.npy file of numbers"):
         read_vectors(tmp_path / "v.npy")
 
 
