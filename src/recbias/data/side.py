@@ -252,7 +252,7 @@ def _join_names(people: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
 def _format_title_id(number: str | None) -> str | None:
     """Return the identifier of a title from the number of MovieLens; None without one.
 
-    >>> _format_title_id("0114709"), format_title_id("1234567890"), format_title_id(None)
+    >>> _format_title_id("0114709"), _format_title_id("1234567890"), _format_title_id(None)
     ('tt0114709', 'tt1234567890', None)
     """
     text = (number or "").strip()

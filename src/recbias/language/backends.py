@@ -589,7 +589,7 @@ def _describe_detail(detail: Any) -> str:
 def _parse_retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds that a server asks to wait; 0 if it does not, or not readably.
 
-    >>> _parse_retry_after({"retry-after": "20"}), parse_retry_after({"retry-after-ms": "500"})
+    >>> _parse_retry_after({"retry-after": "20"}), _parse_retry_after({"retry-after-ms": "500"})
     (20.0, 0.5)
     """
     seconds = _parse_number(headers.get("retry-after-ms", "")) / 1000

@@ -126,22 +126,3 @@ def test_a_batch_counts_the_interactions_that_there_are(monkeypatch: pytest.Monk
         check_widths(large, n_items=10, n_rows=1_000_000)
     assert caught.value.where == "batch_size"
     assert "1,000,000 interactions of a batch need at least 1.9 GB" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "large"),
-    [
-        ("n_users: 10, n_items: 4000000", "n_items"),
-        ("n_users: 9000000, per_user: 2", "n_users"),
-        ("n_users: 3000000, per_user: 40", "per_user"),
-    ],
-)
-def test_a_demo_world_that_cannot_fit_is_refused(tmp_path: Path, sizes: str, large: str) -> None:
-    text = f"name: s\ndataset: {{name: demo, {sizes}}}\nmodels: [Random]\nmetrics: [nDCG]\n"
-    write_small_spec(tmp_path, text + "split: {name: random, test: 0.2}\n")
-    environment = {"RECBIAS_MEMORY_MB": "1000"}
-    result = invoke_recbias("plan", "small.yaml", folder=tmp_path, env=environment)
-    assert result.code == 2
-    assert result.err.startswith("error: small.yaml:2:")
-    assert f"dataset.{large}: " in result.err
-    assert result.err.endswith(f"help: lower {large}\n")
