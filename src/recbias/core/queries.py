@@ -375,7 +375,7 @@ def parse_uncertain_label(by: str) -> _UncertainLabel | None:
     """Return the columns of ``probability of a + b``, None if the text is another grouping.
 
     >>> parse_uncertain_label("weight of p_f + p_m")
-    UncertainLabel(assumption='weight', columns=('p_f', 'p_m'))
+    _UncertainLabel(assumption='weight', columns=('p_f', 'p_m'))
     >>> parse_uncertain_label("age < 25")
 
     Raises:
