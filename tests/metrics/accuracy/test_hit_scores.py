@@ -12,7 +12,7 @@ from recbias.core.dataset import FloatArray
 from recbias.metrics import accuracy
 
 SCORES: dict[str, Callable[..., FloatArray]] = {
-    name: getattr(accuracy, name)
+    name: getattr(accuracy, f"_{name}")
     for name in (
         *("ndcg", "hit_rate", "reciprocal_rank", "average_precision", "mean_precision"),
         *("precision", "recall", "r_precision", "f1"),
