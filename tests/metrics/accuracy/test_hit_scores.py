@@ -12,10 +12,10 @@ from recbias.core.dataset import FloatArray
 from recbias.metrics import accuracy
 
 SCORES: dict[str, Callable[..., FloatArray]] = {
-    name: getattr(accuracy, f"_{name}")
+    name.removeprefix("_"): getattr(accuracy, name)
     for name in (
-        *("ndcg", "hit_rate", "reciprocal_rank", "average_precision", "mean_precision"),
-        *("precision", "recall", "r_precision", "f1"),
+        *("_ndcg", "_hit_rate", "_reciprocal_rank", "average_precision", "_mean_precision"),
+        *("_precision", "_recall", "_r_precision", "_f1"),
     )
 }
 
