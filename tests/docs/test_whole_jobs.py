@@ -51,4 +51,5 @@ def test_both_tools_have_a_row_with_the_values_of_their_lists(tmp_path: Path) ->
         assert 0.5 < ndcg < 1  # 12 films of a taste, of which most are training rows
         assert 0.5 < recall <= 1
     assert values[0][-1] == 1.0
-    assert abs(values[1][-1] - values[1][1] / values[0][1]) <= 0.051
+    # the printed ratio is rounded, and so are its parts
+    assert abs(values[1][-1] - values[1][1] / values[0][1]) <= 0.06

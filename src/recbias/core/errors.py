@@ -150,15 +150,15 @@ class BrokenContract(PluginError):
     default_remedy = "correct the lists, vectors or code that the message names"
 
 
-class _ReportError(UserError):
+class ReportError(UserError):
     """A stored run cannot be reported."""
 
 
-class MissingRun(_ReportError):
+class MissingRun(ReportError):
     """A run folder does not exist or does not hold a run."""
 
 
-class MixedRuns(_ReportError):
+class MixedRuns(ReportError):
     """Runs cannot be compared because their units or cutoffs differ."""
 
 

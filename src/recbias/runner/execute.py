@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -589,6 +590,7 @@ class _Worker:
         process = multiprocessing.get_context("spawn").Process(
             target=_work, args=(there, n_threads, list_imported_files())
         )
+        resource_tracker.ensure_running()  # its start would unblock the signals that are held
         with hold_signals():
             process.start()
         there.close()
