@@ -52,6 +52,7 @@ from recbias.runner.stage_planner import has_device, warn_about_device
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
+    from recbias.runner.folder import RunTiming
     from recbias.runner.ray import RayTasks
     from recbias.runs.tables import Run
 
@@ -270,12 +271,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
         run = recbias.run("quickstart", overrides=["k=20"])
         run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
-    from recbias.reports.write import write_reports  # plans do not need these
-    from recbias.runner import folder as run_folder
-    from recbias.runner import results as tables
-    from recbias.runner.gates import write_checks
-    from recbias.runner.significance import compare_models
-    from recbias.runner.tradeoffs import write_tradeoffs
+    from recbias.runner import folder as run_folder  # plans do not need these
     from recbias.runs.tables import Run
 
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
@@ -308,8 +304,41 @@ def run(spec: Spec, options: RunOptions) -> Run:
                 workers=options.workers,
             )
     _require_answers(run_plan, execution)
-    with collect_warnings() as warnings, run_folder.new_run_folder(out, run_plan) as folder:
-        experiment, records = run_plan.experiment, execution.records.values()
+    records = [*execution.records.values()]
+    peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records))
+    timing = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
+    address = run_folder.address_run(run_plan)
+    with run_folder.new_run_folder(out, run_plan) as folder:
+        late = run_folder.copy_run(folder, address, timing, records, plan_warnings)
+        if late is None:
+            late = _write_files(
+                folder.temporary, run_plan, execution, timing, plan_warnings, address
+            )
+        with collect_warnings() as last_warnings:
+            published = folder.publish()
+        for warning in (*late, *last_warnings):
+            displayed.warned(warning)
+        return Run(published)
+
+
+def _write_files(
+    folder: Path,
+    run_plan: Plan,
+    execution: Executor,
+    timing: RunTiming,
+    plan_warnings: Sequence[str],
+    address: str,
+) -> list[str]:
+    """Write the tables, the manifest and the reports of a run; return their warnings."""
+    from recbias.reports.write import write_reports
+    from recbias.runner import folder as run_folder
+    from recbias.runner import results as tables
+    from recbias.runner.gates import write_checks
+    from recbias.runner.significance import compare_models
+    from recbias.runner.tradeoffs import write_tradeoffs
+
+    experiment, start_seconds = run_plan.experiment, time.perf_counter()
+    with collect_warnings() as warnings:
         metrics = tables.collect_measurements(run_plan, execution)
         tables.warn_about_zero_accuracy(experiment.models, metrics)
         tables.warn_about_equal_values(metrics)
@@ -317,33 +346,26 @@ def run(spec: Spec, options: RunOptions) -> Run:
         comparisons, failures = compare_models(
             metrics, experiment.tests, experiment.seeds[0], groups
         )
-        peak_mb = max(
-            measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records)
-        )
-        clock = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
         failed = tables.list_failed_values(run_plan, execution)
-        checks = write_checks(folder.temporary, experiment, metrics, failed)
-        for warning in warnings:
-            displayed.warned(warning)
-        all_warnings = (*plan_warnings, *warnings)
-        run_manifest = run_folder.build_manifest(run_plan, execution, clock, all_warnings)
-        run_manifest.offline, run_manifest.checks = options.offline, checks
-        run_manifest.failures += failures
+        checks = write_checks(folder, experiment, metrics, failed)
+    timing = replace(timing, seconds=timing.seconds + time.perf_counter() - start_seconds)
+    run_manifest = run_folder.build_manifest(
+        run_plan, execution, timing, (*plan_warnings, *warnings)
+    )
+    run_manifest.offline, run_manifest.checks = run_plan.options.offline, checks
+    run_manifest.failures += failures
+    with collect_warnings() as late_warnings:
         # the manifest, which write_results writes, lists the files that are there
-        run_folder.write_groups(folder.temporary, groups)
-        write_tradeoffs(folder.temporary, experiment.models, experiment.metrics, metrics)
+        run_folder.write_groups(folder, groups)
+        write_tradeoffs(folder, experiment.models, experiment.metrics, metrics)
         run_folder.write_results(
-            folder.temporary,
+            folder,
             run_plan,
             execution,
             measured=metrics,
             significance=comparisons,
             manifest=run_manifest,
         )
-        write = partial(write_reports, folder.temporary, **vars(experiment.report))
-        run_folder.attempt_reports(folder.temporary, run_manifest, write)
-        with collect_warnings() as late_warnings:
-            published = folder.publish()
-        for warning in late_warnings:
-            displayed.warned(warning)
-        return Run(published)
+        write = partial(write_reports, folder, **vars(experiment.report), address=address)
+        run_folder.attempt_reports(folder, run_manifest, write)
+    return [*warnings, *late_warnings]

@@ -65,6 +65,36 @@ def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path
     assert (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes() == expected
 
 
+def test_files_of_an_unchanged_run_are_copied_unless_they_were_changed(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    latest = tmp_path / "results" / "small" / "latest"
+
+    def run(*options: str) -> tuple[dict[str, bytes], str]:
+        result = invoke_recbias("run", spec, *options, folder=tmp_path)
+        assert result.code == 0, result.err
+        files = {
+            path.relative_to(latest).as_posix(): path.read_bytes()
+            for path in sorted(latest.rglob("*"))
+            if path.is_file() and path.name != "manifest.json"
+        }
+        return files, json.loads((latest / "manifest.json").read_text())["started"]
+
+    first, started = run()
+    time.sleep(1.0)  # the time in a manifest has a resolution of one second
+    second, restarted = run()
+    assert second == first
+    assert started < restarted
+    assert restarted.encode() not in second["report.json"]  # it is not written again
+    (latest / "metrics.csv").write_text("damaged")
+    repaired, _ = run()
+    assert repaired["metrics.csv"] == first["metrics.csv"]
+    assert repaired["report.json"] != first["report.json"]
+    without, _ = run("--set", "report.formats=[md]")
+    assert set(without) == set(first) - {"report.json", "report.html"} - {
+        name for name in first if name.startswith("tables/")
+    }
+
+
 def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path: Path) -> None:
     latest = finished_run / "results" / "small" / "latest"
     spec = write_small_spec(tmp_path, (latest / "spec.yaml").read_text())

@@ -190,6 +190,7 @@ class Manifest(_Part):
         files: The size in bytes of each table.
         digests: The SHA-256 digest of each table.
         reports: The SHA-256 digest of each report when it was last written.
+        address: The digest of what the files of the run depend on; absent after `recbias report`.
     """
 
     schema_version: int = 1
@@ -223,6 +224,7 @@ class Manifest(_Part):
     files: dict[str, _Count] = {}
     digests: dict[str, str] = {}
     reports: dict[str, str] = {}
+    address: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of the file; a field that was not given is not in it."""

@@ -35,6 +35,7 @@ def write_reports(
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
     key: bytes | None = None,
+    address: str | None = None,
 ) -> list[Path]:
     """Write the reports of a run into its folder and return the paths of the files.
 
@@ -45,6 +46,7 @@ def write_reports(
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
+        address: The digest of what the run and these reports depend on, for the manifest.
 
     Raises:
         MissingRun: The folder does not hold a run.
@@ -62,20 +64,21 @@ def write_reports(
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
-    _record_digests(run, paths)
+    # a card is signed for its own run
+    _record_digests(run, paths, None if "card" in formats else address)
     return paths
 
 
-def _record_digests(run: RunTables, paths: Sequence[Path]) -> None:
-    """Add the digests of the reports to the manifest; ``card.json`` has its own."""
+def _record_digests(run: RunTables, paths: Sequence[Path], address: str | None) -> None:
+    """Record the digests of the reports in the manifest; ``card.json`` has its own."""
     written = {
         path.relative_to(run.folder).as_posix(): digest_file(path)
         for path in paths
         if path.name != "card.json"
     }
-    reports = {**run.manifest.get("reports", {}), **written}
-    if reports != run.manifest.get("reports", {}):
-        manifest = Manifest.model_validate({**run.manifest, "reports": reports})
+    changes = {"reports": {**run.manifest.get("reports", {}), **written}, "address": address}
+    if any(run.manifest.get(name) != value for name, value in changes.items() if value):
+        manifest = Manifest.model_validate({**run.manifest, **changes})
         _write_file(run.folder, "manifest.json", manifest.render())
 
 

@@ -6,6 +6,7 @@ The files of a run in ``results/<name>/<run id>/``, published all at once.
 from __future__ import annotations
 
 import errno
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,14 +24,19 @@ from recbias.core.dataset import Dataset, Split
 from recbias.core.docstrings import read_formula, read_section, read_summary
 from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists
-from recbias.core.files import digest_file
+from recbias.core.files import compute_digest, digest_file, has_file
 from recbias.core.machine import point_link
 from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
 from recbias.core.queries import Queries, parse_uncertain_label
 from recbias.formats import manifest
-from recbias.formats.manifest import FailedStep, Manifest
+from recbias.formats.manifest import FailedStep, Manifest, parse_manifest
 from recbias.formats.yaml import dump
-from recbias.runner.address import describe_environment, name_gpus
+from recbias.runner.address import (
+    describe_environment,
+    digest_own_sources,
+    digest_package,
+    name_gpus,
+)
 from recbias.runner.boundary import attempt
 from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan
@@ -316,6 +322,62 @@ def check_latest(out: Path, plan: Plan) -> None:
         raise Unwritable(message, where=str(link), remedy="rename the folder")
 
 
+def address_run(plan: Plan) -> str:
+    """Return the digest of everything that the files of a run depend on, but the time."""
+    return compute_digest(
+        {
+            "spec": plan.spec_digest,
+            "stages": [stage.digest for stage in plan.stages],
+            "options": [plan.options.limit, plan.options.offline],
+            "code": [
+                digest_package(),
+                digest_own_sources(t.plugin for t in plan.experiment.tests),
+            ],
+            "environment": describe_environment(),
+        }
+    )
+
+
+def copy_run(
+    run_folder: _RunFolder,
+    address: str,
+    timing: RunTiming,
+    records: Sequence[StageRecord],
+    warnings: Sequence[str],
+) -> list[str] | None:
+    """Copy the files of the latest run if nothing that they depend on has changed since.
+
+    Returns:
+        The warnings of that run that are not among those of this one so far; None if its files
+        have another address, are not as they were written, or a stage was computed in this run.
+    """
+    folder, latest = run_folder.temporary, run_folder.experiment / "latest"
+    try:
+        known = parse_manifest((latest / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    files = {**known.digests, **known.reports}
+    if known.address != address or known.failures or not all(record.reused for record in records):
+        return None
+    if any(
+        not has_file(latest / name) or digest_file(latest / name) != files[name] for name in files
+    ):
+        return None
+    for name in (*files, "spec.yaml"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(latest / name, folder / name)
+    changes = {
+        "started": timing.started.isoformat(timespec="seconds"),
+        "seconds": round(timing.seconds, 3),
+        "peak_memory_mb": round(timing.peak_memory_mb, 1),
+        "stages": [_describe_stage(record) for record in records],
+    }
+    text = known.model_copy(update=changes).render()
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
+    given = _merge_warnings(records, warnings)
+    return [warning for warning in known.warnings if warning not in given]
+
+
 @contextmanager
 def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
     """Yield a folder for the results of a run; it is removed unless it is published.
@@ -370,7 +432,7 @@ def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the size in bytes and the SHA-256 digest of each table."""
-    suffixes = {".csv", ".jsonl", ".parquet"}
+    suffixes = {".csv", ".jsonl", ".parquet", ".xml"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
     tables = [path for path in tables if path.name != _REFERENCE]
     files = {path.name: path.stat().st_size for path in tables}
