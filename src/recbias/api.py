@@ -249,7 +249,7 @@ def _require_answers(run_plan: Plan, execution: Executor) -> None:
 
 @take_options(RunOptions)
 def run(spec: Spec, options: RunOptions) -> Run:
-    """Run or resume the experiment of a spec.
+    """Run or resume the experiment of a spec; return the latest run if nothing has changed since.
 
     The options are those of the command, by name, and ``progress`` and ``observer``; see
     ``recbias.runner.options.RunOptions``.
@@ -305,15 +305,14 @@ def run(spec: Spec, options: RunOptions) -> Run:
             )
     _require_answers(run_plan, execution)
     records = [*execution.records.values()]
+    address = run_folder.address_run(run_plan)
+    unchanged = run_folder.find_unchanged(out, run_plan, address, records)
+    if unchanged is not None:
+        return Run(unchanged)
     peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records))
     timing = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
-    address = run_folder.address_run(run_plan)
     with run_folder.new_run_folder(out, run_plan) as folder:
-        late = run_folder.copy_run(folder, address, timing, records, plan_warnings)
-        if late is None:
-            late = _write_files(
-                folder.temporary, run_plan, execution, timing, plan_warnings, address
-            )
+        late = _write_files(folder.temporary, run_plan, execution, timing, plan_warnings, address)
         with collect_warnings() as last_warnings:
             published = folder.publish()
         for warning in (*late, *last_warnings):

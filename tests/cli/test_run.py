@@ -53,59 +53,42 @@ def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
     assert quiet.err == ""
 
 
-def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path) -> None:
-    expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
-    time.sleep(1.0)  # run ids have a resolution of one second
-    result = invoke_recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
-    assert result.code == 0
-    manifest = json.loads(
-        (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
-    )
-    assert all(stage["reused"] for stage in manifest["stages"])
-    assert (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes() == expected
-
-
-def test_files_of_an_unchanged_run_are_copied_unless_they_were_changed(tmp_path: Path) -> None:
+def test_a_run_without_changes_adds_no_folder_unless_its_files_were_changed(
+    tmp_path: Path,
+) -> None:
     spec = write_small_spec(tmp_path)
-    latest = tmp_path / "results" / "small" / "latest"
+    experiment = tmp_path / "results" / "small"
 
-    def run(*options: str) -> tuple[dict[str, bytes], str]:
+    def run(*options: str) -> Path:
         result = invoke_recbias("run", spec, *options, folder=tmp_path)
         assert result.code == 0, result.err
-        files = {
-            path.relative_to(latest).as_posix(): path.read_bytes()
-            for path in sorted(latest.rglob("*"))
-            if path.is_file() and path.name != "manifest.json"
-        }
-        return files, json.loads((latest / "manifest.json").read_text())["started"]
+        return (experiment / "latest").resolve()
 
-    first, started = run()
-    time.sleep(1.0)  # the time in a manifest has a resolution of one second
-    second, restarted = run()
-    assert second == first
-    assert started < restarted
-    assert restarted.encode() not in second["report.json"]  # it is not written again
-    (latest / "metrics.csv").write_text("damaged")
-    repaired, _ = run()
-    assert repaired["metrics.csv"] == first["metrics.csv"]
-    assert repaired["report.json"] != first["report.json"]
-    without, _ = run("--set", "report.formats=[md]")
-    assert set(without) == set(first) - {"report.json", "report.html"} - {
-        name for name in first if name.startswith("tables/")
-    }
+    first = run()
+    metrics = (first / "metrics.csv").read_bytes()
+    assert run() == first
+    assert run("--workers", "2") == first
+    (first / "metrics.csv").write_text("damaged")
+    second = run()
+    assert second != first
+    assert (second / "metrics.csv").read_bytes() == metrics
+    manifest = json.loads((second / "manifest.json").read_text())
+    assert all(stage["reused"] for stage in manifest["stages"])
+    assert run("--set", "report.formats=[md]") != second
+    third = run()
+    assert invoke_recbias("report", third, "--reference", "children/a3", folder=tmp_path).code == 0
+    fourth = run()
+    assert fourth != third
+    assert run("--fresh") != fourth
 
 
 def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path: Path) -> None:
     latest = finished_run / "results" / "small" / "latest"
+    before = latest.resolve()
     spec = write_small_spec(tmp_path, (latest / "spec.yaml").read_text())
-    result = invoke_recbias(
-        "run", spec, "--out", finished_run / "results", "--verbose", folder=tmp_path
-    )
+    result = invoke_recbias("run", spec, "--out", finished_run / "results", folder=tmp_path)
     assert result.code == 0, result.err
-    manifest = json.loads(
-        (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
-    )
-    assert all(stage["reused"] for stage in manifest["stages"])
+    assert latest.resolve() == before
 
 
 def test_workers_do_not_change_the_results(finished_run: Path, tmp_path: Path) -> None:

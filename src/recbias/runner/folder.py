@@ -6,7 +6,6 @@ The files of a run in ``results/<name>/<run id>/``, published all at once.
 from __future__ import annotations
 
 import errno
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -338,44 +337,23 @@ def address_run(plan: Plan) -> str:
     )
 
 
-def copy_run(
-    run_folder: _RunFolder,
-    address: str,
-    timing: RunTiming,
-    records: Sequence[StageRecord],
-    warnings: Sequence[str],
-) -> list[str] | None:
-    """Copy the files of the latest run if nothing that they depend on has changed since.
-
-    Returns:
-        The warnings of that run that are not among those of this one so far; None if its files
-        have another address, are not as they were written, or a stage was computed in this run.
-    """
-    folder, latest = run_folder.temporary, run_folder.experiment / "latest"
+def find_unchanged(
+    out: Path, plan: Plan, address: str, records: Sequence[StageRecord]
+) -> Path | None:
+    """Return the latest run if a run would write the same files, and they are as it wrote them."""
+    latest = out / plan.experiment.name / "latest"
     try:
         known = parse_manifest((latest / "manifest.json").read_bytes())
     except (OSError, ValueError):
         return None
-    files = {**known.digests, **known.reports}
     if known.address != address or known.failures or not all(record.reused for record in records):
         return None
-    if any(
-        not has_file(latest / name) or digest_file(latest / name) != files[name] for name in files
+    files = {**known.digests, **known.reports}
+    if all(
+        has_file(latest / name) and digest_file(latest / name) == files[name] for name in files
     ):
-        return None
-    for name in (*files, "spec.yaml"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(latest / name, folder / name)
-    changes = {
-        "started": timing.started.isoformat(timespec="seconds"),
-        "seconds": round(timing.seconds, 3),
-        "peak_memory_mb": round(timing.peak_memory_mb, 1),
-        "stages": [_describe_stage(record) for record in records],
-    }
-    text = known.model_copy(update=changes).render()
-    (folder / "manifest.json").write_text(text, encoding="utf-8")
-    given = _merge_warnings(records, warnings)
-    return [warning for warning in known.warnings if warning not in given]
+        return latest.resolve()
+    return None
 
 
 @contextmanager
