@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +64,7 @@ def test_a_run_compares_it_with_baselines_and_repeats_nothing(
     assert set(table.index) == {"MostPop", "LMLikelihood", "debiased"}
     assert (table["unmatched"] == 0).all()
     assert run.metrics["value"].notna().all()
-    again = recbias.run(spec, out=tmp_path / "results")
-    manifest = json.loads((Path(again.folder) / "manifest.json").read_text())
-    assert all(stage["reused"] for stage in manifest["stages"])
-    pd.testing.assert_frame_equal(again.metrics, run.metrics)
+    assert recbias.run(spec, out=tmp_path / "results").folder == run.folder
 
 
 def test_other_weights_in_the_folder_are_scored_again(tmp_path: Path) -> None:

@@ -169,11 +169,8 @@ def test_the_resolved_spec_searches_again_and_comments_the_best_settings(
     assert f"# chosen for Planted on demo, seed 42, fold 1: {json.dumps(best)}" in text
     assert "trials: 25" in text
     again = recbias.run(run.folder / "spec.yaml", out=folder / "out")
-    assert (again.folder / "trials.csv").read_bytes() == (run.folder / "trials.csv").read_bytes()
-    assert (again.folder / "metrics.csv").read_bytes() == (run.folder / "metrics.csv").read_bytes()
-    assert (again.folder / "spec.yaml").read_text() == text
+    assert again.folder == run.folder
     assert not (tmp_path / "log").exists()
-    assert all(stage["reused"] for stage in again.manifest["stages"])
 
 
 def test_a_longer_search_reuses_the_stored_trials(tmp_path: Path) -> None:
@@ -194,8 +191,7 @@ def test_a_stored_search_does_not_need_its_trials(tmp_path: Path) -> None:
     for stage in plan.model_plans[1].trials:
         store.remove(stage.digest)
     again = recbias.run(make_spec(tmp_path, 3), out=out)
-    assert read_trials(again.folder).equals(read_trials(first.folder))
-    assert all(stage["reused"] for stage in again.manifest["stages"])
+    assert again.folder == first.folder
 
 
 @pytest.mark.slow
