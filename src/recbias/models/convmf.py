@@ -38,6 +38,7 @@ from recbias.models.ranking import rank_by_scores
 from recbias.models.sgd import EpochSampler, create_coin_sampler, create_rating_sampler
 from recbias.models.training import (
     Dense,
+    Learner,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -107,8 +108,8 @@ class IdNetwork:
 
 
 @dataclass(eq=False)
-class IdLearner:
-    """The network in training: a ``training.loop.Learner``."""
+class IdLearner(Learner["FittedSums"]):
+    """The network in training."""
 
     network: IdNetwork  # The parameters
     sampler: EpochSampler  # Samples users, items and labels
@@ -266,8 +267,8 @@ def _pool(vectors: Tensor, lengths: Tensor, window: int, layer: Dense) -> Tensor
 
 
 @dataclass(eq=False)
-class ConvLearner:
-    """Vectors and a network trained in alternation: a ``training.loop.Learner``.
+class ConvLearner(Learner["FittedFactors"]):
+    """Vectors and a network trained in alternation.
 
     Args:
         reg_user: Weight of the squared user vectors.

@@ -35,7 +35,7 @@ from recbias.language.local_models import (
 from recbias.language.terms import TermPairs, compile_terms, load_terms, select_category
 from recbias.models.fine_tuning import fine_tune
 from recbias.models.gpu import Tensor, copy_to_device
-from recbias.models.training import FineTuning, LearningCurve
+from recbias.models.training import FineTuning, LearningCurve, Task
 
 _MIN_VARIANCE = 0.5
 """The share of the variance of pair differences that a bias subspace explains at least."""
@@ -756,7 +756,7 @@ def debias_model(
 
 
 @dataclass(eq=False)
-class SentenceTraining:
+class SentenceTraining(Task):
     """Predict the tokens of training sentences, and reduce a bias loss.
 
     The language-model loss of a step is the mean over its scored tokens, in however many batches
@@ -779,7 +779,6 @@ class SentenceTraining:
     bias: _BiasLoss | None
     debias: Debias
     precision: Precision = "float32"
-    has_validation_texts: ClassVar[bool] = False
     _parts: dict[str, Tensor] = field(default_factory=dict)
     _tokens_per_sentence: float | None = None
 
@@ -850,10 +849,6 @@ class SentenceTraining:
     def read_parts(self) -> Mapping[str, Tensor]:
         """Return the losses of the last batch times its number of sentences, without weights."""
         return self._parts
-
-    def validation_score(self) -> float:
-        """Return NaN, since there are no validation texts."""
-        return math.nan
 
     def _average_tokens(self, rows: AnyArray) -> float:
         return max(int(self.n_scored[rows].sum()), 1) / rows.size

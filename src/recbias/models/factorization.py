@@ -41,7 +41,7 @@ from recbias.models.sgd import (
     step_logistic,
     step_squared,
 )
-from recbias.models.training import TrainedModel, look_up
+from recbias.models.training import Learner, TrainedModel, look_up
 
 
 class _TripleRows(NamedTuple):
@@ -172,8 +172,8 @@ def sum_squares(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorLearner:
-    """Embedding tables in training: a ``training.loop.Learner``."""
+class FactorLearner(Learner["FittedFactors"]):
+    """Embedding tables in training."""
 
     tables: FactorTables  # The parameters
     sampler: EpochSampler  # Samples an epoch
@@ -220,6 +220,8 @@ class SGDLearner(FactorLearner):
         kernel: One of ``sgd_kernels``.
         settings: The settings of the kernel after the learning rate.
     """
+
+    has_steps: ClassVar[bool] = True
 
     batch_step: Callable[..., Tensor]
     kernel: Callable[..., float]
@@ -300,8 +302,8 @@ _Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of t
 
 
 @dataclass(frozen=True, eq=False)
-class _AdversarialLearner:
-    """Embedding tables in adversarial training: a ``training.loop.Learner``."""
+class _AdversarialLearner(Learner["FittedFactors"]):
+    """Embedding tables in adversarial training."""
 
     model: AMF  # The settings
     tables: FactorTables  # The parameters

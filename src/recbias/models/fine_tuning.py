@@ -42,11 +42,8 @@ from recbias.models.gpu import Tensor, is_out_of_memory
 from recbias.models.training import (
     EarlyStopping,
     FineTuning,
-    HasBody,
-    HasLossParts,
     LearningCurve,
     Optimizer,
-    PreparesStep,
     StepLoss,
     Strategy,
     Task,
@@ -194,9 +191,7 @@ class _FineTuningLoop:
         self.state = TrainingState(
             self.parameters, (self.n_parts,), Optimizer(self.optimizer), self.stopping, self.rng
         )
-        self.names: tuple[str, ...] = ("loss",)
-        if isinstance(self.task, HasLossParts):
-            self.names = self.task.part_names
+        self.names = self.task.part_names or ("loss",)
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:
@@ -224,7 +219,7 @@ class _FineTuningLoop:
         return LearningCurve(self.names, values, self.steps_per_epoch)
 
     def _capture_passes(self) -> AbstractContextManager[None]:
-        if self.ranks.size > 1 or not isinstance(self.task, HasBody) or self.task.body is None:
+        if self.ranks.size > 1 or self.task.body is None:
             return nullcontext()
         return capture_passes(self.task.body, self.plan.name)
 
@@ -315,8 +310,7 @@ class _FineTuningLoop:
         """Return the loss of a batch after its gradients; it is split if memory runs out."""
         import torch
 
-        if isinstance(self.task, PreparesStep):
-            self.task.prepare_step(rows)
+        self.task.prepare_step(rows)
         while True:
             torch.manual_seed(seed)
             self.optimizer.zero_grad(set_to_none=True)
@@ -341,10 +335,9 @@ class _FineTuningLoop:
                 loss = self.replica.loss(part) * (weight * self.ranks.size) / n_texts
                 loss.backward()
             total.append(loss.detach() / self.ranks.size)
-            if isinstance(self.task, HasLossParts):
-                for name, value in self.task.read_parts().items():
-                    parts[name].append(weight * value / n_texts)
-        return StepLoss(total, parts if isinstance(self.task, HasLossParts) else {"loss": total})
+            for name, value in self.task.read_parts().items():
+                parts[name].append(weight * value / n_texts)
+        return StepLoss(total, parts if self.task.part_names else {"loss": total})
 
     def _validate(self) -> float:
         """Return the validation score, the same in all processes."""
@@ -367,8 +360,6 @@ class _FineTuningLoop:
 
     def _is_above_limit(self, parts: Mapping[str, float]) -> bool:
         """Return whether a part is above its limit and has grown since the first step."""
-        if not isinstance(self.task, HasLossParts):
-            return False
         first = dict(zip(self.names, self.state.losses, strict=False))
         return any(
             parts[name] > max(limit, _TOLERATED_GROWTH * first[name])

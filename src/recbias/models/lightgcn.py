@@ -17,7 +17,7 @@ from recbias.models.factorization import sum_squares
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
-from recbias.models.training import TrainedModel
+from recbias.models.training import Learner, TrainedModel
 
 _INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 
@@ -195,8 +195,8 @@ def normalize_adjacency(pairs: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learner:
-    """The vectors in training: a ``training.loop.Learner``."""
+class _Learner(Learner["FittedFactors"]):
+    """The vectors in training."""
 
     model: LightGCN  # The settings
     vectors: Tensor  # ``e⁰`` of users, then items, ``float32 (n_users + n_items, d)``

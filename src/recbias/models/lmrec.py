@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -31,7 +32,7 @@ from recbias.models.text import (
     split_state,
 )
 from recbias.models.text_probes import EncoderLR, fit_probe
-from recbias.models.training import FineTuning, Strategy
+from recbias.models.training import FineTuning, Strategy, Task
 
 _MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""
@@ -159,7 +160,7 @@ class LMRec(EncoderModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _ItemPrediction:
+class _ItemPrediction(Task):
     """Predict the item of each training review.
 
     Args:
@@ -221,7 +222,7 @@ class _ItemPrediction:
     def validation_score(self) -> float:
         """Return the accuracy on the validation reviews."""
         if self.validation_reviews is None:
-            return float("nan")
+            return math.nan
         blocks = self.network.classify(self.validation_reviews.texts, label="validation reviews")
         return accuracy(blocks, self.classes.encode(self.validation_reviews.items))
 

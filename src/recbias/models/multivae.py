@@ -21,6 +21,7 @@ from recbias.kernels.sparse import block_size, map_blocks
 from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_generator
 from recbias.models.training import (
     Dense,
+    Learner,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -213,8 +214,8 @@ class _Histories:
 
 
 @dataclass(eq=False)
-class _VAELearner:
-    """Encoder and decoder in training: a ``training.loop.Learner``."""
+class _VAELearner(Learner["FittedMultiVAE"]):
+    """Encoder and decoder in training."""
 
     model: MultiVAE  # The settings
     encoder: Sequence[Dense]  # The layers from items to means and logarithms of variances

@@ -24,6 +24,7 @@ from recbias.models.ranking import BYTES_PER_SCORE
 from recbias.models.sgd import EpochSampler, Sampler
 from recbias.models.training import (
     Dense,
+    Learner,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -56,8 +57,8 @@ def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 @dataclass(eq=False)
-class PairLearner:
-    """A network on pairs in training: a ``training.loop.Learner``."""
+class PairLearner(Learner["FittedPairNetwork"]):
+    """A network on pairs in training."""
 
     tensors: Any  # The parameters, with ``parameters`` and ``state``
     sampler: EpochSampler  # Samples users, items and labels

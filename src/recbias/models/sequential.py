@@ -28,7 +28,7 @@ from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training import TrainedModel, apply_dropout
+from recbias.models.training import Learner, TrainedModel, apply_dropout
 
 _Parameters: TypeAlias = Mapping[str, Any]
 """The tensors of a network by name."""
@@ -642,8 +642,8 @@ class _SequenceModel(TrainedModel):
 
 
 @dataclass(eq=False)
-class _Learner:
-    """A network in training: a ``training.loop.Learner``."""
+class _Learner(Learner["_FittedSequenceModel"]):
+    """A network in training."""
 
     model: Any
     tensors: _Parameters

@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -61,59 +61,53 @@ Strategy: TypeAlias = Literal["ddp", "fsdp"]
 """How several devices train one model: each has all of it, or a share of its weights."""
 
 
-class Task(Protocol):
+class Task:
     """A module to be fine-tuned, with its training texts."""
 
     @property
     def module(self) -> Any:
         """The ``torch`` module."""
+        raise NotImplementedError
 
     @property
     def lengths(self) -> AnyArray:
         """The number of tokens of each training text, ``int64[n]``."""
+        raise NotImplementedError
 
     def loss(self, rows: AnyArray) -> Tensor:
         """Return the sum of the losses of a batch of training texts, by position."""
+        raise NotImplementedError
 
     @property
     def has_validation_texts(self) -> bool:
         """Whether there are validation texts."""
+        return False
 
     def validation_score(self) -> float:
         """Return the score on the validation texts; higher is better."""
+        return math.nan
 
+    @property
+    def body(self) -> Any:
+        """A part whose passes depend on its inputs alone, and are most of the work; or None."""
+        return None
 
-@runtime_checkable
-class HasLossParts(Protocol):
-    """A task whose loss combines others, which make a learning curve."""
+    def prepare_step(self, rows: AnyArray) -> None:
+        """Receive the texts of the next step, of which a batch is a part."""
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """The names of the parts."""
+        """The names of the losses that ``loss`` combines, which make a learning curve."""
+        return ()
 
     @property
     def limits(self) -> Mapping[str, float]:
         """The value of a part above which training has diverged, by its name."""
+        return {}
 
     def read_parts(self) -> Mapping[str, Tensor | float]:
         """Return the parts of the last loss by name, each the sum over the texts of the batch."""
-
-
-@runtime_checkable
-class HasBody(Protocol):
-    """A task most of whose work is one part of its module."""
-
-    @property
-    def body(self) -> Any:
-        """The part, whose passes depend on its inputs and nothing else; None if there is none."""
-
-
-@runtime_checkable
-class PreparesStep(Protocol):
-    """A task whose loss of a batch depends on all texts of the step that the batch is part of."""
-
-    def prepare_step(self, rows: AnyArray) -> None:
-        """Receive the texts of the next step, by position."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,7 +488,7 @@ class Schedule:
     Args:
         name: The model, in progress and error messages.
         epochs: Maximum number of epochs.
-        batch_size: Samples per step; for a learner with ``SampleSteps`` only on a GPU.
+        batch_size: Samples per step; for a learner with ``has_steps`` only on a GPU.
         learning_rate: The learning rate.
         optimizer: ``adam`` with default moments, or plain ``sgd``. A loss is a sum, so that a step
             of ``sgd`` on a batch approximates as many steps on single samples.
@@ -800,14 +794,6 @@ def _select_validation_users(data: TrainingData) -> AnyArray:
     return np.flatnonzero((data.validation.user_counts() > 0) & (data.train.user_counts() > 0))
 
 
-@runtime_checkable
-class HasBuffers(Protocol):
-    """A learner whose losses depend on tensors without gradients, such as a step count."""
-
-    def buffers(self) -> Sequence[Tensor]:
-        """Return these tensors, always the same objects; the learner changes them in place."""
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingState:
     """Everything that the next epoch depends on."""
@@ -872,36 +858,18 @@ MIN_CAPTURED_STEPS = 20
 """Number of steps of an epoch from which on a step is captured."""
 
 
-@runtime_checkable
-class _CrossesBatch(Protocol):
-    """A learner whose loss may combine each sample of a batch with the others."""
-
-    @property
-    def crosses_batch(self) -> bool:
-        """Whether it does, so that the loss of a batch is not the sum of those of its parts."""
-
-
-@runtime_checkable
-class _HasFixedShapes(Protocol):
-    """A learner whose loss is the same sequence of kernels for each batch of a size."""
-
-    @property
-    def generators(self) -> Sequence[Any]:
-        """The generators of random numbers in the loss, the same objects in each epoch."""
-
-
 @dataclass
 class _GradientStep:
     """A step of an optimizer; a batch for which memory runs out is split from then on.
 
     Args:
-        learner: A ``training.loop.Learner``.
+        learner: The model in training.
         optimizer: Moves its parameters.
         schedule: The settings of the training.
         n_parts: Number of parts of a batch.
     """
 
-    learner: Any
+    learner: Learner[Any]
     optimizer: Optimizer
     schedule: Schedule
     n_parts: int = 1
@@ -914,13 +882,14 @@ class _GradientStep:
         """Capture the step on CUDA if epochs of this size have many of one shape."""
         size = self.schedule.batch_size
         is_worth_it = self.device.type == "cuda" and n_samples >= MIN_CAPTURED_STEPS * size
-        if isinstance(self.learner, _HasFixedShapes) and is_worth_it and self.captured is None:
+        generators = self.learner.generators
+        if generators is not None and is_worth_it and self.captured is None:
             self.captured = CapturedStep(
                 self.schedule.name,
                 self._take_step,
                 self.optimizer.zero_grad,
                 size,
-                self.learner.generators,
+                generators,
             )
 
     def __call__(self, *batch: Tensor) -> Tensor:
@@ -945,8 +914,7 @@ class _GradientStep:
 
     def _can_split(self, n_samples: int) -> bool:
         """Return whether parts have the gradient of the batch, and none is recorded yet."""
-        is_crossed = isinstance(self.learner, _CrossesBatch) and self.learner.crosses_batch
-        is_sum = not (is_crossed or isinstance(self.learner, HasBuffers))
+        is_sum = not (self.learner.crosses_batch or self.learner.buffers())
         return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
 
     def _take_step(self, *batch: Tensor) -> Tensor:
@@ -1039,54 +1007,59 @@ def apply_dropout(x: Tensor, rate: float, generator: Any) -> Tensor:
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
 
-class _Learner(Protocol[Fitted_co]):
+class Learner(Generic[Fitted_co]):
     """A model in training.
 
-    If its losses depend on more than the parameters and the samples, it also has ``buffers`` (see
-    ``training.progress.HasBuffers``). Random noise within a loss comes from a generator that
-    ``sample_epoch`` creates from ``rng``. A training that is resumed at any epoch then gives the
-    same result as one that was never interrupted.
+    Random noise within a loss comes from a generator that ``sample_epoch`` creates from ``rng``. A
+    training that is resumed at any epoch then gives the same result as one that was never
+    interrupted.
     """
+
+    crosses_batch: bool = False
+    """Whether the loss of a batch is not the sum of those of its parts."""
+    has_steps: ClassVar[bool] = False
+    """Whether ``step`` and ``step_by_samples`` make the steps of SGD."""
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the trainable tensors, all on one device, always the same objects."""
+        raise NotImplementedError
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the samples of an epoch in order: arrays of one length, one entry per sample."""
+        raise NotImplementedError
 
     def loss(self, *batch: Tensor) -> Tensor:
         """Return the sum of the losses of a batch: slices of these arrays, on the device."""
+        raise NotImplementedError
 
     def export(self) -> Fitted_co:
         """Return the fitted recommender of the current parameters, as arrays."""
+        raise NotImplementedError
 
-
-@runtime_checkable
-class _ReadsRows(Protocol):
-    """A learner with large tables of which a batch reads a few rows."""
+    def buffers(self) -> Sequence[Tensor]:
+        """Return what losses depend on besides, such as a step count, always the same objects."""
+        return ()
 
     def row_tables(self) -> Sequence[Tensor]:
-        """Return the parameters that ``loss`` reads by ``row_adam.look_up`` only."""
+        """Return the parameters of which ``loss`` reads a few rows, by ``look_up`` only."""
+        return ()
 
-
-@runtime_checkable
-class _BatchSteps(Protocol):
-    """A learner that computes the SGD steps of a batch itself, by gradients in closed form."""
+    @property
+    def generators(self) -> Sequence[Any] | None:
+        """The generators of the loss, if it is the same kernels for each batch of a size."""
+        return None
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
         """Move the parameters against the gradient of the batch's ``loss``; return the loss."""
-
-
-@runtime_checkable
-class SampleSteps(Protocol):
-    """A learner that on a CPU computes one SGD step per sample itself."""
+        raise NotImplementedError
 
     def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
-        """Move the parameters by each sample in order; return the sum of the losses."""
+        """Move the parameters by each sample in order, on a CPU; return the sum of the losses."""
+        raise NotImplementedError
 
 
 def train(
-    learner: _Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
+    learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
     """Train a learner and return the fitted recommender; the validation part may stop it early.
 
@@ -1100,10 +1073,8 @@ def train(
     validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    tables = learner.row_tables() if isinstance(learner, _ReadsRows) else ()
-    optimizer = _create_optimizer(schedule, parameters, tables)
-    buffers = learner.buffers() if isinstance(learner, HasBuffers) else ()
-    state = TrainingState(parameters, buffers, optimizer, stopping, rng)
+    optimizer = _create_optimizer(schedule, parameters, learner.row_tables())
+    state = TrainingState(parameters, learner.buffers(), optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
     step, freed = _create_step(learner, optimizer, schedule), FreedMemory()
@@ -1139,7 +1110,7 @@ class TrainedModel(OnDevice):
     def train(
         self,
         name: str,
-        learner: _Learner[Fitted_co],
+        learner: Learner[Fitted_co],
         data: TrainingData,
         rng: np.random.Generator,
         optimizer: Literal["adam", "sgd"] = "adam",
@@ -1149,7 +1120,7 @@ class TrainedModel(OnDevice):
 
 
 def _run_epoch(
-    learner: _Learner[Fitted_co],
+    learner: Learner[Fitted_co],
     step: Callable[..., Tensor],
     schedule: Schedule,
     rng: np.random.Generator,
@@ -1160,7 +1131,7 @@ def _run_epoch(
 
     device, samples = learner.parameters()[0].device, learner.sample_epoch(rng)
     n_samples = len(samples[0])
-    if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
+    if _steps_by_samples(learner, schedule):
         return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
     if isinstance(step, _GradientStep):
         step.expect(n_samples)
@@ -1171,15 +1142,15 @@ def _run_epoch(
     return float(total) / max(n_samples, 1)
 
 
-def _steps_by_samples(learner: _Learner[Fitted_co], schedule: Schedule) -> bool:
+def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
     is_cpu_sgd = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
-    return is_cpu_sgd and isinstance(learner, SampleSteps)
+    return is_cpu_sgd and learner.has_steps
 
 
 def _create_step(
-    learner: _Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
+    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
 ) -> Callable[..., Tensor]:
-    if schedule.optimizer == "sgd" and isinstance(learner, _BatchSteps):
+    if schedule.optimizer == "sgd" and learner.has_steps:
         return partial(learner.step, schedule.learning_rate)
     return _GradientStep(learner, optimizer, schedule)
 

@@ -14,14 +14,14 @@ from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.models.fine_tuning import fine_tune
-from recbias.models.training import FineTuning, bucket_by_length
+from recbias.models.training import FineTuning, Task, bucket_by_length
 
 
 class Interrupted(Exception):
     """What takes the place of a kill inside a test."""
 
 
-class Line:
+class Line(Task):
     """Fits y = 3 x with a network that drops half of its input by chance."""
 
     def __init__(self, interrupted_at: int = 0, has_validation: bool = True) -> None:
@@ -29,16 +29,16 @@ class Line:
             torch.manual_seed(5)
             self.network = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(1, 1))
         self.x = np.linspace(-1, 1, 20, dtype=np.float32)
-        self.interrupted_at, self.steps, self.has_validation_texts = (
-            interrupted_at,
-            0,
-            has_validation,
-        )
+        self.interrupted_at, self.steps, self.has_validation = interrupted_at, 0, has_validation
         self.visited_rows: list[int] = []
 
     @property
     def module(self) -> Any:
         return self.network
+
+    @property
+    def has_validation_texts(self) -> bool:
+        return self.has_validation
 
     @property
     def lengths(self) -> AnyArray:

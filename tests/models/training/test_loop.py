@@ -10,6 +10,7 @@ import torch
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.models import training
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import (
     copy_to_array,
@@ -17,14 +18,14 @@ from recbias.models.gpu import (
     create_torch_generator,
     initialize_normal,
 )
-from recbias.models.training import Schedule, train
+from recbias.models.training import Learner, Schedule, train
 from support.worlds.small_worlds import make_interactions
 
 DATA = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
 CPU = torch.device("cpu")
 
 
-class Parabola:
+class Parabola(Learner[FittedFactors]):
     """Learns one number w; the loss of a sample x is (w - x)² / 2."""
 
     def __init__(self, samples: list[float]) -> None:
@@ -70,6 +71,8 @@ def test_sgd_steps_match_a_hand_computation(rng: np.random.Generator) -> None:
 class BatchLearner(Parabola):
     """Computes SGD steps on batches itself, of a distinguishable length."""
 
+    has_steps = True
+
     def loss(self, *batch: Any) -> Any:
         raise AssertionError
 
@@ -79,7 +82,10 @@ class BatchLearner(Parabola):
         return batch[0].sum()
 
 
-def test_learner_with_batch_steps_is_used_for_sgd_only(rng: np.random.Generator) -> None:
+def test_learner_with_batch_steps_is_used_for_sgd_only(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_steps_by_samples", lambda *_: False)
     fitted = train(BatchLearner([1, 2, 4]), create_schedule(optimizer="sgd"), DATA, rng)
     assert fitted.item_factors[0, 0] == pytest.approx(0.1 * 3)
     with pytest.raises(AssertionError):
@@ -203,6 +209,8 @@ def test_a_loss_of_the_batch_as_a_whole_is_not_split(rng: np.random.Generator) -
 
 def test_memory_error_in_sampling_names_the_negatives(rng: np.random.Generator) -> None:
     class Hungry(Parabola):
+        has_steps = True
+
         def sample_epoch(self, rng: np.random.Generator) -> Any:
             raise MemoryError
 

@@ -13,7 +13,7 @@ from recbias.core.dataset import AnyArray, TrainingData
 from recbias.models.factorization import BPRMF, MF, MF2020, PMF, FunkSVD
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training import HasBuffers, Schedule, train
+from recbias.models.training import Learner, Schedule, train
 from support.models.recommending import make_checkerboard
 from support.worlds.small_worlds import make_interactions
 
@@ -28,7 +28,7 @@ class Interrupted(Exception):
     """Simulates the end of the process."""
 
 
-class Noisy:
+class Noisy(Learner[FittedFactors]):
     """Learns item scores from noise, with the number of steps as a buffer."""
 
     def __init__(self, interrupt_at: int = 0) -> None:
@@ -149,8 +149,3 @@ def test_factorizations_are_resumed_at_the_interrupted_epoch(model: Any) -> None
     assert epochs == [3, 4, 5, 6]
     for name, array in uninterrupted.state().items():
         np.testing.assert_array_equal(array, fitted.state()[name])
-
-
-def test_learners_with_buffers_are_recognized() -> None:
-    assert isinstance(Noisy(), HasBuffers)
-    assert not isinstance(object(), HasBuffers)

@@ -11,11 +11,12 @@ import numpy as np
 
 from recbias.core import context
 from recbias.core.dataset import AnyArray
+from recbias.models.training import Task
 
 N_TOKENS, WIDTH = 5, 6
 
 
-class Repeats:
+class Repeats(Task):
     """Predict the token that a text repeats; a process may fail in its second batch.
 
     Args:
@@ -34,7 +35,7 @@ class Repeats:
         with torch.random.fork_rng():
             torch.manual_seed(2)
             layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-            self.module: Any = torch.nn.ModuleDict(
+            self.network: Any = torch.nn.ModuleDict(
                 {
                     "embedding": torch.nn.Embedding(N_TOKENS + 1, 8),
                     "layers": torch.nn.ModuleList([layer]),
@@ -47,6 +48,11 @@ class Repeats:
         """Save a checkpoint at each step in the process that this object comes to."""
         vars(self).update(state)
         vars(context).update(MIN_CHECKPOINT_INTERVAL=0.0, CHECKPOINT_TIME_SHARE=math.inf)
+
+    @property
+    def module(self) -> Any:
+        """The network."""
+        return self.network
 
     @property
     def lengths(self) -> AnyArray:
