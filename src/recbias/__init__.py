@@ -2,7 +2,8 @@
 
 ``recbias.run(spec)`` runs an experiment like the command, ``recbias.plan(spec)`` lists its stages;
 ``recbias.load("name")`` opens a run, ``recbias.compare("before", "after")`` compares several, and
-``recbias.list_runs()`` lists them; ``recbias.power(run, 0.01)`` counts the units that a difference
+``recbias.list_runs()`` lists them; ``recbias.examples(run)`` returns the users
+that a metric is worst for; ``recbias.power(run, 0.01)`` counts the units that a difference
 of 0.01 needs; ``recbias.verify("card.json", run)`` computes an audit card again.
 """
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from recbias.api import list_stages as plan
     from recbias.api import run
+    from recbias.runs.examples import examples
     from recbias.runs.power import power
     from recbias.runs.tables import Run, compare, list_runs, load
     from recbias.runs.verify import verify
@@ -25,11 +27,23 @@ _PLACES = {
     "run": "api:run",
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
+    "examples": "runs.examples:examples",
     "power": "runs.power:power",
     "verify": "runs.verify:verify",
 }
 
-__all__ = ["Run", "__version__", "compare", "list_runs", "load", "plan", "power", "run", "verify"]
+__all__ = [
+    "Run",
+    "__version__",
+    "compare",
+    "examples",
+    "list_runs",
+    "load",
+    "plan",
+    "power",
+    "run",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -52,6 +52,10 @@ _COMMANDS = {
         "compare:compare",
         "Compare runs, the oldest first, by paired tests, or runs with published results.",
     ),
+    "examples": (
+        "examples:examples",
+        "Print the users, prompts or sentences with the worst values, their history and lists.",
+    ),
     "power": (
         "power:power",
         "Print the smallest difference that a run could have seen, and the units one needs.",

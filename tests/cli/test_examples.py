@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.errors import UnknownName
+from support.commands import invoke_recbias
+
+SPEC = """\
+name: cinema
+dataset: {name: tables, users: users.csv, items: items.csv}
+split: {name: given, train: train.csv, test: test.csv}
+k: 2
+models:
+  - {name: lists, label: ours, path: ours.csv, seen: keep}
+  - {name: lists, label: theirs, path: theirs.csv, seen: keep}
+metrics: [HR, MRR]
+"""
+FILES = {
+    "users.csv": "user_id,gender\nana,F\nbo,M\ncy,F\n",
+    "items.csv": "item_id,title\n1,Heat\n2,Fargo\n3,Alien\n4,Jaws\n",
+    "train.csv": "user_id,item_id,timestamp\nana,1,10\nana,2,20\nbo,1,10\ncy,3,10\n",
+    "test.csv": "user_id,item_id\nana,3\nana,4\nbo,2\ncy,1\n",
+    "ours.csv": "query_id,item_id,rank\nana,4,1\nana,3,2\nbo,3,1\nbo,2,2\ncy,2,1\ncy,4,2\n",
+    "theirs.csv": "query_id,item_id,rank\nana,3,1\nbo,4,1\nbo,3,2\ncy,4,1\ncy,2,2\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cinema")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "cinema.yaml").write_text(SPEC)
+    assert invoke_recbias("run", "cinema.yaml", folder=folder).code == 0
+    return folder
+
+
+def test_the_worst_users_have_their_history_lists_and_misses(folder: Path) -> None:
+    table = recbias.examples(
+        "cinema", metric="MRR", models=["ours", "theirs"], out=folder / "results"
+    )
+    assert table["unit_id"].tolist() == ["cy", "cy", "bo", "bo", "ana", "ana"]
+    assert table["value"].tolist() == [0, 0, 0.5, 0, 1, 1]
+    ana = table[table["unit_id"] == "ana"].set_index("model")
+    assert ana.loc["theirs", "history"] == ("Fargo", "Heat")
+    assert ana.loc["theirs", "list"] == ("Alien",)
+    assert ana.loc["theirs", "missed"] == ("Jaws",)
+    assert ana.loc["ours", "missed"] == ()
+    assert "gender=F" in ana.loc["ours", "labels"]
+
+
+def test_a_group_and_a_number_select_users(folder: Path) -> None:
+    table = recbias.examples(
+        "cinema", group="gender=F", worst=1, models=["theirs"], out=folder / "results"
+    )
+    assert table[["unit_id", "metric", "value"]].to_numpy().tolist() == [["cy", "HR", 0.0]]
+    with pytest.raises(UnknownName, match="no user has 'gender=X'"):
+        recbias.examples("cinema", group="gender=X", out=folder / "results")
+
+
+def test_the_command_prints_titles(folder: Path) -> None:
+    shown = invoke_recbias("examples", "cinema", "--worst", "1", "--metric", "MRR", folder=folder)
+    assert shown.code == 0, shown.err
+    assert shown.out.splitlines()[0].startswith("user cy (")
+    assert "  history: Alien" in shown.out
+    assert "    missed: Heat" in shown.out
+    wrong = invoke_recbias("examples", "cinema", "--metric", "MR", folder=folder)
+    assert wrong.code == 2
+    assert "MRR@2" in wrong.err
+
+
+def test_units_that_are_no_queries_have_no_history(tmp_path: Path) -> None:
+    recbias.run("prompts", out=tmp_path)
+    table = recbias.examples("prompts", worst=1, out=tmp_path)
+    assert isinstance(table, pd.DataFrame)
+    assert set(table["unit"]) == {"name"}
+    assert set(table["history"]) == {()}
+    assert table["text"].str.contains(table["unit_id"].iloc[0], regex=False).all()
