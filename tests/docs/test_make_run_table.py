@@ -48,5 +48,5 @@ def test_table_agrees_with_run_folder(script: ModuleType, tmp_path: Path) -> Non
 
 def test_cached_stages_have_no_cost(script: ModuleType, tmp_path: Path) -> None:
     api.run(SPEC, out=tmp_path)
-    again = api.run(SPEC, out=tmp_path).folder
+    again = api.run(SPEC, out=tmp_path, overrides=["report.formats=[json]"]).folder
     assert {row["seconds"] for row in script.read_rows(again, "nDCG")} == {"stored"}
