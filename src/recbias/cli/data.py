@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
 from recbias.runner.options import data_folder
+
+if TYPE_CHECKING:  # imported by the functions that use them
+    from recbias.core.dataset import Interactions
+    from recbias.runner.execute import Executor
+    from recbias.runner.plan import DataContext
 
 Data: TypeAlias = Annotated[
     Path | None,
@@ -142,11 +148,23 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
             or not isinstance(getattr(stage.work, "detector", None), AsksAboutItems)
         ]
         labels = [executor.value(stage).frame for stage in counted]
-        yield f"{label}:"
-        yield from _render(describe_dataset(executor.value(context.dataset), labels), "  ")
+        dataset = executor.value(context.dataset)
+        for name, rows in _list_parts(executor, context, dataset.interactions).items():
+            yield f"{label}{name}:"
+            yield from _render(describe_dataset(replace(dataset, interactions=rows), labels), "  ")
         for stage in context.labels:
             if stage not in counted:
                 yield f"  not counted: {stage.title!r} asks a language model; run the spec first"
+
+
+def _list_parts(
+    executor: Executor, context: DataContext, rows: Interactions
+) -> dict[str, Interactions]:
+    """Return the interactions of a dataset; the parts of a given split if it has none."""
+    if len(rows) or (split := executor.value(context.split)).test is None:
+        return {"": rows}
+    parts = {name: getattr(split, name) for name in ("train", "validation", "test")}
+    return {f", {name} part": part for name, part in parts.items() if part is not None}
 
 
 def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:

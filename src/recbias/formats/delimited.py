@@ -24,15 +24,21 @@ from pyarrow import csv as arrow_csv
 
 from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, Codes, Ids, Vocabulary
-from recbias.core.errors import MalformedLine, UnknownColumn
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, UserError
 from recbias.core.text import suggest
 from recbias.formats.text_files import (
     BOM,
+    DELIMITERS,
     SAVE_AS_UTF_8,
+    TAB,
     decode,
+    get_suffix,
     is_number,
+    make_json_error,
     open_binary,
     open_text,
+    read_first_line,
+    shorten,
     split_line,
 )
 
@@ -106,6 +112,45 @@ def find_repeat(codes: AnyArray) -> tuple[int, int]:
     return int((codes == codes[repeats[0]]).argmax()), int(repeats[0])
 
 
+def check_ids(
+    ids: Ids, known: Vocabulary, noun: str, where: str, *, may_add: bool = False, remedy: str = ""
+) -> None:
+    """Refuse identifiers none of which a dataset has, and warn of unknown ones.
+
+    Args:
+        ids: The different identifiers of a file.
+        known: Those of the dataset; anything is accepted if there are none.
+        noun: What they denote, for messages.
+        where: The file and the line.
+        may_add: Whether others are usual: then only those that the dataset spells otherwise are
+            warned about.
+        remedy: What to do if none is spelled otherwise.
+
+    Raises:
+        UnknownIdentifier: None is known.
+    """
+    unknown = ids[known.find(ids) < 0]
+    if not unknown.size or not len(known):
+        return
+    spelling = known.compare_spelling(unknown)
+    name = Path(where).name.rpartition(":")[0] or Path(where).name
+    if unknown.size == ids.size:
+        message = (
+            f"none of the {ids.size:,} {noun} of {name} is in the dataset: "
+            f"it has {list_some(ids)}, the dataset {list_some(known.ids)}"
+        )
+        hint = remedy or "use the ids of the dataset, not the internal numbers of a tool"
+        raise UnknownIdentifier(message, where=where, remedy=spelling or hint)
+    if spelling or not may_add:
+        count = f"{unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
+        warn(f"{name}: {count}{spelling and f': {spelling}'}")
+
+
+def list_some(ids: Ids, n_listed: int = 3) -> str:
+    """Return the first identifiers, for messages."""
+    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")
+
+
 def align_columns(
     codes: Codes, columns: Mapping[str, AnyArray], ids: Vocabulary, kind: str
 ) -> Attributes:
@@ -173,6 +218,7 @@ class Layout:
             of spaces and tabs.
         header: Whether the first line names the columns.
         quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
+            Between tabs, a quote that is not closed in its cell is a character of it.
         encoding: The encoding of the text.
     """
 
@@ -271,13 +317,13 @@ def read_texts(
 ) -> tuple[Any, Callable[[int], str]]:
     """Return columns of text, and a function that returns ``file:line`` of a row, from 0.
 
-    In a file with a header, cells may be quoted; in one without, ``columns`` are all columns.
+    Cells may be quoted. In a file without a header, ``columns`` are all columns.
 
     Raises:
         MalformedLine: A line has another number of cells than the first, or is not UTF-8.
     """
     kinds: dict[str, Kind] = dict.fromkeys(columns, "text" if delimiter else "id")
-    layout = Layout(columns=kinds, delimiter=delimiter, header=header, quoted=header)
+    layout = Layout(columns=kinds, delimiter=delimiter, header=header, quoted=bool(delimiter))
     with require_every_line():
         table = read_table(path, layout).table
     return table, lambda row: f"{path}:{find_line_of_row(path, layout, row)}"
@@ -339,12 +385,48 @@ def read_header(path: Path, layout: Layout) -> _Header:
     return _Header(names, size, line)
 
 
+def read_table_header(path: Path, *, announce: bool = True) -> tuple[_Header, str]:
+    """Return the columns of a table and its delimiter: of its suffix, else of its first line.
+
+    Raises:
+        MalformedLine: The file is empty, holds JSON, or separates its cells by blanks.
+    """
+    usual, line = DELIMITERS.get(get_suffix(path), ""), read_first_line(path)
+    if line.lstrip().startswith("{") and line.rstrip().endswith("}"):
+        raise make_json_error(path)
+    found = [delimiter for delimiter in _SEPARATORS if delimiter in line]
+    delimiter = usual if not found or (usual and usual in line) else found[0]
+    if not found and len(line.split()) > 1:
+        message = f"the cells are separated by blanks: {shorten(line)}"
+        remedy = f"separate them by {_SEPARATORS[usual or TAB]}"
+        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
+    if announce and usual and delimiter != usual:
+        warn(f"{path.name}: the cells are separated by {_SEPARATORS[delimiter]}")
+    delimiter = delimiter or ","
+    header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    refuse_same_names(header.names, f"{path}:{header.line}")
+    return header, delimiter
+
+
+_SEPARATORS = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+
+
 def refuse_same_names(names: Sequence[str], where: str) -> None:
     """Raise MalformedLine if two columns have one name."""
     for name, count in Counter(names).items():
         if count > 1:
             message = f"two columns are called {name[:80]!r}"
-            raise MalformedLine(message, where=where, remedy="give each column its own name")
+            error = MalformedLine(message, where=where, remedy="give each column its own name")
+            raise explain_header(error, names)
+
+
+def explain_header(error: UserError, names: Sequence[str]) -> UserError:
+    """Return the error of a column, or that there is no header if a name is a number."""
+    if not any(map(is_number, names)):
+        return error
+    message = f"the first line does not name the columns: {shorten(','.join(names))}"
+    remedy = "write their names in a line above it, as in user_id,item_id,rating"
+    return MalformedLine(message, where=error.where, remedy=remedy)
 
 
 def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
@@ -480,6 +562,8 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
     after = letters[closing[closing < letters.size - 1] + 1]
     if np.isin(before, ends).all() and np.isin(after, ends).all():
         return True, quotes.size % 2 == 1
+    if delimiter == TAB:
+        return False, False
     layout = Layout(columns={}, delimiter=delimiter, quoted=True)
     return False, any(record.problem == _UNCLOSED for record in _parse_records(data, layout))
 
@@ -588,7 +672,7 @@ def _read_lines(
 
 def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
     """Yield the rows in some lines of a file; blank lines are skipped."""
-    if layout.quoted:
+    if layout.quoted and (layout.delimiter != TAB or _scan_quotes(data, TAB) == (True, False)):
         yield from _parse_quoted(data, layout)
         return
     for line, raw in enumerate(data.splitlines()):  # also at a carriage return, as Arrow does
@@ -599,6 +683,8 @@ def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
             continue
         if not layout.delimiter and text.strip(" \t"):
             yield _Record(line, 1, re.split(r"[ \t]+", text.strip(" \t")))
+        elif layout.quoted and text:
+            yield _Record(line, 1, split_line(text, TAB))
         elif layout.delimiter and text:
             yield _Record(line, 1, text.split(layout.delimiter))
 
