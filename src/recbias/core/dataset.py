@@ -167,13 +167,12 @@ class Vocabulary:
         >>> Vocabulary.of(["001", "x"]).compare_spelling(["1.0", "X", "y"])
         "'1.0' is written '001' there: 2 of 3 differ by spaces, case, zeros or '.0'"
         """
-        unknown = list(unknown)
         spellings = {_simplify(text): text for text in self.ids}
-        written = [(text, spellings.get(_simplify(text))) for text in unknown]
-        pairs = [(text, spelling) for text, spelling in written if spelling is not None]
-        if not pairs or 2 * len(pairs) < len(unknown):
+        written = [(text, spellings.get(_simplify(text), text)) for text in unknown]
+        pairs = [(text, spelling) for text, spelling in written if spelling != text]
+        if not pairs or 2 * len(pairs) < len(written):
             return ""
-        (text, spelling), n = pairs[0], f"{len(pairs):,} of {len(unknown):,}"
+        (text, spelling), n = pairs[0], f"{len(pairs):,} of {len(written):,}"
         return f"{text!r} is written {spelling!r} there: {n} differ by spaces, case, zeros or '.0'"
 
     @cached_property

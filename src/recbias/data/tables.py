@@ -205,14 +205,10 @@ def _select_reviews(
     items = item_ids.find(np.asarray(item_column.to_numpy(), dtype=object))
     is_known = (users >= 0) & (items >= 0)
     if is_known.size and not is_known.any():
-        for name, ids, column in (
-            ("users", user_ids, user_column),
-            ("items", item_ids, item_column),
-        ):
-            different = np.array(pc.unique(column).to_pylist(), dtype=object)
-            check_ids(different, ids, name, str(table.path), may_add=True)
         message = "every review is by a user or of an item that the other tables lack"
         remedy = "compare the identifiers, or remove interactions to use the reviews instead"
+        for ids, column in ((user_ids, user_column), (item_ids, item_column)):
+            remedy = ids.compare_spelling(pc.unique(column).to_pylist()) or remedy
         raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
     if n_excluded := int(np.count_nonzero(~is_known)):
         name = table.path.name

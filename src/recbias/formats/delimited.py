@@ -28,16 +28,12 @@ from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier,
 from recbias.core.text import suggest
 from recbias.formats.text_files import (
     BOM,
-    DELIMITERS,
     SAVE_AS_UTF_8,
     TAB,
     decode,
-    get_suffix,
     is_number,
-    make_json_error,
     open_binary,
     open_text,
-    read_first_line,
     shorten,
     split_line,
 )
@@ -383,32 +379,6 @@ def read_header(path: Path, layout: Layout) -> _Header:
             raise UnknownColumn(message, where=location, remedy=suggest(name, names))
     refuse_same_names([name for name in names if name in layout.columns], location)
     return _Header(names, size, line)
-
-
-def read_table_header(path: Path, *, announce: bool = True) -> tuple[_Header, str]:
-    """Return the columns of a table and its delimiter: of its suffix, else of its first line.
-
-    Raises:
-        MalformedLine: The file is empty, holds JSON, or separates its cells by blanks.
-    """
-    usual, line = DELIMITERS.get(get_suffix(path), ""), read_first_line(path)
-    if line.lstrip().startswith("{") and line.rstrip().endswith("}"):
-        raise make_json_error(path)
-    found = [delimiter for delimiter in _SEPARATORS if delimiter in line]
-    delimiter = usual if not found or (usual and usual in line) else found[0]
-    if not found and len(line.split()) > 1:
-        message = f"the cells are separated by blanks: {shorten(line)}"
-        remedy = f"separate them by {_SEPARATORS[usual or TAB]}"
-        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
-    if announce and usual and delimiter != usual:
-        warn(f"{path.name}: the cells are separated by {_SEPARATORS[delimiter]}")
-    delimiter = delimiter or ","
-    header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    refuse_same_names(header.names, f"{path}:{header.line}")
-    return header, delimiter
-
-
-_SEPARATORS = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:

@@ -60,7 +60,7 @@ _SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 _QRELS_SUFFIXES = (".qrels", ".qrel", ".trec", ".json")
 _SHAPE = "{query: {item: grade}}"
 _ITERATIONS = frozenset({"0", "Q0"})
-_FITS: tuple[InteractionLayout, ...] = ("elliot", "qrels", "lightgcn")
+_LAYOUTS: tuple[InteractionLayout, ...] = ("elliot", "qrels", "lightgcn")
 _N_COMPARED = 1000  # the lines by which a layout is detected
 
 
@@ -87,10 +87,12 @@ def detect_layout(path: Path, chosen: InteractionLayout = "auto") -> Interaction
         return "auto"
     lines = read_first_lines(path, _N_COMPARED)
     rows = [split_line(line, TAB) if TAB in line else line.split() for line in lines]
-    is_tabbed = any(TAB in line for line in lines)
-    if chosen != "auto" and rows and _has_shape(rows[0], chosen):
+    layouts = [layout for layout in _LAYOUTS if rows and _has_shape(rows[0], layout)]
+    if any(TAB in line for line in lines):
+        layouts = [layout for layout in layouts if layout != "lightgcn"]
+    if chosen in layouts:
         return chosen
-    fitting = [layout for layout in _FITS if _fits(rows, layout, is_tabbed=is_tabbed)]
+    fitting = [layout for layout in layouts if _fits(rows, layout)] or layouts
     readings = [f"as {layout}, {_show_row(rows[0], layout)}" for layout in fitting]
     if len(fitting) > 1:
         message = f"its first line can be read {'; or '.join(readings)}"
@@ -109,13 +111,13 @@ def _has_shape(row: Sequence[str], layout: InteractionLayout) -> bool:
     return len(row) in {3, 4} and is_number(row[2])
 
 
-def _fits(rows: Sequence[Sequence[str]], layout: InteractionLayout, *, is_tabbed: bool) -> bool:
-    if not rows or not all(_has_shape(row, layout) for row in rows):
+def _fits(rows: Sequence[Sequence[str]], layout: InteractionLayout) -> bool:
+    if not all(_has_shape(row, layout) for row in rows):
         return False
     if layout == "lightgcn":
         users = {row[0] for row in rows}
         repeats_item = any(len(set(row[1:])) < len(row) - 1 for row in rows)
-        return not is_tabbed and len(users) == len(rows) and not repeats_item
+        return len(users) == len(rows) and not repeats_item
     seconds = {row[1] for row in rows}
     is_iteration = len(seconds) == 1 and (len(rows) > 1 or seconds <= _ITERATIONS)
     if layout == "qrels":

@@ -41,7 +41,6 @@ from recbias.formats.delimited import (
     check_ids,
     explain_header,
     find_repeat,
-    read_table_header,
     read_texts,
 )
 from recbias.formats.json_files import Pairs, locate_value, read_pairs
@@ -49,10 +48,10 @@ from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
     locate_row,
-    name_columns,
     parse_numbers,
     read_parquet,
     read_schema,
+    read_table_header,
     to_numbers,
     to_text,
 )
@@ -314,8 +313,8 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
     if rows.scores is not None:
         is_masked |= rows.scores <= _MASK
     if n_masked := int(is_masked.sum()):
-        kinds = "with a score of minus infinity or the minimum of float32, or the item -1"
-        warn(f"{rows.path.name}: {n_masked:,} rows {kinds}, are excluded")
+        kinds = "a score of minus infinity or the minimum of float32, or the item -1"
+        warn(f"{rows.path.name}: {n_masked:,} rows are excluded as masks: {kinds}")
         rows = rows.take(np.flatnonzero(~is_masked))
     order = _sort(rows)
     _validate_lists(rows, order)
@@ -513,12 +512,11 @@ def _rank_by_score(rows: ListRows) -> FloatArray:
 
 
 def _read_with_header(path: Path, *, in_order: bool, order: ListOrder) -> _Columns:
-    (headers, _, line), delimiter = read_table_header(path)
-    named = name_columns(headers)
+    header = read_table_header(path)
     is_ordered = in_order or order == "rows"
-    roles = _assign_roles([*named], f"{path}:{line}", ordered=is_ordered)
-    role_headers = {role: named[name] for role, name in roles.items()}
-    table, locate = read_texts(path, delimiter, [*role_headers.values()])
+    roles = _assign_roles([*header.columns], header.where, ordered=is_ordered)
+    role_headers = {role: header.columns[name] for role, name in roles.items()}
+    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
     columns = {role: table.column(header) for role, header in role_headers.items()}
     return _encode_rows(columns, path, locate, in_order=in_order), roles
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -41,25 +41,27 @@ from recbias.formats.delimited import (
     explain_header,
     find_line_of_row,
     find_repeat,
+    read_header,
     read_table,
-    read_table_header,
     read_texts,
     refuse_same_names,
 )
 from recbias.formats.json_files import parse_json
 from recbias.formats.text_files import (
     DELIMITERS,
+    JSON_TO_TABLE,
+    TAB,
     get_suffix,
-    make_json_error,
     open_text,
+    read_first_line,
     require_file,
     shorten,
 )
 
 _EXCEL = ".xlsx"
 
-_DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter")
-"""The suffixes of delimited text; the first line shows the delimiter of the last two."""
+_DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter", ".json", ".jsonl")
+"""The suffixes of tables of which the first line is read, if only for what is wrong with it."""
 
 _TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """The suffixes of tables of text."""
@@ -175,18 +177,15 @@ def read_file(
         return _convert_table(path, raw, columns, bad_lines)
     if suffix == _EXCEL:
         return _convert_table(path, _read_sheet(path), columns, bad_lines)
-    if suffix in {".json", ".jsonl"}:
-        raise make_json_error(path)
     if suffix not in _DELIMITED_SUFFIXES:
         remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
-    header, delimiter = read_table_header(path)
-    headers = name_columns(header.names)
-    kinds = columns.select([*headers], f"{path}:{header.line}")
-    sources = columns.list_sources([*headers])
-    in_file = {headers[sources[name]]: kind for name, kind in kinds.items()}
-    layout = Layout(columns=in_file, delimiter=delimiter, quoted=True)
+    header = read_table_header(path)
+    names = [*header.columns]
+    kinds, sources = columns.select(names, header.where), columns.list_sources(names)
+    in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
+    layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
     rows = read(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
 
@@ -198,28 +197,59 @@ def list_file_columns(path: Path) -> list[str]:
         return list(read_schema(path).names)
     if suffix == _EXCEL:
         return list(_read_sheet(path).column_names)
-    header, _ = read_table_header(path, announce=False)
-    return [*name_columns(header.names)]
+    return [*read_table_header(path, announce=False).columns]
 
 
-_RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
+_SEPARATORS = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+
+_TYPED = re.compile(r"\s*([^:]+):(?:token|float)(?:_seq)?\s*")
 """A column in the header of a RecBole file: ``user_id:token``."""
 
 
-def is_typed(headers: Sequence[str]) -> bool:
-    """Return whether each header is a name with a type, as in the files of RecBole."""
-    return all(_RECBOLE_COLUMN.fullmatch(header.strip()) for header in headers)
+class _TableHeader(NamedTuple):
+    """The columns of a table as the file writes them, by name; where their line is."""
+
+    columns: dict[str, str]
+    delimiter: str
+    where: str
 
 
-def name_columns(headers: Sequence[str]) -> dict[str, str]:
-    """Return the header of each column by its name, without the types of RecBole.
+def read_table_header(path: Path, *, announce: bool = True) -> _TableHeader:
+    """Return the columns of a delimited table, by their names without the types of RecBole.
 
-    >>> name_columns(["user_id:token", "item_id:token"]), name_columns(["a:b", "c"])
-    ({'user_id': 'user_id:token', 'item_id': 'item_id:token'}, {'a:b': 'a:b', 'c': 'c'})
+    The delimiter is that of the suffix; if the first line has none, or no suffix says it, it is
+    another one of that line, with a warning unless the suffix leaves it open.
+
+    Raises:
+        MalformedLine: The file is empty, is JSON, separates cells by blanks, names a column twice
+            or has no header.
     """
-    if not is_typed(headers):
-        return {header: header for header in headers}
-    return {header.strip().partition(":")[0]: header for header in headers}
+    usual, line = DELIMITERS.get(get_suffix(path), ""), read_first_line(path)
+    if line.lstrip().startswith(("{", "[")):
+        raise MalformedLine("is JSON, not a table", where=f"{path}:1", remedy=JSON_TO_TABLE)
+    found = [usual] if usual and usual in line else [mark for mark in _SEPARATORS if mark in line]
+    if not found and len(line.split()) > 1:
+        message = f"the cells are separated by blanks: {shorten(line)}"
+        remedy = f"separate them by {_SEPARATORS[usual or TAB]}"
+        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
+    delimiter = found[0] if found else ","
+    if announce and usual and found and delimiter != usual:
+        warn(f"{path.name}: the cells are separated by {_SEPARATORS[delimiter]}")
+    header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
+    where, names = f"{path}:{header.line}", header.names
+    if is_typed(names):
+        names = [name.strip().partition(":")[0] for name in names]
+    refuse_same_names(names, where)
+    return _TableHeader(dict(zip(names, header.names, strict=True)), delimiter, where)
+
+
+def is_typed(names: Sequence[str]) -> bool:
+    """Return whether each name has a type, as in the header of a RecBole file.
+
+    >>> is_typed(["user_id:token", "rating:float"]), is_typed(["user_id:token", "rating"])
+    (True, False)
+    """
+    return all(map(_TYPED.fullmatch, names))
 
 
 def infer_column(column: Any) -> AnyArray:
@@ -409,9 +439,10 @@ def _is_number(text: str) -> bool:
 
 
 def _read_delimited_texts(path: Path) -> TextTable:
-    (names, _, line), delimiter = read_table_header(path)
-    table, locate = read_texts(path, delimiter, names)
-    return TextTable(path, dict(zip(names, table.columns, strict=True)), locate, f"{path}:{line}")
+    header = read_table_header(path)
+    table, locate = read_texts(path, header.delimiter, [*header.columns.values()])
+    columns = dict(zip(header.columns, table.columns, strict=True))
+    return TextTable(path, columns, locate, header.where)
 
 
 def _read_parquet_texts(path: Path) -> TextTable:

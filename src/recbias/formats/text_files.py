@@ -32,6 +32,8 @@ DELIMITERS = {".csv": ",", ".tsv": TAB}
 
 SAVE_AS_UTF_8 = "save the file as UTF-8"
 
+JSON_TO_TABLE = "write a table, as pandas.read_json(path, lines=True).to_csv(path) does"
+
 csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
 
 
@@ -148,12 +150,6 @@ def read_first_lines(path: Path, n: int) -> list[str]:
         lines = ((number, line.removeprefix(BOM)) for number, line in enumerate(file, 1))
         first = list(islice(((number, line) for number, line in lines if line.strip()), n))
     return [decode(line, path, number).rstrip("\r\n") for number, line in first]
-
-
-def make_json_error(path: Path) -> MalformedLine:
-    """Return the error of a file of JSON lines in place of another format."""
-    remedy = "write a table, as pandas.read_json(path, lines=True).to_csv(path, index=False) does"
-    return MalformedLine("the lines are JSON objects", where=f"{path}:1", remedy=remedy)
 
 
 def split_line(line: str, delimiter: str, where: str = "") -> list[str]:

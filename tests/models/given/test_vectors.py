@@ -96,9 +96,9 @@ def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors.users, np.array([nan, [1, 0], nan]))
     np.testing.assert_array_equal(vectors.items, np.array([[3, 4], nan, [1, 0], nan]))
     assert warnings == [
-        "1 of 2 vectors are of users that are not in the dataset",
+        "u.txt: 1 of 2 users are not in the dataset",
         "2 of the 3 users of the dataset have no vector",
-        "1 of 3 vectors are of items that are not in the dataset",
+        "i.txt: 1 of 3 items are not in the dataset",
         "2 of the 4 items of the dataset have no vector",
     ]
 
@@ -299,7 +299,7 @@ def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> Non
 
 def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, user_ids="x\ny\n")
-    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors belongs to users"):
+    with pytest.raises(UnknownIdentifier, match="none of the 2 users"):
         model.fit(create_data(), np.random.default_rng(0))
 
 
