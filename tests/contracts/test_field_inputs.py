@@ -17,22 +17,19 @@ SCORES = "user_id,item_id,score\n"
 
 
 class Case(NamedTuple):
-    """Files, the parts of a spec that name them, and the value and a message, or the error."""
+    """Files, what is said, the value or None for an error, and the parts of a spec."""
 
     name: str
     files: dict[str, str]
     says: tuple[str, ...]
-    value: float | None = None
-    dataset: dict[str, Any] = {}
-    split: dict[str, Any] = {"train": "train.csv", "test": "test.csv"}
-    lists: dict[str, Any] = {}
-    metric: str = "HR"
-    k: int = 3
+    value: float | None
+    parts: dict[str, Any]
 
 
-def case(name: str, files: dict[str, str], *says: str, **parts: Any) -> Case:
-    """Return a case: a value, or None for an error, with what is said."""
-    return Case(name, files, says, **parts)
+def case(
+    name: str, files: dict[str, str], *says: str, value: float | None = None, **parts: Any
+) -> Case:
+    return Case(name, files, says, value, parts)
 
 
 # relevance judgements: the first relevant item of each query is the second of its list
@@ -44,8 +41,8 @@ NUMBERED = str.maketrans("", "", "qd")
 def qrels(name: str, text: str, *says: str, run: str = RUN) -> Case:
     train = "q1,x\nq2,y\nq1,y\nq2,x\n".translate(NUMBERED if "q" not in text else {})
     files = {"train.csv": PAIRS + train, name: text, "run.trec": run}
-    parts = {"split": {"train": "train.csv", "test": name}, "lists": {"path": "run.trec"}}
-    return case(f"qrels {name}", files, *says, value=0.5, metric="MRR", **parts)
+    split, lists = {"train": "train.csv", "test": name}, {"path": "run.trec"}
+    return case(name, files, *says, value=0.5, metric="MRR", split=split, lists=lists)
 
 
 AS_QRELS = "was read as qrels, query_id 'q1', iteration '0', item_id 'd1', grade '2'"
@@ -308,13 +305,15 @@ def test_a_file_is_read_rightly_or_refused(case: Case, tmp_path: Path) -> None:
             for key, value in part.items()
         }
 
+    parts = {"split": {"train": "train.csv", "test": "test.csv"}, **case.parts}
+    lists = parts.get("lists")
     spec = {
         "name": "field",
-        "dataset": {"name": "tables", **place(case.dataset)},
-        "split": {"name": "given", **place(case.split)},
-        "k": case.k,
-        "models": [{"name": "lists", **place(case.lists)} if case.lists else "MostPop"],
-        "metrics": [case.metric],
+        "dataset": {"name": "tables", **place(parts.get("dataset", {}))},
+        "split": {"name": "given", **place(parts["split"])},
+        "k": parts.get("k", 3),
+        "models": [{"name": "lists", **place(lists)} if lists else "MostPop"],
+        "metrics": [parts.get("metric", "HR")],
         "report": {"formats": ["csv"]},
     }
     if case.value is None:

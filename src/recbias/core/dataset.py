@@ -169,7 +169,7 @@ class Vocabulary:
         """
         spellings = {_simplify(text): text for text in self.ids}
         written = [(text, spellings.get(_simplify(text), text)) for text in unknown]
-        pairs = [(text, spelling) for text, spelling in written if spelling != text]
+        pairs = [pair for pair in written if pair[0] != pair[1]]
         if not pairs or 2 * len(pairs) < len(written):
             return ""
         (text, spelling), n = pairs[0], f"{len(pairs):,} of {len(written):,}"

@@ -32,9 +32,8 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.plugins import InputFile
-from recbias.core.text import suggest
 from recbias.data.tables import Tables
-from recbias.formats.delimited import check_ids, require_every_line
+from recbias.formats.delimited import check_ids, list_some, require_every_line
 from recbias.formats.interactions import (
     InteractionLayout,
     detect_layout,
@@ -98,6 +97,9 @@ class GivenSplit:
         """Return the split of the files."""
         paths = self._list_paths()
         layouts = {name: detect_layout(path, self.layout) for name, path in paths.items()}
+        if self.layout not in {"auto", *layouts.values()}:
+            message, remedy = f"no file has the layout {self.layout}", "remove it"
+            raise Contradiction(message, where="layout", remedy=remedy)
         tables = [path for name, path in paths.items() if layouts[name] == "auto"]
         self._refuse_unknown_columns(tables)
         parts = {name: self._read(path, layouts[name], rng) for name, path in paths.items()}
@@ -134,10 +136,8 @@ class GivenSplit:
                 known, own = getattr(dataset, ids), getattr(parts[part], ids).ids
                 if part != "train":
                     known = _extend(known, [getattr(parts["train"], ids)])
-                    if noun == "items" and not known.compare_spelling(own[known.find(own) < 0]):
-                        continue  # judged items need no training rows
-                remedy = suggest(str(own[0]), known.ids)
-                check_ids(own, known, noun, str(path), may_add=True, remedy=remedy)
+                is_needed = part == "train" or noun == "users"  # judged items may be new
+                check_ids(own, known, noun, str(path), may_lack=True, is_needed=is_needed)
 
     def _read(
         self, path: Path, layout: InteractionLayout, rng: np.random.Generator
@@ -156,8 +156,8 @@ class GivenSplit:
         if not len(rows):
             remedy = "add rows, or name another file"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
-        n_repeats = len(rows) - np.unique(encode_pairs(rows)).size
-        if n_repeats and path != self.train:
+        is_tested = path != self.train
+        if is_tested and (n_repeats := len(rows) - np.unique(encode_pairs(rows)).size):
             warn(f"{path.name}: {n_repeats:,} rows repeat a user and an item and count once")
         return rows
 
@@ -184,8 +184,7 @@ def _warn_of_queries(test: Interactions, train_ids: Vocabulary, path: Path) -> N
     untrained = queries[train_ids.find(queries) < 0]
     if untrained.size:
         count = f"{untrained.size:,} of {queries.size:,} queries"
-        names = _list_first([repr(query) for query in untrained])
-        warn(f"{path.name}: {count} have no row in the training file: {names}")
+        warn(f"{path.name}: {count} have no row in the training file: {list_some(untrained)}")
 
 
 def _list_first(texts: list[str]) -> str:

@@ -179,7 +179,7 @@ def _encode_ids(
     if attributes:
         refuse_repeated_ids(attributes, name, ids, attribute_codes)
         noun, of_rows = f"{name.removesuffix('_id')}s", ids.take(np.unique(row_codes))
-        check_ids(ids.ids[attribute_codes], of_rows, noun, str(attributes.path), may_add=True)
+        check_ids(ids.ids[attribute_codes], of_rows, noun, str(attributes.path), may_lack=True)
     return ids, row_codes, attribute_codes
 
 

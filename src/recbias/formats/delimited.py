@@ -108,38 +108,43 @@ def find_repeat(codes: AnyArray) -> tuple[int, int]:
     return int((codes == codes[repeats[0]]).argmax()), int(repeats[0])
 
 
-def check_ids(
-    ids: Ids, known: Vocabulary, noun: str, where: str, *, may_add: bool = False, remedy: str = ""
+def check_ids(  # noqa: PLR0913  what is compared, and how it is said
+    ids: Ids,
+    known: Vocabulary,
+    noun: str,
+    where: str,
+    *,
+    may_lack: bool = False,
+    is_needed: bool = True,
+    remedy: str = "",
 ) -> None:
-    """Refuse identifiers none of which a dataset has, and warn of unknown ones.
+    """Warn of identifiers of a file that a dataset lacks, with the way it may write them.
 
     Args:
-        ids: The different identifiers of a file.
-        known: Those of the dataset; anything is accepted if there are none.
-        noun: What they denote, for messages.
-        where: The file and the line.
-        may_add: Whether others are usual: then only those that the dataset spells otherwise are
-            warned about.
-        remedy: What to do if none is spelled otherwise.
+        ids: The different identifiers.
+        known: Those of the dataset; if there are none, nothing is compared.
+        noun: What they denote.
+        where: The file.
+        may_lack: Whether only those are warned of that it writes otherwise.
+        is_needed: Whether it must have one of them also if it writes none otherwise.
+        remedy: What to do if it has none; by default, use its ids.
 
     Raises:
-        UnknownIdentifier: None is known.
+        UnknownIdentifier: It has none.
     """
     unknown = ids[known.find(ids) < 0]
     if not unknown.size or not len(known):
         return
-    spelling = known.compare_spelling(unknown)
-    name = Path(where).name.rpartition(":")[0] or Path(where).name
-    if unknown.size == ids.size:
-        message = (
-            f"none of the {ids.size:,} {noun} of {name} is in the dataset: "
-            f"it has {list_some(ids)}, the dataset {list_some(known.ids)}"
-        )
-        hint = remedy or "use the ids of the dataset, not the internal numbers of a tool"
-        raise UnknownIdentifier(message, where=where, remedy=spelling or hint)
-    if spelling or not may_add:
-        count = f"{unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
-        warn(f"{name}: {count}{spelling and f': {spelling}'}")
+    spelling, name = known.compare_spelling(unknown), Path(where).name
+    if unknown.size == ids.size and (spelling or is_needed):
+        message = f"none of the {ids.size:,} {noun} of {name} is in the dataset: it has "
+        message += f"{list_some(ids)}, the dataset {list_some(known.ids)}"
+        usual = "use the ids of the dataset, not the internal numbers of a tool: "
+        remedy = spelling or remedy or usual + suggest(str(ids[0]), known.ids)
+        raise UnknownIdentifier(message, where=where, remedy=remedy)
+    if spelling or not may_lack:
+        count = f"{name}: {unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
+        warn(": ".join(filter(None, [count, spelling])))
 
 
 def list_some(ids: Ids, n_listed: int = 3) -> str:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions
-from recbias.core.errors import AmbiguousLayout, MalformedLine
+from recbias.core.errors import AmbiguousLayout, Contradiction, MalformedLine
 from recbias.formats.delimited import (
     BadLines,
     Kind,
@@ -70,21 +70,14 @@ def detect_layout(path: Path, chosen: InteractionLayout = "auto") -> Interaction
     ``.qrels``, ``.qrel``, ``.trec`` and ``.json`` are ``qrels``. Other text is compared by its
     first 1,000 lines: each line of ``elliot`` has three or four cells, of which the third is a
     number; of ``qrels`` four, the second the same throughout and the fourth a number; of
-    ``lightgcn`` a user, who has no other line, and items, whole numbers between blanks. A warning
-    shows the first line as it was understood.
-
-    Args:
-        path: The file.
-        chosen: The layout if it may be the one of the first line.
+    ``lightgcn`` a user, who has no other line, and items, whole numbers between blanks. The
+    ``chosen`` layout is returned if the first line may have it; else a warning shows that line.
 
     Raises:
-        AmbiguousLayout: Several layouts fit, and none is chosen.
+        AmbiguousLayout: Several layouts fit.
     """
-    suffix = get_suffix(require_file(path))
-    if suffix in _QRELS_SUFFIXES:
-        return "qrels"
-    if suffix not in {".tsv", ".txt", ".inter"}:
-        return "auto"
+    if get_suffix(require_file(path)) not in {".tsv", ".txt", ".inter"}:
+        return "qrels" if get_suffix(path) in _QRELS_SUFFIXES else "auto"
     lines = read_first_lines(path, _N_COMPARED)
     rows = [split_line(line, TAB) if TAB in line else line.split() for line in lines]
     layouts = [layout for layout in _LAYOUTS if rows and _has_shape(rows[0], layout)]
@@ -150,8 +143,12 @@ def read_interactions(
         MalformedLine: The file is not a table, or a row is invalid.
         UnknownColumn: A required column is missing.
         AmbiguousLayout: Several layouts fit.
+        Contradiction: The file has another layout.
     """
-    layout = detect_layout(path, layout)
+    chosen, layout = layout, detect_layout(path, layout)
+    if chosen not in {"auto", layout}:
+        message = f"{path.name} cannot be in the layout {chosen}"
+        raise Contradiction(message, where="layout", remedy="remove it, or correct the file")
     if layout == "qrels" and get_suffix(path) != ".json":
         message = "is a file of relevance judgements, which have no place in a dataset"
         remedy = "give it as a part of split: {name: given, train: ..., test: ...}"

@@ -23,6 +23,7 @@ from recbias.core.dataset import (
     BoolArray,
     Codes,
     FloatArray,
+    Ids,
     TrainingData,
     Vocabulary,
     sort_naturally,
@@ -275,6 +276,8 @@ def read_rows(
 
 def _may_be_ranks(rows: ListRows) -> bool:
     """Return whether the scores of each list count from 1 or 0, and do not fall in the file."""
+    if rows.scores is None or rows.scores.min(initial=0) < 0:
+        return False
     scores = pd.Series(rows.scores)
     lists = scores.groupby(rows.queries)
     is_count = any((lists.rank() - first == scores).all() for first in (0, 1))
@@ -283,7 +286,8 @@ def _may_be_ranks(rows: ListRows) -> bool:
 
 def _count_rows(rows: ListRows) -> FloatArray:
     """Return the position of each row in its list, from 1."""
-    return 1.0 + pd.Series(rows.queries).groupby(rows.queries).cumcount().to_numpy()
+    counts = pd.Series(rows.queries).groupby(rows.queries).cumcount()
+    return 1.0 + counts.to_numpy(dtype=np.float64)
 
 
 def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
@@ -292,9 +296,9 @@ def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
         return rows
     if order == "rows":
         return replace(rows, ranks=_count_rows(rows), scores=None)
-    if getattr(rows, f"{order}s") is None:
+    if (rows.ranks if order == "rank" else rows.scores) is None:
         raise UnknownColumn(f"there is no {order}", where=str(rows.path), remedy="change order")
-    return replace(rows, **{"scores" if order == "rank" else "ranks": None})
+    return replace(rows, scores=None) if order == "rank" else replace(rows, ranks=None)
 
 
 def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
@@ -377,18 +381,17 @@ def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None
         UnknownIdentifier: No query of the file is one of the run or a user of the dataset, or no
             item is in the dataset.
     """
-    if not rows.query_ids.ids.size:
-        return
-    location = rows.place(0) if rows.queries.size else str(rows.path)
-    known, items = Vocabulary.of([*queries.ids.ids, *data.train.user_ids.ids]), data.train.item_ids
-    is_swapped = (items.find(rows.query_ids.ids) >= 0).any()
-    if is_swapped and (queries.ids.find(rows.item_ids.ids) >= 0).any():
-        remedy = "its columns of queries and items look swapped"
-    else:
-        nearest = suggest(str(rows.query_ids.ids[0]), queries.ids.ids)
-        remedy = f"use the ids of the dataset, not the internal numbers of a tool: {nearest}"
-    check_ids(rows.query_ids.ids, known, "queries", location, may_add=True, remedy=remedy)
-    check_ids(rows.item_ids.ids, items, "items", location)
+    where, asked, items = str(rows.path), queries.ids, data.train.item_ids
+    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids
+    if _has_any(asked, query_ids) or not _has_any(data.train.user_ids, query_ids):
+        is_swapped = _has_any(items, query_ids) and _has_any(asked, item_ids)
+        remedy = "its columns of queries and items look swapped" if is_swapped else ""
+        check_ids(query_ids, asked, "queries", where, may_lack=True, remedy=remedy)
+    check_ids(item_ids, items, "items", where)
+
+
+def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
+    return bool((vocabulary.find(ids) >= 0).any())
 
 
 def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
@@ -417,8 +420,6 @@ def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
     matches = exact or [name for name in names if normalize_name(name) in _ALIASES[role]]
     if len(matches) < 2:
         return matches[0] if matches else None
-    if len(set(matches)) == 1:
-        raise MalformedLine(f"two columns are called {matches[0]!r}", where=location)
     listed = " and ".join(map(repr, matches))
     remedy = f"rename the right one to {role!r}"
     raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
@@ -467,16 +468,17 @@ def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
     return numbers
 
 
-def _read_table(path: Path, order: ListOrder) -> _Columns:
-    """Read a table with a header; the delimiter of ``.txt`` and others is detected."""
+def _read_table(path: Path, order: ListOrder, *, in_order: bool = False) -> _Columns:
+    """Read a table with a header; its rows are ``in_order`` in the layout of RecBole."""
     if get_suffix(path) in _PARQUET:
         return _read_flat_parquet(path, order)
-    return _read_with_header(path, in_order=False, order=order)
-
-
-def _read_recbole(path: Path, order: ListOrder) -> _Columns:
-    """Read a table as users of RecBole write it."""
-    return _read_with_header(path, in_order=True, order=order)
+    header = read_table_header(path)
+    is_ordered = in_order or order == "rows"
+    roles = _assign_roles([*header.columns], header.where, ordered=is_ordered)
+    role_headers = {role: header.columns[name] for role, name in roles.items()}
+    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
+    columns = {role: table.column(header) for role, header in role_headers.items()}
+    return _encode_rows(columns, path, locate, in_order=in_order), roles
 
 
 def _read_elliot(path: Path, order: ListOrder) -> _Columns:
@@ -509,16 +511,6 @@ def _rank_by_score(rows: ListRows) -> FloatArray:
     ranks = np.empty(order.size)
     ranks[order] = np.arange(order.size)
     return ranks
-
-
-def _read_with_header(path: Path, *, in_order: bool, order: ListOrder) -> _Columns:
-    header = read_table_header(path)
-    is_ordered = in_order or order == "rows"
-    roles = _assign_roles([*header.columns], header.where, ordered=is_ordered)
-    role_headers = {role: header.columns[name] for role, name in roles.items()}
-    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
-    columns = {role: table.column(header) for role, header in role_headers.items()}
-    return _encode_rows(columns, path, locate, in_order=in_order), roles
 
 
 def _read_json(path: Path, _order: ListOrder) -> _Columns:
@@ -646,7 +638,7 @@ _READERS: Mapping[ListLayout, Callable[[Path, ListOrder], _Columns]] = {
     "table": _read_table,
     "trec": _read_run,
     "elliot": _read_elliot,
-    "recbole": _read_recbole,
+    "recbole": partial(_read_table, in_order=True),
     "ranx": _read_json,
     "lenskit": _read_lenskit,
 }

@@ -244,11 +244,7 @@ def read_table_header(path: Path, *, announce: bool = True) -> _TableHeader:
 
 
 def is_typed(names: Sequence[str]) -> bool:
-    """Return whether each name has a type, as in the header of a RecBole file.
-
-    >>> is_typed(["user_id:token", "rating:float"]), is_typed(["user_id:token", "rating"])
-    (True, False)
-    """
+    """Return whether each name has a type, as in the header of a RecBole file."""
     return all(map(_TYPED.fullmatch, names))
 
 
