@@ -287,7 +287,7 @@ def _may_be_ranks(rows: ListRows) -> bool:
 def _count_rows(rows: ListRows) -> FloatArray:
     """Return the position of each row in its list, from 1."""
     counts = pd.Series(rows.queries).groupby(rows.queries).cumcount()
-    return 1.0 + counts.to_numpy(dtype=np.float64)
+    return np.asarray(counts + 1, dtype=np.float64)
 
 
 def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
