@@ -12,7 +12,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, Interactions
-from recbias.core.errors import AmbiguousLayout
+from recbias.core.errors import AmbiguousLayout, Contradiction
 from recbias.data.tables import INTERACTIONS, Tables
 from recbias.formats.interactions import (
     detect_layout,
@@ -158,6 +158,12 @@ def test_the_layout_of_interactions_is_named_or_asked_for(
     assert caught.value.remedy == "set " + " or ".join(f"layout: {name}" for name in choices)
     for choice in choices:
         assert detect_layout(path, choice) == choice  # type: ignore[arg-type]
+
+
+def test_a_layout_that_a_file_cannot_have_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "user_id,item_id\nu,i\n")
+    with pytest.raises(Contradiction, match=r"a\.csv cannot be in the layout elliot"):
+        read_interactions(path, INTERACTIONS, layout="elliot")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -395,9 +395,11 @@ def refuse_same_names(names: Sequence[str], where: str) -> None:
             raise explain_header(error, names)
 
 
-def explain_header(error: UserError, names: Sequence[str]) -> UserError:
-    """Return the error of a column, or that there is no header if a name is a number."""
-    if not any(map(is_number, names)):
+def explain_header(
+    error: UserError, names: Sequence[str], needed: Collection[str] = ()
+) -> UserError:
+    """Return the error of a column, or that no line names them: a number, no ``needed`` name."""
+    if not any(map(is_number, names)) or not {*needed}.isdisjoint(names):
         return error
     message = f"the first line does not name the columns: {shorten(','.join(names))}"
     remedy = "write their names in a line above it, as in user_id,item_id,rating"

@@ -405,7 +405,7 @@ def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False)
         if role not in roles:
             remedy = f"rename the column to {role!r}; {suggest(role, names)}"
             error = UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
-            raise explain_header(error, names)
+            raise explain_header(error, names, roles.values())
     if not (ordered or {"rank", "score"} & set(roles)):
         remedy = (
             "give each row a rank (1 is the best), a score, or both; "

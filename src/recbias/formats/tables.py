@@ -112,7 +112,8 @@ class TableColumns:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
                 if self.renamed is not None and names:
                     remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
-                raise explain_header(UnknownColumn(message, where=where, remedy=remedy), names)
+                error = UnknownColumn(message, where=where, remedy=remedy)
+                raise explain_header(error, names, self.needed)
         if _HISTORIES in names and "user_id" in self.needed:
             message = f"the histories in the column {_HISTORIES!r} would be lost"
             remedy = "write each item of a history in a row of its own: user_id, item_id"
@@ -335,7 +336,7 @@ class TextTable:
                 message = f"there is no column {name!r}"
                 remedy = f"rename the column; {suggest(name, self.columns)}"
                 error = UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
-                raise explain_header(error, list(self.columns))
+                raise explain_header(error, [*self.columns], names)
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""

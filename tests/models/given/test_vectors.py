@@ -303,6 +303,16 @@ def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
         model.fit(create_data(), np.random.default_rng(0))
 
 
+def test_ids_that_the_dataset_writes_otherwise_are_named(tmp_path: Path) -> None:
+    model = create_model(tmp_path, item_ids="i0\nI1\nI2\n")
+    with collect_warnings() as warnings:
+        model.fit(create_data(), np.random.default_rng(0))
+    assert "i.txt: 2 of 3 items are not in the dataset: 'I1' is written 'i1' there" in warnings[1]
+    with pytest.raises(UnknownIdentifier) as caught:
+        create_model(tmp_path, user_ids="u00\n u1\n").fit(create_data(), np.random.default_rng(0))
+    assert caught.value.remedy.startswith("' u1' is written 'u1' there: 1 of 2")
+
+
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
