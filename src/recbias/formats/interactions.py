@@ -97,6 +97,7 @@ def detect_layout(path: Path, chosen: InteractionLayout = "auto") -> Interaction
 
 
 def _has_shape(row: Sequence[str], layout: InteractionLayout) -> bool:
+    """Return whether a line may be one of a layout."""
     if layout == "lightgcn":
         return all(map(str.isdigit, row))
     if layout == "qrels":
@@ -105,18 +106,18 @@ def _has_shape(row: Sequence[str], layout: InteractionLayout) -> bool:
 
 
 def _fits(rows: Sequence[Sequence[str]], layout: InteractionLayout) -> bool:
+    """Return whether lines together may be those of a layout."""
     if not all(_has_shape(row, layout) for row in rows):
         return False
     if layout == "lightgcn":
         users = {row[0] for row in rows}
         repeats_item = any(len(set(row[1:])) < len(row) - 1 for row in rows)
         return len(users) == len(rows) and not repeats_item
-    seconds = {row[1] for row in rows}
-    is_iteration = len(seconds) == 1 and (len(rows) > 1 or seconds <= _ITERATIONS)
+    seconds, is_usual = {row[1] for row in rows}, all(row[1] in _ITERATIONS for row in rows)
     if layout == "qrels":
-        return is_iteration
-    is_sure = len(rows) > 1 and len(rows[0]) == 4 and seconds <= _ITERATIONS
-    return len({len(row) for row in rows}) == 1 and not is_sure
+        return len(seconds) == 1 and (len(rows) > 1 or is_usual)
+    is_qrels = is_usual and len(rows) > 1 and len(rows[0]) == 4  # one item 0, of all users
+    return len({len(row) for row in rows}) == 1 and not is_qrels
 
 
 def _show_row(row: Sequence[str], layout: InteractionLayout) -> str:
