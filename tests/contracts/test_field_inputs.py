@@ -176,7 +176,7 @@ TABLES = [
     rated("c.csv", marked("\t"), "separated by tabs", value=1.0),
     rated("d.csv", marked(" "), "split: d.csv:1: the cells are separated by blanks", "by commas"),
     rated("e.csv", "3,1,2.89,1\n3,2,2,1\n", "does not name the columns: '3,1,2.89,1'"),
-    rated("f.csv", "3,1,2.89\n3,2,2\n", "does not name the columns", "in a line above it"),
+    rated("f.csv", "ana,t\nben,x\n", "no column 'user_id'", "if this is a row, write the names"),
     rated("g.inter", marked("\t"), value=1.0),
     rated("h.inter", marked("  "), "the cells are separated by blanks", "by tabs"),
     rated("i.csv", AMAZON, "is JSON, not a table", "pandas.read_json"),

@@ -398,12 +398,15 @@ def refuse_same_names(names: Sequence[str], where: str) -> None:
 def explain_header(
     error: UserError, names: Sequence[str], needed: Collection[str] = ()
 ) -> UserError:
-    """Return the error of a column, or that no line names them: a number, no ``needed`` name."""
-    if not any(map(is_number, names)) or not {*needed}.isdisjoint(names):
+    """Return the error of a column; with no ``needed`` or similar name, a row may be the first."""
+    if not {*needed}.isdisjoint(names) or "did you mean" in error.remedy:
         return error
-    message = f"the first line does not name the columns: {shorten(','.join(names))}"
-    remedy = "write their names in a line above it, as in user_id,item_id,rating"
-    return MalformedLine(message, where=error.where, remedy=remedy)
+    remedy = "write the names of the columns in a line above it, as in user_id,item_id,rating"
+    if any(map(is_number, names)):
+        message = f"the first line does not name the columns: {shorten(','.join(names))}"
+        return MalformedLine(message, where=error.where, remedy=remedy)
+    remedy = f"{error.remedy}; if this is a row, {remedy}"
+    return type(error)(error.message, where=error.where, remedy=remedy)
 
 
 def find_line_of_row(path: Path, layout: Layout, row: int) -> int:

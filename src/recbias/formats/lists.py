@@ -352,7 +352,8 @@ def _validate_lists(rows: ListRows, order: RowOrder) -> None:
         scores = rows.scores[order]
         rises = same_list & (scores[1:] > scores[:-1])
         message = "has a higher score than the item ranked before it"
-        _refuse(rows, _mask_later(order, rises), message)
+        remedy = "correct the lists, or set order: rank or order: score"
+        _refuse(rows, _mask_later(order, rises), message, remedy)
 
 
 def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
@@ -362,7 +363,7 @@ def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
     return mask
 
 
-def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
+def _refuse(rows: ListRows, wrong: BoolArray, problem: str, remedy: str = "") -> None:
     """Raise BrokenContract with the first wrong row and the number of the others."""
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -371,7 +372,7 @@ def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
         n_more = int(wrong.sum()) - 1
         message = f"item {item!r} {problem} of query {query!r}"
         message += f", and {n_more:,} more such rows" if n_more else ""
-        raise BrokenContract(message, where=rows.place(row))
+        raise BrokenContract(message, where=rows.place(row), remedy=remedy)
 
 
 def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None:

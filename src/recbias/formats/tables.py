@@ -839,8 +839,8 @@ def _warn_of_labels(
 def _find_joined(frame: pd.DataFrame, mark: str) -> str:
     """Return a value whose parts between marks are labels; "" if the column has none.
 
-    The values of a column are labels if there are few, or if most parts occur in several places:
-    ``The`` of titles and ``NY`` of cities are always the last.
+    Parts are labels if few values repeat, or if most parts (one, if there are few values) occur in
+    several places: ``The`` of titles and ``NY`` of cities are always the last.
     """
     values = frame["key"][~frame["key"].str.contains(r"\d")]
     is_joined = values.str.contains(mark, regex=False)
@@ -849,8 +849,9 @@ def _find_joined(frame: pd.DataFrame, mark: str) -> str:
     parts = values.str.split(mark).explode().str.strip()
     places = (1 + parts.groupby(level=0).cumcount()).where(is_joined[parts.index], 0)
     n_places = places.groupby(parts.to_numpy()).nunique()[parts[places > 0]]
-    is_few = len(frame) <= min(_MAX_LABELS, frame["n"].sum() / 2)
-    is_joined &= is_few or (n_places > 1).mean() >= 0.5
+    is_label = len(frame) <= min(_MAX_LABELS, frame["n"].sum() / 2)
+    least = 0.5 if len(frame) > _MAX_LABELS else 1e-9
+    is_joined &= is_label or (n_places > 1).mean() >= least
     return str(frame["value"][values[is_joined].index].iloc[0]) if is_joined.any() else ""
 
 
