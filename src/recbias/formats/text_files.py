@@ -32,7 +32,7 @@ DELIMITERS = {".csv": ",", ".tsv": TAB}
 
 SAVE_AS_UTF_8 = "save the file as UTF-8"
 
-JSON_TO_TABLE = "write a table, as pandas.read_json(path, lines=True).to_csv(path) does"
+JSON_TO_TABLE = "write a table: pandas.read_json(path, lines=True).to_csv(table, index=False)"
 
 csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
 
