@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_describe_applies_the_filters_of_a_spec(tmp_path: Path) -> None:
     result = invoke_recbias("data", "describe", "small.yaml", folder=tmp_path)
     assert result.code == 0, result.err
     assert "    users: 20" in result.out.splitlines()
+
+
+def test_describe_shows_the_parts_of_a_given_split(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("user_id,item_id\nu,a\nv,b\nu,c\n")
+    (tmp_path / "test.csv").write_text("user_id,item_id\nu,b\n")
+    split = "{name: given, train: train.csv, test: test.csv}"
+    spec = f"name: x\ndataset: {{name: tables}}\nsplit: {split}\nmodels: [MostPop]\n"
+    (tmp_path / "given.yaml").write_text(f"{spec}metrics: [HR]\n")
+    result = invoke_recbias("data", "describe", "given.yaml", folder=tmp_path)
+    _, train, test = re.split("tables, .* part:", result.out)
+    assert "interactions: 3\n" in train
+    assert "interactions: 1\n" in test
 
 
 def test_describe_reads_a_dataset_without_interactions(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_reviews_of_unknown_users_or_items_are_excluded_with_a_warning(tmp_path:
     ]
     source = Tables(
         interactions=write(tmp_path / "i.csv", PAIRS),
-        items=write(tmp_path / "t.csv", "item_id\nd\n"),
+        items=write(tmp_path / "t.csv", "item_id\na\nd\n"),
         reviews=write_reviews(tmp_path / "r.csv", [*rows, ("u", "d", "of the items")]),
     )
     with collect_warnings() as warnings:

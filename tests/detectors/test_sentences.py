@@ -101,7 +101,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, rng: np.random.Ge
 def test_rows_of_unknown_items_are_excluded_with_a_warning(tmp_path: Path) -> None:
     columns, messages = label(write(tmp_path, SCORES + "new,0.9\n"))
     assert columns == labels(write(tmp_path, SCORES))
-    assert messages[0] == "scores.csv: 1 rows are of items that the dataset lacks"
+    assert messages[0] == "scores.csv: 1 of 4 items are not in the dataset"
 
 
 def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
         ('item_id,score\n"i\n0",1\ni0,x\n', "s.csv", MalformedLine, "s.csv:4: score"),
         ("item_id,score\ni0,\n", "s.csv", MalformedLine, "s.csv:2: score .*: ''"),
         ("item_id,score\ni0\n", "s.csv", MalformedLine, "s.csv:2: has 1 cells, not 2"),
-        ("item_id,score\ni0,nan\n", "s.tsv.gz", UnknownColumn, "no column 'item_id'"),
+        ("item,score\ni0,1\n", "s.csv.gz", UnknownColumn, "no column 'item_id'"),
         ("item_id,score\n,1\n", "s.csv", MalformedLine, "s.csv:2: an empty item_id"),
         ("item_id,score,kind\ni0,1,\n", "s.csv", MalformedLine, "s.csv:2: an empty kind"),
         ("item_id,score\ni0,1,2,3\n", "s.csv", MalformedLine, "s.csv:2: has 4 cells, not 2"),
@@ -144,7 +144,7 @@ def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
         ("", "s.csv", MalformedLine, "s.csv:1: the file is empty"),
         ("no parquet", "s.parquet", MalformedLine, "s.parquet: is not a Parquet file"),
         ("no gzip", "s.txt", WrongType, "s.txt is no table of text"),
-        ("item_id,score\nother,1\n", "s.csv", UnknownIdentifier, "none of the items of s.csv"),
+        ("item_id,score\nother,1\n", "s.csv", UnknownIdentifier, "none of the 1 items"),
         ("item_id,score\n", "s.csv", MalformedLine, "s.csv: the file has no rows"),
     ],
 )

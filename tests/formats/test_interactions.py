@@ -12,10 +12,11 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, Interactions
+from recbias.core.errors import AmbiguousLayout, Contradiction
 from recbias.data.tables import INTERACTIONS, Tables
 from recbias.formats.interactions import (
+    detect_layout,
     is_blank,
-    is_qrels,
     read_interactions,
     read_qrels,
     to_seconds,
@@ -32,7 +33,8 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 def load(path: Path) -> Dataset:
-    return Tables(interactions=path).load(path.parent, np.random.default_rng(0))
+    with collect_warnings():
+        return Tables(interactions=path).load(path.parent, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -70,8 +72,10 @@ def test_timestamps_are_optional_in_elliot_files(tmp_path: Path) -> None:
 
 
 def test_rows_are_located_by_line(tmp_path: Path) -> None:
-    table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
+    with collect_warnings() as notes:
+        table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
     assert table.where(1).endswith("a.tsv:2")
+    assert notes == ["a.tsv was read as elliot, user_id '1', item_id '2', rating '5'"]
 
 
 @pytest.mark.parametrize(
@@ -125,14 +129,41 @@ def pairs(rows: Interactions) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "text", "layout"),
     [
-        *(("test.qrels", True), ("TEST.QREL.GZ", True), ("qrels.txt", True), ("a.json.gz", True)),
-        *(("a.trec", True), ("test.csv", False), ("qrels", False), ("a.tsv.gz", False)),
+        *((name, "", "qrels") for name in ("a.qrels", "A.QREL.GZ", "a.trec", "a.json.gz")),
+        *((name, "q 0 d 1\n", "auto") for name in ("a.csv", "a.parquet", "qrels")),
+        ("a.txt", "user_id\titem_id\nu\ti\n", "auto"),
+        ("a.txt", "q1 0 d1 1\nq2 0 d1 0\n", "qrels"),
+        ("a.tsv", "1\t0\t7\t1\n2\t0\t8\t1\n", "qrels"),
+        ("a.tsv", "1\t7\t5.0\t60\n", "elliot"),
+        ("a.txt", "1 7 5 978300760\n1 8 4 978300761\n", "elliot"),
+        ("a.txt", "0 1 2\n1 2\n", "lightgcn"),
+        ("a.txt", "0 1 2 3\n", "elliot or lightgcn"),
+        ("a.txt", "0 0 1 2\n1 0 2 3\n", "qrels or lightgcn"),
+        ("a.tsv", "1\t7\t3\t1\n2\t7\t4\t1\n", "elliot or qrels"),
     ],
 )
-def test_qrels_are_recognized_by_their_suffix(name: str, expected: bool) -> None:
-    assert is_qrels(Path(name)) is expected
+def test_the_layout_of_interactions_is_named_or_asked_for(
+    tmp_path: Path, name: str, text: str, layout: str
+) -> None:
+    path = write(tmp_path, name, text)
+    if " or " not in layout:
+        with collect_warnings():
+            assert detect_layout(path) == layout
+        return
+    choices = layout.split(" or ")
+    with pytest.raises(AmbiguousLayout) as caught:
+        detect_layout(path)
+    assert caught.value.remedy == "set " + " or ".join(f"layout: {name}" for name in choices)
+    for choice in choices:
+        assert detect_layout(path, choice) == choice  # type: ignore[arg-type]
+
+
+def test_a_layout_that_a_file_cannot_have_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "user_id,item_id\nu,i\n")
+    with pytest.raises(Contradiction, match=r"a\.csv cannot be in the layout elliot"):
+        read_interactions(path, INTERACTIONS, layout="elliot")
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     paths = write(tmp_path)
     with pytest.raises(MissingFile):
         read_sheets([tmp_path / "absent.csv"], tmp_path / "key.jsonl", QUESTION)
-    paths[0].write_text("item;text;biased\nitem-01;a;yes\n")
+    paths[0].write_text("thing,text,biased\nitem-01,a,yes\n")
     with pytest.raises(UnknownColumn, match="item"):
         read_sheets(paths[:1], tmp_path / "key.jsonl", QUESTION)
 

@@ -66,6 +66,38 @@ def test_values_within_a_cell_are_cleaned_too(path: Path) -> None:
     assert columns["l"].tolist() == ["en|de", "en", None, "en"]
 
 
+GENRES = 'user_id,l\n1,"Drama, Romance"\n2,Drama\n3,"Comedy,Drama"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GENRES, 'separator: {l: ","}'),
+        ("user_id,l\n1,Drama;Romance\n2,Drama\n3,Comedy;Drama\n", 'separator: {l: ";"}'),
+        ('user_id,l\n1,"A, B"\n2,"C, D"\n3,A\n', 'separator: {l: ","}'),
+        ('user_id,l\n1,"A, B"\n2,"A, B"\n3,C\n4,C\n', 'separator: {l: ","}'),
+        ("user_id,l\n1,F\n2,nan\n3,F\n", "the text 'nan' as a value; missing: [nan]"),
+        ('user_id,l\n1,"Piano, The"\n2,"Net, The"\n3,"Albany, NY"\n', None),  # always last
+        ('user_id,l\n1,"Nov 15, 2020"\n2,"Nov 16, 2020"\n', None),
+        ("user_id,l\n1,None\n2,Null\n", None),
+    ],
+)
+def test_values_that_are_none_or_several_are_asked_about(
+    path: Path, text: str, said: str | None
+) -> None:
+    _, warnings = read(path, text)
+    assert [said in warning for warning in warnings if said] == [True] * bool(said)
+    assert len(warnings) == bool(said)
+
+
+def test_the_separator_splits_cells(path: Path) -> None:
+    columns, warnings = read(path, GENRES, separator={"l": ","})
+    assert columns["l"].tolist() == ["Drama|Romance", "Drama", "Comedy|Drama"]
+    assert warnings == []
+    with pytest.raises(UnknownColumn, match="no table has a column 'm'"):
+        read_again(path, separator={"m": ","})
+
+
 def test_missing_values_make_a_column_numeric(path: Path) -> None:
     text = "user_id,age\n1,20\n2,N/A\n3,-1\n4, n/a \n5,\n"
     columns, _ = read(path, text, missing=("N/A", -1))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
 from recbias.runner.options import data_folder
+
+if TYPE_CHECKING:  # imported by the functions that use them
+    from recbias.core.dataset import Dataset
+    from recbias.runner.execute import Executor
+    from recbias.runner.plan import DataContext
 
 Data: TypeAlias = Annotated[
     Path | None,
@@ -142,11 +148,25 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
             or not isinstance(getattr(stage.work, "detector", None), AsksAboutItems)
         ]
         labels = [executor.value(stage).frame for stage in counted]
-        yield f"{label}:"
-        yield from _render(describe_dataset(executor.value(context.dataset), labels), "  ")
+        for part, loaded in _list_parts(executor, context).items():
+            yield f"{label}{part}:"
+            yield from _render(describe_dataset(loaded, labels), "  ")
         for stage in context.labels:
             if stage not in counted:
                 yield f"  not counted: {stage.title!r} asks a language model; run the spec first"
+
+
+def _list_parts(executor: Executor, context: DataContext) -> dict[str, Dataset]:
+    """Return a dataset, or one for each part of a given split if it has no interactions."""
+    dataset: Dataset = executor.value(context.dataset)
+    if len(dataset.interactions) or (split := executor.value(context.split)).test is None:
+        return {"": dataset}
+    parts = {name: getattr(split, name) for name in ("train", "validation", "test")}
+    return {
+        f", {name} part": replace(dataset, interactions=rows)
+        for name, rows in parts.items()
+        if rows is not None
+    }
 
 
 def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:

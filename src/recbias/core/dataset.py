@@ -12,6 +12,7 @@ Train, validation and test sets, and the part of them that training may see.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -83,6 +84,11 @@ def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
     return codes, np.array(list(code_of), dtype=object)
 
 
+def _simplify(text: str) -> str:
+    """Return an identifier without what other programs change."""
+    return text.strip().casefold().removesuffix(".0").lstrip("0")
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Unique identifiers, Python strings; the code of an identifier is its position."""
@@ -151,6 +157,23 @@ class Vocabulary:
     def take(self, codes: AnyArray) -> Vocabulary:
         """Return the vocabulary of some of the identifiers, in the order of ``codes``."""
         return Vocabulary(self.ids[codes])
+
+    def compare_spelling(self, unknown: Iterable[str]) -> str:
+        """Return how identifiers that are not here are written here, with the first as example.
+
+        "" unless that is so for half of them: they differ by white space at the ends, by case, by
+        zeros at the start or by ``.0`` at the end.
+
+        >>> Vocabulary.of(["001", "x"]).compare_spelling(["1.0", "X", "y"])
+        "'1.0' is written '001' there: 2 of 3 differ by spaces, case, zeros or '.0'"
+        """
+        spellings = {_simplify(text): text for text in self.ids}
+        written = [(text, spellings.get(_simplify(text), text)) for text in unknown]
+        pairs = [pair for pair in written if pair[0] != pair[1]]
+        if not pairs or 2 * len(pairs) < len(written):
+            return ""
+        (text, spelling), n = pairs[0], f"{len(pairs):,} of {len(written):,}"
+        return f"{text!r} is written {spelling!r} there: {n} differ by spaces, case, zeros or '.0'"
 
     @cached_property
     def digest(self) -> str:

@@ -98,6 +98,10 @@ class MalformedLine(DataError):
     default_remedy = "correct this line of the file"
 
 
+class AmbiguousLayout(DataError):
+    """A file can be read in two ways; the remedy names the setting that decides."""
+
+
 class DigestMismatch(DataError):
     """The checksum of a file is not the published one."""
 

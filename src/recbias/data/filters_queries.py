@@ -26,7 +26,7 @@ from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownC
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows
 from recbias.data.tables import refuse_repeated_ids
-from recbias.formats.delimited import encode, require_every_line
+from recbias.formats.delimited import check_ids, encode, require_every_line
 from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
 
 
@@ -319,6 +319,7 @@ class QueryTable(TableSettings):
             query has two rows.
         Contradiction: Two columns have the same name after renaming.
         NothingLeft: It has no rows.
+        UnknownIdentifier: No query is a user of the dataset, which writes them otherwise.
     """
 
     path: InputFile
@@ -336,6 +337,8 @@ class QueryTable(TableSettings):
         refuse_repeated_ids(table, "query_id", vocabulary, codes)
         ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
         cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
+        where = str(self.path)
+        check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)
         users = dataset.user_ids.find(ids.ids)
         described = _describe_users(dataset).take(users, ids).frame
         if _HISTORY_LENGTH in described and _HISTORY_LENGTH not in cells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -29,14 +29,17 @@ from recbias.core.errors import (
     Leakage,
     NothingLeft,
     UnknownColumn,
-    UnknownIdentifier,
     WrongType,
 )
 from recbias.core.plugins import InputFile
-from recbias.core.text import suggest
 from recbias.data.tables import Tables
-from recbias.formats.delimited import require_every_line
-from recbias.formats.interactions import is_qrels, read_qrels
+from recbias.formats.delimited import check_ids, list_some, require_every_line
+from recbias.formats.interactions import (
+    InteractionLayout,
+    detect_layout,
+    question_times,
+    read_qrels,
+)
 from recbias.formats.tables import TableSettings, list_file_columns
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
 
@@ -48,13 +51,14 @@ class GivenSplit:
     """Train and test on the interactions of your own files instead of those of the dataset.
 
     Files are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` with ``user_id``, ``item_id``
-    and optionally ``rating`` and ``timestamp``, or files of Elliot and RecBole, read as by the
-    dataset ``tables``. Identifiers are kept as written and matched with the tables of the dataset;
-    identifiers that the dataset lacks are added.
+    and optionally ``rating`` and ``timestamp``, or files of Elliot, LightGCN and RecBole, read as
+    by the dataset ``tables``. Identifiers are kept as written and matched with the tables of the
+    dataset; identifiers that the dataset lacks are added. A pair that the test or the validation
+    file repeats counts once.
 
-    Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, ``.txt``:
-    query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with ``.gz``. The
-    rows are the items with a grade of at least ``least_grade``.
+    Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, or other
+    text of query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with
+    ``.gz``. The rows are the items with a grade of at least ``least_grade``.
 
     Args:
         train: The training file.
@@ -62,6 +66,7 @@ class GivenSplit:
         validation: The validation file; None for no validation part.
         least_grade: The lowest grade of a judgement that is relevant.
         columns: New names of columns, by their names in the files: ``{customer: user_id}``.
+        layout: The layout of files without a header that several layouts fit.
 
     Raises:
         MissingFile: A file does not exist.
@@ -70,7 +75,9 @@ class GivenSplit:
         MalformedLine: A line is malformed.
         NothingLeft: A file has no rows.
         Leakage: A (user, item) pair is in two of the files.
-        UnknownIdentifier: No query of the judgements is a user of the training file or dataset.
+        AmbiguousLayout: Several layouts fit a file.
+        UnknownIdentifier: The dataset has no user or no item of the training file; or no user of
+            another file is in either, or its items are spelled otherwise.
     """
 
     folds: ClassVar[int] = 1
@@ -80,6 +87,7 @@ class GivenSplit:
     validation: InputFile | None = None
     least_grade: Annotated[int, Gt(0)] = 1
     columns: dict[str, str] = field(default_factory=dict, hash=False)
+    layout: InteractionLayout = "auto"
 
     def gives(self) -> frozenset[str]:
         """Return the parts that the split makes, including training interactions."""
@@ -87,10 +95,17 @@ class GivenSplit:
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
-        self._refuse_unknown_columns()
-        parts = {name: self._read(path, rng) for name, path in self._list_paths().items()}
-        if is_qrels(self.test):
-            _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
+        paths = self._list_paths()
+        layouts = {name: detect_layout(path, self.layout) for name, path in paths.items()}
+        if self.layout not in {"auto", *layouts.values()}:
+            message, remedy = f"no file has the layout {self.layout}", "remove it"
+            raise Contradiction(message, where="layout", remedy=remedy)
+        tables = [path for name, path in paths.items() if layouts[name] == "auto"]
+        self._refuse_unknown_columns(tables)
+        parts = {name: self._read(path, layouts[name], rng) for name, path in paths.items()}
+        self._check_ids(dataset, parts)
+        if layouts["test"] == "qrels":
+            _warn_of_queries(parts["test"], parts["train"].user_ids, self.test)
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
         item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
         for name, rows in parts.items():
@@ -107,28 +122,43 @@ class GivenSplit:
         paths = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: path for name, path in paths.items() if path is not None}
 
-    def _refuse_unknown_columns(self) -> None:
-        """Raise UnknownColumn if ``columns`` names a column that no file has."""
+    def _refuse_unknown_columns(self, tables: Sequence[Path]) -> None:
+        """Raise UnknownColumn if ``columns`` names a column that no table has."""
         if not self.columns:
             return
-        tables = [path for path in self._list_paths().values() if not is_qrels(path)]
         names = {name for path in tables for name in list_file_columns(path)}
         TableSettings(columns=self.columns).refuse_unknown_columns(names)
 
-    def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
-        if is_qrels(path):
+    def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
+        """Compare the identifiers of the training file with the dataset, of others with both."""
+        for part, path in self._list_paths().items():
+            for noun, ids in (("users", "user_ids"), ("items", "item_ids")):
+                known, own = getattr(dataset, ids), getattr(parts[part], ids).ids
+                if part != "train":
+                    known = _extend(known, [getattr(parts["train"], ids)])
+                is_needed = part == "train" or noun == "users"  # judged items may be new
+                check_ids(own, known, noun, str(path), may_lack=True, is_needed=is_needed)
+
+    def _read(
+        self, path: Path, layout: InteractionLayout, rng: np.random.Generator
+    ) -> Interactions:
+        if layout == "qrels":
             rows = read_qrels(path, self.least_grade)
             content = f"item of grade {self.least_grade} or more"
         else:
             with require_every_line():
-                present = set(list_file_columns(path)) if self.columns else set()
+                has_columns = self.columns and layout == "auto"
+                present = set(list_file_columns(path)) if has_columns else set()
                 columns = {name: new for name, new in self.columns.items() if name in present}
-                table = Tables(interactions=path, columns=columns)
+                table = Tables(interactions=path, columns=columns, layout=layout)
                 rows = table.load(Path(), rng).interactions
             content = "interactions"
         if not len(rows):
             remedy = "add rows, or name another file"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
+        is_tested = path != self.train
+        if is_tested and (n_repeats := len(rows) - np.unique(encode_pairs(rows)).size):
+            warn(f"{path.name}: {n_repeats:,} rows repeat a user and an item and count once")
         return rows
 
     def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
@@ -148,20 +178,13 @@ class GivenSplit:
         return Leakage("; ".join(leaks), where="split", remedy=remedy)
 
 
-def _validate_queries(
-    test: Interactions, train_ids: Vocabulary, dataset_ids: Vocabulary, path: Path
-) -> None:
-    """Warn of queries of judgements without training rows; refuse them if all are unknown."""
+def _warn_of_queries(test: Interactions, train_ids: Vocabulary, path: Path) -> None:
+    """Warn of queries of judgements without training rows."""
     queries = test.user_ids.ids
     untrained = queries[train_ids.find(queries) < 0]
-    if untrained.size == queries.size and (dataset_ids.find(queries) < 0).all():
-        message = f"none of its {queries.size:,} queries is a user: the first is {queries[0]!r}"
-        remedy = suggest(queries[0], [*train_ids.ids, *dataset_ids.ids])
-        raise UnknownIdentifier(message, where=str(path), remedy=remedy)
     if untrained.size:
         count = f"{untrained.size:,} of {queries.size:,} queries"
-        names = _list_first([repr(query) for query in untrained])
-        warn(f"{path.name}: {count} have no row in the training file: {names}")
+        warn(f"{path.name}: {count} have no row in the training file: {list_some(untrained)}")
 
 
 def _list_first(texts: list[str]) -> str:
@@ -392,6 +415,10 @@ def parse_time(time: int | str) -> int:
         WrongType: The text is not a time.
     """
     if isinstance(time, int):
+        if question := question_times(np.array([time])):
+            message = f"{time} is not in seconds since 1970: {question}"
+            remedy = "write seconds (milliseconds divided by 1000), or at: 2020-11-15"
+            raise WrongType(message, where="at", remedy=remedy)
         return time
     try:
         moment = datetime.fromisoformat(time)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import Attributes, Codes, Dataset, Interactions, Reviews, Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
-from recbias.formats.delimited import BadLines, align_columns, encode, find_repeat
-from recbias.formats.interactions import is_blank, read_interactions, to_seconds
+from recbias.formats.delimited import BadLines, align_columns, check_ids, encode, find_repeat
+from recbias.formats.interactions import (
+    InteractionLayout,
+    is_blank,
+    question_times,
+    read_interactions,
+    to_seconds,
+)
 from recbias.formats.tables import (
     TableColumns,
     TableFile,
@@ -23,7 +31,7 @@ from recbias.formats.tables import (
     list_file_columns,
     read_file,
 )
-from recbias.formats.text_files import require_file
+from recbias.formats.text_files import require_file, shorten
 
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
@@ -47,9 +55,10 @@ class Tables(TableSettings):
     interactions, the reviews are the interactions, each with the value 1, and their users and
     items are those of the dataset.
 
-    Interactions may also be a file of RecBole, whose header names types (``user_id:token``), or of
-    Elliot: user, item, rating and optionally timestamp, separated by tabs, without a header. The
-    format is detected from the first line.
+    Interactions may also be a file of RecBole, whose header names types (``user_id:token``), or a
+    ``.tsv``, ``.txt`` or ``.inter`` file without a header, whose layout is detected by its first
+    lines: ``elliot`` (user, item, rating and optionally timestamp) or ``lightgcn`` (a user and the
+    user's items in each line).
 
     Args:
         interactions: ``user_id``, ``item_id`` and optionally ``rating`` and ``timestamp`` (seconds
@@ -59,6 +68,7 @@ class Tables(TableSettings):
         users: ``user_id`` and any columns, as for items.
         reviews: ``user_id``, ``item_id`` and ``text``; an empty text is an empty review.
         bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
+        layout: The layout of interactions without a header if several fit.
 
     Raises:
         MissingFile: A table does not exist.
@@ -67,6 +77,8 @@ class Tables(TableSettings):
         MalformedLine: A row is malformed, a cell does not have the type of its column, or an item
             or user has two rows.
         Contradiction: Two columns have the same name after renaming.
+        AmbiguousLayout: Several layouts fit the interactions.
+        UnknownIdentifier: No row of the users or items is of the interactions.
         NothingLeft: Every review is by a user or of an item that the other tables lack.
     """
 
@@ -75,6 +87,7 @@ class Tables(TableSettings):
     users: InputFile | None = None
     reviews: InputFile | None = None
     bad_lines: BadLines = "error"
+    layout: InteractionLayout = "auto"
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
@@ -93,10 +106,11 @@ class Tables(TableSettings):
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
-        if self.columns or self.types:
+        if self.columns or self.types or self.separator:
             names = [name for path in self.files(data) for name in list_file_columns(path)]
             self.refuse_unknown_columns(names)
-        interactions = self._read(self.interactions, INTERACTIONS, read_interactions)
+        read_rows = partial(read_interactions, layout=self.layout)
+        interactions = self._read(self.interactions, INTERACTIONS, read_rows)
         users, items = self._read(self.users, _USERS), self._read(self.items, _ITEMS)
         reviews = self._read(self.reviews, _REVIEWS)
         times = None
@@ -146,6 +160,11 @@ def _parse_times(
     if is_blank(stamps):
         return table, None
     times, is_wrong = to_seconds(stamps)
+    if question := question_times(times[~is_wrong]):
+        shown = shorten(stamps[0].as_py())
+        message = f"the timestamp {shown} is not in seconds since 1970: {question}"
+        remedy = "write seconds (milliseconds divided by 1000), or dates as in 2020-11-15"
+        raise MalformedLine(message, where=table.where(0), remedy=remedy)
     problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"
     return table.without(is_wrong, problem, bad_lines), times[~is_wrong]
 
@@ -159,6 +178,8 @@ def _encode_ids(
     ids, (row_codes, attribute_codes) = encode(*columns)
     if attributes:
         refuse_repeated_ids(attributes, name, ids, attribute_codes)
+        noun, of_rows = f"{name.removesuffix('_id')}s", ids.take(np.unique(row_codes))
+        check_ids(ids.ids[attribute_codes], of_rows, noun, str(attributes.path), may_lack=True)
     return ids, row_codes, attribute_codes
 
 
@@ -186,6 +207,8 @@ def _select_reviews(
     if is_known.size and not is_known.any():
         message = "every review is by a user or of an item that the other tables lack"
         remedy = "compare the identifiers, or remove interactions to use the reviews instead"
+        for ids, column in ((user_ids, user_column), (item_ids, item_column)):
+            remedy = ids.compare_spelling(pc.unique(column).to_pylist()) or remedy
         raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
     if n_excluded := int(np.count_nonzero(~is_known)):
         name = table.path.name

@@ -19,9 +19,9 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
-    UnknownIdentifier,
 )
 from recbias.core.plugins import Device, InputFile, ModelName, label_texts
+from recbias.formats.delimited import check_ids
 from recbias.formats.tables import read_text_table
 from recbias.kernels.devices import OnDevice
 from recbias.language.groups import (
@@ -457,15 +457,10 @@ class Sentences:
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and grades of each kind; ``rng`` is unused."""
         table = read_scores(self.path, self.kind)
-        codes = items.ids.find(table["item_id"].to_numpy(dtype=object))
+        ids = table["item_id"].to_numpy(dtype=object)
+        check_ids(pd.unique(ids), items.ids, "items", str(self.path))
+        codes = items.ids.find(ids)
         in_dataset = codes >= 0
-        if not in_dataset.any():
-            message = f"none of the items of {self.path.name} is in the dataset"
-            remedy = f"use the ids of the dataset: {items.ids.ids[0]!r}" if len(items.ids) else ""
-            raise UnknownIdentifier(message, where="path", remedy=remedy)
-        if not in_dataset.all():
-            n_unknown = int(np.count_nonzero(~in_dataset))
-            warn(f"{self.path.name}: {n_unknown:,} rows are of items that the dataset lacks")
         n_items = len(items.ids)
         threshold = self.threshold + (_ROUNDING_SENTENCES if self.strict else -_ROUNDING_SENTENCES)
         empty_label = 0.0 if self.missing == "zero" else np.nan

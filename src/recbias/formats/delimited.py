@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,17 @@ from pyarrow import csv as arrow_csv
 
 from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, Codes, Ids, Vocabulary
-from recbias.core.errors import MalformedLine, UnknownColumn
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, UserError
 from recbias.core.text import suggest
 from recbias.formats.text_files import (
     BOM,
     SAVE_AS_UTF_8,
+    TAB,
     decode,
     is_number,
     open_binary,
     open_text,
+    shorten,
     split_line,
 )
 
@@ -106,6 +108,50 @@ def find_repeat(codes: AnyArray) -> tuple[int, int]:
     return int((codes == codes[repeats[0]]).argmax()), int(repeats[0])
 
 
+def check_ids(  # noqa: PLR0913  what is compared, and how it is said
+    ids: Ids,
+    known: Vocabulary,
+    noun: str,
+    where: str,
+    *,
+    may_lack: bool = False,
+    is_needed: bool = True,
+    remedy: str = "",
+) -> None:
+    """Warn of identifiers of a file that a dataset lacks, with the way it may write them.
+
+    Args:
+        ids: The different identifiers.
+        known: Those of the dataset; if there are none, nothing is compared.
+        noun: What they denote.
+        where: The file.
+        may_lack: Whether only those are warned of that it writes otherwise.
+        is_needed: Whether it must have one of them also if it writes none otherwise.
+        remedy: What to do if it has none; by default, use its ids.
+
+    Raises:
+        UnknownIdentifier: It has none.
+    """
+    unknown = ids[known.find(ids) < 0]
+    if not unknown.size or not len(known):
+        return
+    spelling, name = known.compare_spelling(unknown), Path(where).name
+    if unknown.size == ids.size and (spelling or is_needed):
+        message = f"none of the {ids.size:,} {noun} of {name} is in the dataset: it has "
+        message += f"{list_some(ids)}, the dataset {list_some(known.ids)}"
+        usual = "use the ids of the dataset, not the internal numbers of a tool: "
+        remedy = spelling or remedy or usual + suggest(str(ids[0]), known.ids)
+        raise UnknownIdentifier(message, where=where, remedy=remedy)
+    if spelling or not may_lack:
+        count = f"{name}: {unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
+        warn(": ".join(filter(None, [count, spelling])))
+
+
+def list_some(ids: Ids, n_listed: int = 3) -> str:
+    """Return the first identifiers, for messages."""
+    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")
+
+
 def align_columns(
     codes: Codes, columns: Mapping[str, AnyArray], ids: Vocabulary, kind: str
 ) -> Attributes:
@@ -173,6 +219,7 @@ class Layout:
             of spaces and tabs.
         header: Whether the first line names the columns.
         quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
+            Between tabs, a quote that is not closed in its cell is a character of it.
         encoding: The encoding of the text.
     """
 
@@ -271,13 +318,13 @@ def read_texts(
 ) -> tuple[Any, Callable[[int], str]]:
     """Return columns of text, and a function that returns ``file:line`` of a row, from 0.
 
-    In a file with a header, cells may be quoted; in one without, ``columns`` are all columns.
+    Cells may be quoted. In a file without a header, ``columns`` are all columns.
 
     Raises:
         MalformedLine: A line has another number of cells than the first, or is not UTF-8.
     """
     kinds: dict[str, Kind] = dict.fromkeys(columns, "text" if delimiter else "id")
-    layout = Layout(columns=kinds, delimiter=delimiter, header=header, quoted=header)
+    layout = Layout(columns=kinds, delimiter=delimiter, header=header, quoted=bool(delimiter))
     with require_every_line():
         table = read_table(path, layout).table
     return table, lambda row: f"{path}:{find_line_of_row(path, layout, row)}"
@@ -344,7 +391,22 @@ def refuse_same_names(names: Sequence[str], where: str) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             message = f"two columns are called {name[:80]!r}"
-            raise MalformedLine(message, where=where, remedy="give each column its own name")
+            error = MalformedLine(message, where=where, remedy="give each column its own name")
+            raise explain_header(error, names)
+
+
+def explain_header(
+    error: UserError, names: Sequence[str], needed: Collection[str] = ()
+) -> UserError:
+    """Return the error of a column; with no ``needed`` or similar name, a row may be the first."""
+    if not {*needed}.isdisjoint(names) or "did you mean" in error.remedy:
+        return error
+    remedy = "write the names of the columns in a line above it, as in user_id,item_id,rating"
+    if any(map(is_number, names)):
+        message = f"the first line does not name the columns: {shorten(','.join(names))}"
+        return MalformedLine(message, where=error.where, remedy=remedy)
+    remedy = f"{error.remedy}; if this is a row, {remedy}"
+    return type(error)(error.message, where=error.where, remedy=remedy)
 
 
 def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
@@ -480,6 +542,8 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
     after = letters[closing[closing < letters.size - 1] + 1]
     if np.isin(before, ends).all() and np.isin(after, ends).all():
         return True, quotes.size % 2 == 1
+    if delimiter == TAB:
+        return False, False
     layout = Layout(columns={}, delimiter=delimiter, quoted=True)
     return False, any(record.problem == _UNCLOSED for record in _parse_records(data, layout))
 
@@ -588,7 +652,7 @@ def _read_lines(
 
 def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
     """Yield the rows in some lines of a file; blank lines are skipped."""
-    if layout.quoted:
+    if layout.quoted and (layout.delimiter != TAB or _scan_quotes(data, TAB) == (True, False)):
         yield from _parse_quoted(data, layout)
         return
     for line, raw in enumerate(data.splitlines()):  # also at a carriage return, as Arrow does
@@ -599,6 +663,8 @@ def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
             continue
         if not layout.delimiter and text.strip(" \t"):
             yield _Record(line, 1, re.split(r"[ \t]+", text.strip(" \t")))
+        elif layout.quoted and text:
+            yield _Record(line, 1, split_line(text, TAB))
         elif layout.delimiter and text:
             yield _Record(line, 1, text.split(layout.delimiter))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import BoolArray, FloatArray, Interactions
-from recbias.core.errors import MalformedLine
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions
+from recbias.core.errors import AmbiguousLayout, Contradiction, MalformedLine
 from recbias.formats.delimited import (
     BadLines,
     Kind,
@@ -26,91 +26,158 @@ from recbias.formats.delimited import (
     Rows,
     encode,
     find_repeat,
+    list_some,
     read_encoded_table,
-    read_header,
     read_texts,
 )
 from recbias.formats.json_files import locate_value, read_pairs
-from recbias.formats.lists import RECBOLE_COLUMN
 from recbias.formats.tables import TableColumns, TableFile, parse_numbers, read_file
 from recbias.formats.text_files import (
+    TAB,
     get_suffix,
     is_number,
+    open_text,
     read_first_line,
+    read_first_lines,
     require_file,
     shorten,
     split_line,
 )
 
-_ELLIOT: dict[str, Kind] = {
-    "user_id": "id",
-    "item_id": "id",
-    "rating": "float32",
-    "timestamp": "text",
+InteractionLayout: TypeAlias = Literal["auto", "elliot", "qrels", "lightgcn"]
+"""The layout of a file without a header."""
+
+_COLUMNS: Mapping[str, Mapping[str, Kind]] = {
+    "elliot": {"user_id": "id", "item_id": "id", "rating": "float32", "timestamp": "text"},
+    "qrels": {"query_id": "id", "iteration": "id", "item_id": "id", "grade": "id"},
 }
-"""The columns of an Elliot file, of which the last may be missing."""
+"""The columns of files without a header; the timestamp may be missing."""
 
 _ID_COLUMNS = ("user_id", "item_id")
 
 _SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 
-
-_QRELS = ("query_id", "iteration", "item_id", "grade")
-_QRELS_SUFFIXES = (".qrels", ".qrel", ".trec", ".txt", ".json")
+_QRELS_SUFFIXES = (".qrels", ".qrel", ".trec", ".json")
 _SHAPE = "{query: {item: grade}}"
+_ITERATIONS = frozenset({"0", "Q0"})
+_LAYOUTS: tuple[InteractionLayout, ...] = ("elliot", "qrels", "lightgcn")
+_N_COMPARED = 1000  # the lines by which a layout is detected
+
+
+def detect_layout(path: Path, chosen: InteractionLayout = "auto") -> InteractionLayout:
+    """Return the layout of a file of interactions; ``auto`` for a table, which has a header.
+
+    ``.qrels``, ``.qrel``, ``.trec`` and ``.json`` are ``qrels``. Other text is compared by its
+    first 1,000 lines: each line of ``elliot`` has three or four cells, of which the third is a
+    number; of ``qrels`` four, the second the same throughout and the fourth a number; of
+    ``lightgcn`` a user, who has no other line, and items, whole numbers between blanks. The
+    ``chosen`` layout is returned if the first line may have it; else a warning shows that line.
+
+    Raises:
+        AmbiguousLayout: Several layouts fit.
+    """
+    if get_suffix(require_file(path)) not in {".tsv", ".txt", ".inter"}:
+        return "qrels" if get_suffix(path) in _QRELS_SUFFIXES else "auto"
+    lines = read_first_lines(path, _N_COMPARED)
+    rows = [split_line(line, TAB) if TAB in line else line.split() for line in lines]
+    layouts = [layout for layout in _LAYOUTS if rows and _has_shape(rows[0], layout)]
+    if any(TAB in line for line in lines):
+        layouts = [layout for layout in layouts if layout != "lightgcn"]
+    if chosen in layouts:
+        return chosen
+    fitting = [layout for layout in layouts if _fits(rows, layout)] or layouts
+    readings = [f"as {layout}, {_show_row(rows[0], layout)}" for layout in fitting]
+    if len(fitting) > 1:
+        message = f"its first line can be read {'; or '.join(readings)}"
+        remedy = f"set layout: {' or layout: '.join(fitting)}"
+        raise AmbiguousLayout(message, where=f"{path}:1", remedy=remedy)
+    if fitting:
+        warn(f"{path.name} was read {readings[0]}")
+    return fitting[0] if fitting else "auto"
+
+
+def _has_shape(row: Sequence[str], layout: InteractionLayout) -> bool:
+    """Return whether a line may be one of a layout."""
+    if layout == "lightgcn":
+        return all(map(str.isdigit, row))
+    if layout == "qrels":
+        return len(row) == 4 and is_number(row[3])
+    return len(row) in {3, 4} and is_number(row[2])
+
+
+def _fits(rows: Sequence[Sequence[str]], layout: InteractionLayout) -> bool:
+    """Return whether lines together may be those of a layout."""
+    if not all(_has_shape(row, layout) for row in rows):
+        return False
+    if layout == "lightgcn":
+        users = {row[0] for row in rows}
+        repeats_item = any(len(set(row[1:])) < len(row) - 1 for row in rows)
+        return len(users) == len(rows) and not repeats_item
+    seconds, is_usual = {row[1] for row in rows}, all(row[1] in _ITERATIONS for row in rows)
+    if layout == "qrels":
+        return len(seconds) == 1 and (len(rows) > 1 or is_usual)
+    is_qrels = is_usual and len(rows) > 1 and len(rows[0]) == 4  # one item 0, of all users
+    return len({len(row) for row in rows}) == 1 and not is_qrels
+
+
+def _show_row(row: Sequence[str], layout: InteractionLayout) -> str:
+    """Return a line as a layout reads it, for messages."""
+    if layout == "lightgcn":
+        return f"user {row[0]!r} with the items {list_some(np.array(row[1:], dtype=object))}"
+    return ", ".join(f"{name} {cell!r}" for name, cell in zip(_COLUMNS[layout], row, strict=False))
 
 
 def read_interactions(
-    path: Path, columns: TableColumns, *, bad_lines: BadLines = "error"
+    path: Path,
+    columns: TableColumns,
+    *,
+    bad_lines: BadLines = "error",
+    layout: InteractionLayout = "auto",
 ) -> TableFile:
     """Return the columns of a table of interactions, whichever tool wrote it.
 
-    A file is in RecBole's format if each cell of its first line is a name with a type, and in
-    Elliot's if its name ends in ``.tsv`` and its first line has three or four cells of which the
-    third is a number; else it is a table with a header. The identifiers of a text file are
-    dictionary-encoded columns.
+    The identifiers of a text file are dictionary-encoded columns. ``layout`` is that of a file
+    without a header that several layouts fit.
 
     Raises:
         MissingFile: The file does not exist.
         MalformedLine: The file is not a table, or a row is invalid.
         UnknownColumn: A required column is missing.
+        AmbiguousLayout: Several layouts fit.
+        Contradiction: The file has another layout.
     """
-    if get_suffix(require_file(path)) in {".csv", ".tsv", ".inter"}:
-        cells, delimiter = _read_first_cells(path)
-        if _is_recbole(cells):
-            return _read_recbole(path, columns, bad_lines, delimiter=delimiter)
-        if _is_elliot(cells, path):
-            kinds = dict(islice(_ELLIOT.items(), len(cells)))
-            layout = Layout(columns=kinds, delimiter="\t", header=False)
-            return TableFile(path, read_encoded_table(path, layout, bad_lines=bad_lines), layout)
+    chosen, layout = layout, detect_layout(path, layout)
+    if chosen not in {"auto", layout}:
+        message = f"{path.name} cannot be in the layout {chosen}"
+        raise Contradiction(message, where="layout", remedy="remove it, or correct the file")
+    if layout == "qrels" and get_suffix(path) != ".json":
+        message = "is a file of relevance judgements, which have no place in a dataset"
+        remedy = "give it as a part of split: {name: given, train: ..., test: ...}"
+        raise MalformedLine(message, where=str(path), remedy=remedy)
+    if layout == "lightgcn":
+        return _read_lightgcn(path)
+    if layout == "elliot":
+        return _read_elliot(path, bad_lines)
     return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
 
 
-def _read_first_cells(path: Path) -> tuple[list[str], str]:
+def _read_elliot(path: Path, bad_lines: BadLines) -> TableFile:
     line = read_first_line(path)
-    delimiter = "\t" if "\t" in line else ","
-    return split_line(line, delimiter, f"{path}:1"), delimiter
+    delimiter = TAB if TAB in line else ""
+    n_cells = len(split_line(line, TAB) if delimiter else line.split())
+    kinds = dict(islice(_COLUMNS["elliot"].items(), n_cells))
+    layout = Layout(columns=kinds, delimiter=delimiter, header=False, quoted=bool(delimiter))
+    return TableFile(path, read_encoded_table(path, layout, bad_lines=bad_lines), layout)
 
 
-def _is_recbole(cells: Sequence[str]) -> bool:
-    return bool(cells) and all(map(RECBOLE_COLUMN.fullmatch, cells))
-
-
-def _is_elliot(cells: Sequence[str], path: Path) -> bool:
-    return get_suffix(path) == ".tsv" and len(cells) in {3, 4} and is_number(cells[2])
-
-
-def _read_recbole(
-    path: Path, columns: TableColumns, bad_lines: BadLines, *, delimiter: str
-) -> TableFile:
-    header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    headers = {cell.partition(":")[0]: cell for cell in header.names}
-    kinds = columns.select(list(headers), f"{path}:{header.line}")
-    sources = columns.list_sources(list(headers))
-    typed_kinds = {headers[sources[name]]: kind for name, kind in kinds.items()}
-    layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
-    rows = read_encoded_table(path, layout, bad_lines=bad_lines)
-    return TableFile(path, Rows(rows.table.rename_columns(list(kinds)), rows.bad_lines), layout)
+def _read_lightgcn(path: Path) -> TableFile:
+    """Read a user and all of the user's items in each line."""
+    with open_text(path) as file:
+        rows = [cells for line in file if (cells := line.split())]
+    users = np.repeat([row[0] for row in rows], [len(row) - 1 for row in rows])
+    items = list(chain.from_iterable(row[1:] for row in rows))
+    columns = (pa.array(users.tolist(), pa.string()), pa.array(items, pa.string()))
+    return TableFile(path, Rows(pa.table(dict(zip(_ID_COLUMNS, columns, strict=True)))), None)
 
 
 def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
@@ -138,20 +205,32 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     return times, stamps.isna().to_numpy()
 
 
+def question_times(times: AnyArray) -> str:
+    """Return what whole numbers seem to be if not seconds since 1970; "" if they may be.
+
+    >>> question_times(np.array([20201115])), question_times(np.array([1600000000017]))
+    ('is this the date 2020-11-15?', 'are these milliseconds?')
+    """
+    if times.size and np.median(times) > _LAST_SECOND:
+        return "are these milliseconds?"
+    years, days = times // 10_000, times % 10_000
+    is_date = np.isin(years, np.arange(1900, 2100)) & np.isin(days // 100, np.arange(1, 13))
+    is_date &= np.isin(days % 100, np.arange(1, 32))
+    if not times.size or not is_date.all():
+        return ""
+    text = str(times[0])
+    return f"is this the date {text[:4]}-{text[4:6]}-{text[6:]}?"
+
+
+_LAST_SECOND = 10**11
+"""Later seconds are after the year 5000."""
+
+
 def is_blank(column: Any) -> bool:
     """Return whether all cells of a column of times are empty."""
     if pa.types.is_floating(column.type):
         return bool(np.isnan(column.to_numpy()).all())
     return not pc.any(pc.not_equal(column, "")).as_py()
-
-
-def is_qrels(path: Path) -> bool:
-    """Return whether the suffix of a file is one of relevance judgements.
-
-    >>> is_qrels(Path("test.qrels.gz")), is_qrels(Path("test.csv"))
-    (True, False)
-    """
-    return get_suffix(path) in _QRELS_SUFFIXES
 
 
 def read_qrels(path: Path, least_grade: int) -> Interactions:
@@ -201,7 +280,7 @@ class _Judgements:
 
 
 def _read_lines(path: Path) -> _Judgements:
-    table, locate = read_texts(path, "", _QRELS, header=False)
+    table, locate = read_texts(path, "", [*_COLUMNS["qrels"]], header=False)
     queries, _, items, grades = (column.combine_chunks() for column in table.columns)
     numbers = parse_numbers(grades, "grade", locate)
     return _Judgements(queries, items, numbers, grades.to_pylist, locate)

@@ -27,7 +27,7 @@ from recbias.formats.delimited import (
     collect_rows,
     read_blocks,
 )
-from recbias.formats.text_files import read_text
+from recbias.formats.text_files import JSON_TO_TABLE, read_text
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """A JSON object as (key, value) pairs in file order; repeated keys are kept."""
@@ -111,7 +111,15 @@ def read_pairs(path: Path, shape: str) -> Pairs:
     Raises:
         MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
     """
-    value = parse_json(read_text(path).decode(), path, pairs=tuple)
+    text = read_text(path).decode()
+    try:
+        value = parse_json(text, path, pairs=tuple)
+    except MalformedLine as error:
+        lines = text.split("\n", 2)
+        if len(lines) > 1 and all(line.lstrip().startswith("{") for line in lines[:2]):
+            message = "has one JSON object a line, not one of all"
+            raise MalformedLine(message, where=f"{path}:1", remedy=JSON_TO_TABLE) from error
+        raise
     if not isinstance(value, tuple):
         raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
     return value

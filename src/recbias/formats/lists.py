@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from recbias.core.dataset import (
     sort_naturally,
 )
 from recbias.core.errors import (
+    AmbiguousLayout,
     BrokenContract,
     MalformedLine,
     UnknownColumn,
@@ -38,19 +38,26 @@ from recbias.core.errors import (
 )
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
-from recbias.formats.delimited import Layout, find_repeat, read_header, read_texts
+from recbias.formats.delimited import (
+    check_ids,
+    explain_header,
+    find_repeat,
+    read_texts,
+)
 from recbias.formats.json_files import Pairs, locate_value, read_pairs
 from recbias.formats.tables import (
     decode_dictionary,
+    is_typed,
     locate_row,
     parse_numbers,
     read_parquet,
     read_schema,
+    read_table_header,
     to_numbers,
     to_text,
 )
 from recbias.formats.text_files import (
-    DELIMITERS,
+    TAB,
     get_suffix,
     is_number,
     read_first_line,
@@ -61,17 +68,16 @@ from recbias.formats.text_files import (
 ListLayout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "lenskit"]
 """The layout of a file of lists."""
 
-RowOrder = npt.NDArray[np.int64]
+ListOrder: TypeAlias = Literal["auto", "rank", "score", "rows"]
+"""What the items of a list are ordered by; ``auto`` is the rank, or the score without ranks."""
 
-RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
-"""A column in the header of a RecBole file: ``user_id:token``."""
+RowOrder = npt.NDArray[np.int64]
 
 _PARQUET = (".parquet", ".parq")
 _TEXT = (".csv", ".tsv", ".txt", ".inter")
 _BY_NAME: Mapping[str, ListLayout] = {".trec": "trec", ".run": "trec", ".json": "ranx"}
 
 _RUN_COLUMNS = ("query_id", "iteration", "item_id", "rank", "score", "tag")
-_ELLIOT_COLUMNS = ("query_id", "item_id", "score")
 _ITEMS = "items"  # the column in which LensKit stores the items of a list
 _SHAPE = "{query: {item: score}} or {query: [item, ...]}"
 
@@ -94,12 +100,11 @@ _LARGEST_RANK = 2**53
 """Up to here ``float64`` represents all whole numbers."""
 
 
-_EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
-    "its ids have spaces around them: write them without": str.strip,
-    "its ids are decimal numbers: write them as whole numbers": lambda key: key.removesuffix(".0"),
-    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
-}
-"""How another tool may have changed the ids, and the function that undoes it."""
+_MASK = -3.4e38
+"""Scores up to here, as minus infinity and the minimum of float32, mask an item."""
+
+_PADDING = "-1"
+"""The item with which tools fill a short list."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +157,13 @@ class ListRows:
         query_ids, queries = _compact(rows.query_ids, rows.queries)
         item_ids, items = _compact(rows.item_ids, rows.items)
         return replace(rows, query_ids=query_ids, item_ids=item_ids, queries=queries, items=items)
+
+    def show_first(self) -> str:
+        """Return the first row, for messages."""
+        query, item = self.query_ids.ids[self.queries[0]], self.item_ids.ids[self.items[0]]
+        numbers = {"rank": self.ranks, "score": self.scores}
+        shown = [f"{name} {column[0]:g}" for name, column in numbers.items() if column is not None]
+        return ", ".join([f"query {query!r}", f"item {item!r}", *shown])
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
@@ -213,7 +225,7 @@ def detect_by_line(line: str) -> ListLayout:
     ('recbole', 'elliot')
     """
     cells = line.split("\t" if "\t" in line else ",")
-    if all(RECBOLE_COLUMN.fullmatch(cell.strip()) for cell in cells):
+    if is_typed(cells):
         return "recbole"
     if "\t" in line and len(cells) == 3 and is_number(cells[2]):
         return "elliot"
@@ -223,22 +235,25 @@ def detect_by_line(line: str) -> ListLayout:
     return "table"
 
 
-def read_rows(path: Path, layout: ListLayout | Literal["auto"] = "auto") -> ListRows:
-    """Return the rows of a file of lists.
+def read_rows(
+    path: Path, layout: ListLayout | Literal["auto"] = "auto", order: ListOrder = "auto"
+) -> ListRows:
+    """Return the rows of a file of lists, with the columns that their order needs.
 
-    A warning names what was inferred: the layout if it was detected by the first line, and each
-    column with another name than its role or ``user_id``.
+    A warning names what was inferred: the layout if it was detected by the first line, with that
+    line, and each column with another name than its role or ``user_id``.
 
     Raises:
         MissingFile: The file does not exist.
         UnknownColumn: There is no column for the query or the item, or neither rank nor score.
         MalformedLine: A line does not fit the layout, two columns match the same role, an
             identifier is empty, or a rank or score is not a number.
+        AmbiguousLayout: The numbers of an ``elliot`` file may be ranks or scores.
     """
     require_file(path)
     used_layout = detect_layout(path) if layout == "auto" else layout
     try:
-        rows, roles = _READERS[used_layout](path)
+        rows, roles = _READERS[used_layout](path, order)
     except (MalformedLine, UnknownColumn) as error:
         detected = detect_layout(path)
         if layout in {"auto", detected}:
@@ -248,15 +263,49 @@ def read_rows(path: Path, layout: ListLayout | Literal["auto"] = "auto") -> List
     by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, *_PARQUET}
     usual = {*roles, "user_id"}
     inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
-    if inferred or (by_line and used_layout != "table"):
-        warn("; ".join([f"{path.name} was read as {used_layout}", *inferred]))
-    return rows
+    is_guess = by_line and used_layout != "table"
+    if inferred or is_guess:
+        shown = [rows.show_first()] if is_guess and rows.queries.size else []
+        warn("; ".join([f"{path.name} was read as {used_layout}", *shown, *inferred]))
+    if used_layout == "elliot" and order == "auto" and _may_be_ranks(rows):
+        message = f"its numbers count up in each list, as ranks do, or scores: {rows.show_first()}"
+        remedy = "set order: rank, or order: score"
+        raise AmbiguousLayout(message, where=rows.place(0), remedy=remedy)
+    return _select_order(rows, order)
+
+
+def _may_be_ranks(rows: ListRows) -> bool:
+    """Return whether the scores of each list count from 1 or 0, and do not fall in the file."""
+    if rows.scores is None or rows.scores.min(initial=0) < 0:
+        return False
+    scores = pd.Series(rows.scores)
+    lists = scores.groupby(rows.queries)
+    is_count = any((lists.rank() - first == scores).all() for first in (0, 1))
+    return is_count and bool((lists.diff() > 0).any())
+
+
+def _count_rows(rows: ListRows) -> FloatArray:
+    """Return the position of each row in its list, from 1."""
+    counts = pd.Series(rows.queries).groupby(rows.queries).cumcount()
+    return np.asarray(counts + 1, dtype=np.float64)
+
+
+def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
+    """Return the rows with the one column that orders them; both may be there for ``auto``."""
+    if order == "auto":
+        return rows
+    if order == "rows":
+        return replace(rows, ranks=_count_rows(rows), scores=None)
+    if (rows.ranks if order == "rank" else rows.scores) is None:
+        raise UnknownColumn(f"there is no {order}", where=str(rows.path), remedy="change order")
+    return replace(rows, scores=None) if order == "rank" else replace(rows, ranks=None)
 
 
 def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
     """Return the rows of a dataset, and their order: list by list, the best item first.
 
-    Rows with a score of minus infinity, which masks an item, are excluded with a warning.
+    Rows that mask an item, with a score of minus infinity or the minimum of float32, or that fill
+    a list, with the item -1, are excluded with a warning.
 
     Raises:
         UnknownIdentifier: No row belongs to the dataset.
@@ -264,9 +313,13 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
             number, a score of NaN, or scores that increase with the rank.
     """
     rows = rows.of_dataset(dataset)
-    if rows.scores is not None and (n_masked := np.isneginf(rows.scores).sum()):
-        warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
-        rows = rows.take(np.flatnonzero(~np.isneginf(rows.scores)))
+    is_masked = rows.item_ids.ids[rows.items] == _PADDING
+    if rows.scores is not None:
+        is_masked |= rows.scores <= _MASK
+    if n_masked := int(is_masked.sum()):
+        kinds = "a score of minus infinity or the minimum of float32, or the item -1"
+        warn(f"{rows.path.name}: {n_masked:,} rows are excluded as masks: {kinds}")
+        rows = rows.take(np.flatnonzero(~is_masked))
     order = _sort(rows)
     _validate_lists(rows, order)
     return rows, order
@@ -299,7 +352,8 @@ def _validate_lists(rows: ListRows, order: RowOrder) -> None:
         scores = rows.scores[order]
         rises = same_list & (scores[1:] > scores[:-1])
         message = "has a higher score than the item ranked before it"
-        _refuse(rows, _mask_later(order, rises), message)
+        remedy = "correct the lists, or set order: rank or order: score"
+        _refuse(rows, _mask_later(order, rises), message, remedy)
 
 
 def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
@@ -309,7 +363,7 @@ def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
     return mask
 
 
-def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
+def _refuse(rows: ListRows, wrong: BoolArray, problem: str, remedy: str = "") -> None:
     """Raise BrokenContract with the first wrong row and the number of the others."""
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -318,42 +372,27 @@ def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
         n_more = int(wrong.sum()) - 1
         message = f"item {item!r} {problem} of query {query!r}"
         message += f", and {n_more:,} more such rows" if n_more else ""
-        raise BrokenContract(message, where=rows.place(row))
+        raise BrokenContract(message, where=rows.place(row), remedy=remedy)
 
 
-def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:
-    """Raise UnknownIdentifier if no query of a file is a query or a user of the dataset.
+def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None:
+    """Refuse a file of which no query or no item is known; warn of unknown items.
 
-    The remedy is the most likely explanation.
+    Raises:
+        UnknownIdentifier: No query of the file is one of the run or a user of the dataset, or no
+            item is in the dataset.
     """
-    file_ids, users = rows.query_ids.ids, data.train.user_ids
-    if not file_ids.size or _has_any(queries.ids, file_ids) or _has_any(users, file_ids):
-        return
-    message = (
-        f"none of the {file_ids.size:,} queries of {rows.path.name} is evaluated: "
-        f"it has {_list_some(file_ids)}, the queries are {_list_some(queries.ids.ids)}"
-    )
-    location = rows.place(0) if rows.queries.size else str(rows.path)
-    raise UnknownIdentifier(message, where=location, remedy=_explain(rows, queries, data))
-
-
-def _explain(rows: ListRows, queries: Queries, data: TrainingData) -> str:
-    file_ids, query_ids = rows.query_ids.ids, queries.ids
-    if _has_any(data.train.item_ids, file_ids) and _has_any(query_ids, rows.item_ids.ids):
-        return "its columns of queries and items look swapped"
-    for explanation, undo in _EXPLANATIONS.items():
-        if _has_any(query_ids, np.array([undo(text) for text in file_ids], dtype=object)):
-            return explanation
-    nearest = suggest(str(file_ids[0]), [str(query) for query in query_ids.ids])
-    return f"use the ids of the dataset, not the internal numbers of a tool: {nearest}"
+    where, asked, items = str(rows.path), queries.ids, data.train.item_ids
+    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids
+    if _has_any(asked, query_ids) or not _has_any(data.train.user_ids, query_ids):
+        is_swapped = _has_any(items, query_ids) and _has_any(asked, item_ids)
+        remedy = "its columns of queries and items look swapped" if is_swapped else ""
+        check_ids(query_ids, asked, "queries", where, may_lack=True, remedy=remedy)
+    check_ids(item_ids, items, "items", where)
 
 
 def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
     return bool((vocabulary.find(ids) >= 0).any())
-
-
-def _list_some(ids: Ids, n_listed: int = 3) -> str:
-    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")
 
 
 def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
@@ -366,11 +405,12 @@ def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False)
     for role in ("query_id", "item_id"):
         if role not in roles:
             remedy = f"rename the column to {role!r}; {suggest(role, names)}"
-            raise UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
+            error = UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
+            raise explain_header(error, names, roles.values())
     if not (ordered or {"rank", "score"} & set(roles)):
         remedy = (
             "give each row a rank (1 is the best), a score, or both; "
-            "if the lines are in list order, set layout: recbole"
+            "if the lines are in list order, set order: rows"
         )
         raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
     return roles
@@ -381,8 +421,6 @@ def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
     matches = exact or [name for name in names if normalize_name(name) in _ALIASES[role]]
     if len(matches) < 2:
         return matches[0] if matches else None
-    if len(set(matches)) == 1:
-        raise MalformedLine(f"two columns are called {matches[0]!r}", where=location)
     listed = " and ".join(map(repr, matches))
     remedy = f"rename the right one to {role!r}"
     raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
@@ -431,46 +469,52 @@ def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
     return numbers
 
 
-def _read_table(path: Path) -> _Columns:
-    """Read a table with a header; the delimiter of ``.txt`` and others is detected."""
+def _read_table(path: Path, order: ListOrder, *, in_order: bool = False) -> _Columns:
+    """Read a table with a header; its rows are ``in_order`` in the layout of RecBole."""
     if get_suffix(path) in _PARQUET:
-        return _read_flat_parquet(path)
-    return _read_with_header(path, DELIMITERS.get(get_suffix(path)), typed=False)
+        return _read_flat_parquet(path, order)
+    header = read_table_header(path)
+    is_ordered = in_order or order == "rows"
+    roles = _assign_roles([*header.columns], header.where, ordered=is_ordered)
+    role_headers = {role: header.columns[name] for role, name in roles.items()}
+    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
+    columns = {role: table.column(header) for role, header in role_headers.items()}
+    return _encode_rows(columns, path, locate, in_order=in_order), roles
 
 
-def _read_recbole(path: Path) -> _Columns:
-    """Read a table as users of RecBole write it."""
-    return _read_with_header(path, None, typed=True)
-
-
-def _read_elliot(path: Path) -> _Columns:
+def _read_elliot(path: Path, order: ListOrder) -> _Columns:
     """Read user, item and score separated by tabs, without a header."""
-    table, locate = read_texts(path, "\t", _ELLIOT_COLUMNS, header=False)
+    names = ("query_id", "item_id", "rank" if order == "rank" else "score")
+    table, locate = read_texts(path, TAB, names, header=False)
     columns = dict(zip(table.column_names, table.columns, strict=True))
     return _encode_rows(columns, path, locate, in_order=True), {}
 
 
-def _read_run(path: Path) -> _Columns:
+def _read_run(path: Path, _order: ListOrder) -> _Columns:
     """Read a TREC run: query, Q0, item, rank, score and tag, without a header."""
     table, locate = read_texts(path, "", _RUN_COLUMNS, header=False)
     if not table.num_rows:
         raise MalformedLine("the file is empty", where=str(path))
     columns = {role: table.column(role) for role in ("query_id", "item_id", "rank", "score")}
-    return _encode_rows(columns, path, locate), {}
+    rows = _encode_rows(columns, path, locate)
+    ranks = pd.Series(rows.ranks).groupby(rows.queries)
+    if (ranks.min() == ranks.max()).all() and (ranks.size() > 1).any():
+        warn(f"{path.name}: the ranks of each list are equal: it is ordered as by trec_eval")
+        rows = replace(rows, ranks=_rank_by_score(rows))
+    return rows, {}
 
 
-def _read_with_header(path: Path, delimiter: str | None, *, typed: bool) -> _Columns:
-    delimiter = delimiter or ("\t" if "\t" in read_first_line(path) else ",")
-    headers, _, line = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    names = [header.strip().partition(":")[0] for header in headers] if typed else headers
-    roles = _assign_roles(names, f"{path}:{line}", ordered=typed)
-    role_headers = {role: headers[names.index(name)] for role, name in roles.items()}
-    table, locate = read_texts(path, delimiter, [*role_headers.values()])
-    columns = {role: table.column(header) for role, header in role_headers.items()}
-    return _encode_rows(columns, path, locate, in_order=typed), roles
+def _rank_by_score(rows: ListRows) -> FloatArray:
+    """Return the rank of each row by score, equal ones by item from the last to the first."""
+    positions = np.argsort(np.argsort(rows.item_ids.ids))
+    scores = np.zeros(positions.size) if rows.scores is None else rows.scores
+    order = np.lexsort((-positions[rows.items], -scores, rows.queries))
+    ranks = np.empty(order.size)
+    ranks[order] = np.arange(order.size)
+    return ranks
 
 
-def _read_json(path: Path) -> _Columns:
+def _read_json(path: Path, _order: ListOrder) -> _Columns:
     """Return the rows of a JSON file of lists; equal scores are in file order."""
     lists = read_pairs(path, _SHAPE)
     is_ranked = bool(lists) and isinstance(lists[0][1], list)
@@ -540,18 +584,18 @@ def _is_nested(path: Path) -> bool:
     return bool(is_list and pa.types.is_struct(column_type.value_type))
 
 
-def _read_flat_parquet(path: Path) -> _Columns:
+def _read_flat_parquet(path: Path, order: ListOrder) -> _Columns:
     """Return the rows of a Parquet file with one row per item, and the column of each role."""
     table = read_parquet(path)
-    roles = _assign_roles(table.column_names, str(path))
+    roles = _assign_roles(table.column_names, str(path), ordered=order == "rows")
     columns = {role: table.column(name) for role, name in roles.items()}
     return _encode_rows(_convert_columns(columns, path), path, partial(locate_row, path)), roles
 
 
-def _read_lenskit(path: Path) -> _Columns:
+def _read_lenskit(path: Path, order: ListOrder) -> _Columns:
     """Read LensKit's Parquet layout, or a table."""
     if get_suffix(path) not in _PARQUET or not _is_nested(path):
-        return _read_table(path)
+        return _read_table(path, order)
     table = read_parquet(path)
     lists = table.column(_ITEMS).combine_chunks()
     keys = [name for name in table.column_names if name != _ITEMS]
@@ -591,11 +635,11 @@ def _convert_column(role: str, column: Any, path: Path) -> Any:
     return column if pa.types.is_integer(column.type) else to_numbers(column, location)
 
 
-_READERS: Mapping[ListLayout, Callable[[Path], _Columns]] = {
+_READERS: Mapping[ListLayout, Callable[[Path, ListOrder], _Columns]] = {
     "table": _read_table,
     "trec": _read_run,
     "elliot": _read_elliot,
-    "recbole": _read_recbole,
+    "recbole": partial(_read_table, in_order=True),
     "ranx": _read_json,
     "lenskit": _read_lenskit,
 }

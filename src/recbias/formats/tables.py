@@ -7,6 +7,7 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -37,6 +38,7 @@ from recbias.formats.delimited import (
     Kind,
     Layout,
     Rows,
+    explain_header,
     find_line_of_row,
     find_repeat,
     read_header,
@@ -45,9 +47,21 @@ from recbias.formats.delimited import (
     refuse_same_names,
 )
 from recbias.formats.json_files import parse_json
-from recbias.formats.text_files import DELIMITERS, get_suffix, open_text, require_file, shorten
+from recbias.formats.text_files import (
+    DELIMITERS,
+    JSON_TO_TABLE,
+    TAB,
+    get_suffix,
+    open_text,
+    read_first_line,
+    require_file,
+    shorten,
+)
 
 _EXCEL = ".xlsx"
+
+_DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter", ".json", ".jsonl")
+"""The suffixes of tables of which the first line is read, if only for what is wrong with it."""
 
 _TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """The suffixes of tables of text."""
@@ -57,6 +71,10 @@ _BLOCK_ROWS = 2**14
 
 _NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 """A number as a column of numbers holds it, or an empty cell; ``007`` is text."""
+
+
+_HISTORIES = "item_id_list"
+"""The column of RecBole's sequence files with the items before that of the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +112,12 @@ class TableColumns:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
                 if self.renamed is not None and names:
                     remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
-                raise UnknownColumn(message, where=where, remedy=remedy)
+                error = UnknownColumn(message, where=where, remedy=remedy)
+                raise explain_header(error, names, self.needed)
+        if _HISTORIES in names and "user_id" in self.needed:
+            message = f"the histories in the column {_HISTORIES!r} would be lost"
+            remedy = "write each item of a history in a row of its own: user_id, item_id"
+            raise MalformedLine(message, where=where, remedy=remedy)
         kinds = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
@@ -155,16 +178,15 @@ def read_file(
         return _convert_table(path, raw, columns, bad_lines)
     if suffix == _EXCEL:
         return _convert_table(path, _read_sheet(path), columns, bad_lines)
-    if suffix not in DELIMITERS:
+    if suffix not in _DELIMITED_SUFFIXES:
         remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
-    header = read_header(path, Layout(columns={}, delimiter=DELIMITERS[suffix], quoted=True))
-    refuse_same_names(header.names, f"{path}:{header.line}")
-    kinds = columns.select(header.names, f"{path}:{header.line}")
-    sources = columns.list_sources(header.names)
-    in_file = {sources[name]: kind for name, kind in kinds.items()}
-    layout = Layout(columns=in_file, delimiter=DELIMITERS[suffix], quoted=True)
+    header = read_table_header(path)
+    names = [*header.columns]
+    kinds, sources = columns.select(names, header.where), columns.list_sources(names)
+    in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
+    layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
     rows = read(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
 
@@ -176,10 +198,55 @@ def list_file_columns(path: Path) -> list[str]:
         return list(read_schema(path).names)
     if suffix == _EXCEL:
         return list(_read_sheet(path).column_names)
-    delimiter = DELIMITERS.get(suffix, ",")
+    return [*read_table_header(path, announce=False).columns]
+
+
+_SEPARATORS = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+
+_TYPED = re.compile(r"\s*([^:]+):(?:token|float)(?:_seq)?\s*")
+"""A column in the header of a RecBole file: ``user_id:token``."""
+
+
+class _TableHeader(NamedTuple):
+    """The columns of a table as the file writes them, by name; where their line is."""
+
+    columns: dict[str, str]
+    delimiter: str
+    where: str
+
+
+def read_table_header(path: Path, *, announce: bool = True) -> _TableHeader:
+    """Return the columns of a delimited table, by their names without the types of RecBole.
+
+    The delimiter is that of the suffix; if the first line has none, or no suffix says it, it is
+    another one of that line, with a warning unless the suffix leaves it open.
+
+    Raises:
+        MalformedLine: The file is empty, is JSON, separates cells by blanks, names a column twice
+            or has no header.
+    """
+    usual, line = DELIMITERS.get(get_suffix(path), ""), read_first_line(path)
+    if line.lstrip().startswith(("{", "[")):
+        raise MalformedLine("is JSON, not a table", where=f"{path}:1", remedy=JSON_TO_TABLE)
+    found = [usual] if usual and usual in line else [mark for mark in _SEPARATORS if mark in line]
+    if not found and len(line.split()) > 1:
+        message = f"the cells are separated by blanks: {shorten(line)}"
+        remedy = f"separate them by {_SEPARATORS[usual or TAB]}"
+        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
+    delimiter = found[0] if found else ","
+    if announce and usual and found and delimiter != usual:
+        warn(f"{path.name}: the cells are separated by {_SEPARATORS[delimiter]}")
     header = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    refuse_same_names(header.names, f"{path}:{header.line}")
-    return [name.partition(":")[0] for name in header.names]
+    where, names = f"{path}:{header.line}", header.names
+    if is_typed(names):
+        names = [name.strip().partition(":")[0] for name in names]
+    refuse_same_names(names, where)
+    return _TableHeader(dict(zip(names, header.names, strict=True)), delimiter, where)
+
+
+def is_typed(names: Sequence[str]) -> bool:
+    """Return whether each name has a type, as in the header of a RecBole file."""
+    return all(map(_TYPED.fullmatch, names))
 
 
 def infer_column(column: Any) -> AnyArray:
@@ -268,7 +335,8 @@ class TextTable:
             if name not in self.columns:
                 message = f"there is no column {name!r}"
                 remedy = f"rename the column; {suggest(name, self.columns)}"
-                raise UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
+                error = UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
+                raise explain_header(error, [*self.columns], names)
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""
@@ -368,11 +436,10 @@ def _is_number(text: str) -> bool:
 
 
 def _read_delimited_texts(path: Path) -> TextTable:
-    delimiter = DELIMITERS[get_suffix(path)]
-    names, _, line = read_header(path, Layout(columns={}, delimiter=delimiter, quoted=True))
-    refuse_same_names(names, f"{path}:{line}")
-    table, locate = read_texts(path, delimiter, names)
-    return TextTable(path, dict(zip(names, table.columns, strict=True)), locate, f"{path}:{line}")
+    header = read_table_header(path)
+    table, locate = read_texts(path, header.delimiter, [*header.columns.values()])
+    columns = dict(zip(header.columns, table.columns, strict=True))
+    return TextTable(path, columns, locate, header.where)
 
 
 def _read_parquet_texts(path: Path) -> TextTable:
@@ -584,6 +651,9 @@ _SYMBOLS = r"[\s$€£¥₹]|(?<=\d),(?=\d{3}(?:\D|$))"
 _MAX_SHOWN = 5
 """The number of spellings that a warning names."""
 
+_NO_VALUES = ("nan", "<na>", "nat", "n/a", "#n/a")
+"""How other programs write a missing cell as text, in lower case."""
+
 _MAX_LABELS = 20
 """A column with more different values is a label if its values occur twice on average."""
 
@@ -616,12 +686,15 @@ class TableSettings(InheritsSections):
             regard to case and white space at the ends. Empty cells are always missing.
         clean: How text is changed, as in ``{trim: true, case: lower}``. Values that differ by
             white space or case only are warned about.
+        separator: The text between several values of a cell, by column: ``{genres: ","}``; white
+            space around the values is removed. ``|`` for columns that are not named.
     """
 
     columns: dict[str, str] = field(default_factory=dict, hash=False)
     types: dict[str, _ColumnType] = field(default_factory=dict, hash=False)
     missing: tuple[str | int | float, ...] = ()
     clean: Clean = Clean()
+    separator: dict[str, str] = field(default_factory=dict, hash=False)
 
     def refuse_unknown_columns(self, names: Iterable[str]) -> None:
         """Raise UnknownColumn if a setting names a column that no table has.
@@ -634,6 +707,7 @@ class TableSettings(InheritsSections):
         for setting, named, known in (
             ("columns", self.columns, names),
             ("types", self.types, renamed),
+            ("separator", self.separator, renamed),
         ):
             for name in named:
                 if name not in known:
@@ -653,8 +727,12 @@ class TableSettings(InheritsSections):
         column, kind = table.rows.table[name], self.types.get(name)
         if pa.types.is_floating(column.type):
             return self._read_numbers(np.asarray(column.to_numpy()), kind)
-        if kind is None and not self.missing and self.clean == Clean():
+        separator = self.separator.get(name)
+        if kind is None and not separator and not self.missing and self.clean == Clean():
             return self._read_unchanged(table, name)
+        if separator:
+            pattern = rf"\s*{re.escape(separator.strip() or separator)}\s*"
+            column = pc.replace_substring_regex(column, pattern, SEPARATOR)
         codes, cells = pd.factorize(np.asarray(column.to_numpy(), dtype=object))
         counts = np.bincount(codes, minlength=cells.size)
         cleaned = self._clean(pd.Series(cells, dtype=object), counts)
@@ -666,7 +744,7 @@ class TableSettings(InheritsSections):
         values = cleaned[codes] if kind == "text" else infer_column(_to_arrow(cleaned, codes))
         if values.dtype == object:
             values[values == ""] = None
-            _warn_of_spellings(f"{table.path.name}: {name}", cleaned, counts)
+            _warn_of_labels(f"{table.path.name}: {name}", cleaned, counts, separator)
         return values
 
     def _read_unchanged(self, table: TableFile, name: str) -> AnyArray:
@@ -674,7 +752,7 @@ class TableSettings(InheritsSections):
         if values.dtype == object:
             counts = pd.Series(values, dtype=object).value_counts()
             cells, n = counts.index.to_numpy(dtype=object), counts.to_numpy()
-            _warn_of_spellings(f"{table.path.name}: {name}", cells, n)
+            _warn_of_labels(f"{table.path.name}: {name}", cells, n)
         return values
 
     def _read_numbers(self, numbers: FloatArray, kind: str | None) -> AnyArray:
@@ -726,11 +804,20 @@ def _count_spellings(values: pd.Series[Any], counts: AnyArray) -> pd.DataFrame:
     ).reset_index(drop=True)
 
 
-def _warn_of_spellings(column: str, cells: AnyArray, counts: AnyArray) -> None:
-    """Warn of labels that have white space at their ends or differ only by it or by case."""
+def _warn_of_labels(
+    column: str, cells: AnyArray, counts: AnyArray, separator: str | None = None
+) -> None:
+    """Warn of labels that are no value, several values, or one value in several spellings."""
     values = _split_cells(pd.Series(cells, dtype=object))
     frame = _count_spellings(values[values.str.strip() != ""], counts)
     frame["key"] = frame["folded"].str.strip()
+    name = column.rpartition(": ")[2]
+    for value in frame["value"][frame["key"].isin(_NO_VALUES)]:
+        warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
+    for mark in "" if separator else ",;":
+        if joined := _find_joined(frame, mark):
+            remedy = f'separator: {{{name}: "{mark}"}} reads several values from such a cell'
+            warn(f"{column} may hold several values in a cell, as in {shorten(joined)}; {remedy}")
     n_labels = frame["key"].nunique()
     if n_labels > max(_MAX_LABELS, frame["n"].sum() / 2):
         return
@@ -747,6 +834,25 @@ def _warn_of_spellings(column: str, cells: AnyArray, counts: AnyArray) -> None:
     problem = "values that differ only by case or white space, or have white space at their ends"
     remedy = f"clean: {{{', '.join(settings)}}} changes that"
     warn(f"{column} has {problem}: {shown}{more}; {remedy}")
+
+
+def _find_joined(frame: pd.DataFrame, mark: str) -> str:
+    """Return a value whose parts between marks are labels; "" if the column has none.
+
+    Parts are labels if few values repeat, or if most parts (one, if there are few values) occur in
+    several places: ``The`` of titles and ``NY`` of cities are always the last.
+    """
+    values = frame["key"][~frame["key"].str.contains(r"\d")]
+    is_joined = values.str.contains(mark, regex=False)
+    if not is_joined.any():
+        return ""
+    parts = values.str.split(mark).explode().str.strip()
+    places = (1 + parts.groupby(level=0).cumcount()).where(is_joined[parts.index], 0)
+    n_places = places.groupby(parts.to_numpy()).nunique()[parts[places > 0]]
+    is_label = len(frame) <= min(_MAX_LABELS, frame["n"].sum() / 2)
+    least = 0.5 if len(frame) > _MAX_LABELS else 1e-9
+    is_joined &= is_label or (n_places > 1).mean() >= least
+    return str(frame["value"][values[is_joined].index].iloc[0]) if is_joined.any() else ""
 
 
 def _parse_numbers(cells: AnyArray, kind: str) -> tuple[AnyArray, AnyArray]:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,10 +25,14 @@ from recbias.formats.archives import unpack
 BOM = codecs.BOM_UTF8
 """The byte order mark that some programs write at the start of UTF-8 text."""
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TAB = "\t"
+
+DELIMITERS = {".csv": ",", ".tsv": TAB}
 """The delimiter of a table, by the suffix of its file."""
 
 SAVE_AS_UTF_8 = "save the file as UTF-8"
+
+JSON_TO_TABLE = "write a table: pandas.read_json(path, lines=True).to_csv(table, index=False)"
 
 csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
 
@@ -136,25 +141,32 @@ def decode(data: bytes, path: Path, line: int = 1) -> str:
 
 def read_first_line(path: Path) -> str:
     """Return the first line that is not blank, without its line end; "" for an empty file."""
+    return next(iter(read_first_lines(path, 1)), "")
+
+
+def read_first_lines(path: Path, n: int) -> list[str]:
+    """Return the first ``n`` lines that are not blank, without their line ends."""
     with open_binary(path) as file:
-        first = next(
-            (pair for pair in enumerate(file, 1) if pair[1].removeprefix(BOM).strip()), None
-        )
-    return decode(first[1].removeprefix(BOM), path, first[0]).rstrip("\r\n") if first else ""
+        lines = ((number, line.removeprefix(BOM)) for number, line in enumerate(file, 1))
+        first = list(islice(((number, line) for number, line in lines if line.strip()), n))
+    return [decode(line, path, number).rstrip("\r\n") for number, line in first]
 
 
 def split_line(line: str, delimiter: str, where: str = "") -> list[str]:
-    """Return the cells of a line; cells may be quoted.
+    r"""Return the cells of a line; cells may be quoted, or between tabs begin with a quote.
 
-    >>> split_line('a,"b,c"', ",")
-    ['a', 'b,c']
+    >>> split_line('a,"b,c"', ","), split_line('"a"\t"b', TAB)
+    (['a', 'b,c'], ['"a"', '"b'])
 
     Raises:
         MalformedLine: A cell has a line end without quotes.
     """
+    text, is_tabbed = io.StringIO(line, newline=""), delimiter == TAB
     try:
-        return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [])
+        return next(csv.reader(text, delimiter=delimiter, strict=is_tabbed), [])
     except csv.Error as error:
+        if is_tabbed:
+            return line.split(TAB)
         raise MalformedLine(str(error), where=where) from error
 
 

@@ -38,7 +38,6 @@ from recbias.core.errors import (
     MissingEvidence,
     MissingFile,
     UnknownColumn,
-    UnknownIdentifier,
     UserError,
 )
 from recbias.core.evidence import (
@@ -51,13 +50,15 @@ from recbias.core.evidence import (
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
 from recbias.core.queries import Queries
+from recbias.formats.delimited import check_ids
 from recbias.formats.lists import (
+    ListOrder,
     ListRows,
     RowOrder,
+    check_list_ids,
     check_name,
     order_rows,
     read_rows,
-    validate_queries,
 )
 from recbias.formats.tables import TextTable, find_suffix, parse_numbers, read_text_table
 from recbias.formats.text_files import read_text
@@ -124,7 +125,10 @@ class GivenLists:
     Otherwise they are ordered by descending score; ties are ordered by item identifier (as numbers
     if all are whole numbers, else as text) in a ``table``, and by the order of the file in the
     layouts of Elliot, RecBole and ranx. If there are both, scores must not increase with the rank.
-    Rows with a score of minus infinity, by which tools mask items, are excluded.
+    A TREC run whose ranks are equal within each list is ordered as by trec_eval: by score, equal
+    ones by item identifier from the last. Numbers of ``elliot`` that count from 1 in each list may
+    be ranks or scores: ``order`` decides. Rows with a score of minus infinity or the minimum of
+    float32, which mask items, or with the item -1, which fills a list, are excluded.
 
     A query without a list in the file has an empty list, and lists of other queries are excluded.
     An item that is not in the dataset keeps its rank and is never relevant. Warnings report the
@@ -136,6 +140,8 @@ class GivenLists:
     Args:
         path: The file.
         layout: The layout of the file.
+        order: What the items of a list are ordered by: the ``rank``, the ``score``, or their
+            ``rows`` in the file; ``auto`` is the rank, or the score without ranks.
         seen: Whether an item of the query's own training rows is an error (``refuse``) or keeps
             its rank (``keep``).
 
@@ -145,8 +151,9 @@ class GivenLists:
         WrongType: The file name does not fit a layout.
         MalformedLine: A line does not fit the layout, two columns match the same role, a rank or
             score is not a number, or the file holds no list.
-        UnknownIdentifier: No query of the file is a query of the run or a user of the dataset, or
-            no row belongs to the dataset.
+        AmbiguousLayout: The numbers of ``elliot`` may be ranks or scores.
+        UnknownIdentifier: No query of the file is a query of the run or a user of the dataset, no
+            item is in the dataset, or no row belongs to the dataset.
         BrokenContract: A list repeats an item or a rank, or has a score of NaN, scores that
             increase with the rank, or an item of the query's own history.
 
@@ -161,6 +168,7 @@ class GivenLists:
 
     path: InputFile
     layout: Literal["auto", "table", "trec", "elliot", "recbole", "ranx", "lenskit"] = "auto"
+    order: ListOrder = "auto"
     seen: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
@@ -179,7 +187,7 @@ class GivenLists:
             order_rows(rows, label)
 
     def _read_rows(self) -> ListRows:
-        rows = read_once(read_rows, self.path, self.layout)
+        rows = read_once(read_rows, self.path, self.layout, self.order)
         if not len(rows.query_ids):
             remedy = "add one row per item of each list"
             raise MalformedLine("the file holds no list", where=str(self.path), remedy=remedy)
@@ -204,7 +212,7 @@ class _FittedLists:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of the list of each query; an empty list if it has none."""
-        validate_queries(self.rows, queries, data)
+        check_list_ids(self.rows, queries, data)
         file_rows = self._find_rows(queries, k)
         codes, unknown = self._encode_items(data)
         items = np.where(file_rows >= 0, _take_clipped(codes[self.rows.items], file_rows), -1)
@@ -239,9 +247,6 @@ class _FittedLists:
         codes = data.train.item_ids.find(self.rows.item_ids.ids)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = data.train.n_items + np.arange(unknown.size)
-        if unknown.size:
-            name = self.rows.path.name
-            warn(f"{name}: {unknown.size:,} of {codes.size:,} items are not in the dataset")
         return codes, unknown
 
     def _refuse_seen(
@@ -785,18 +790,12 @@ def align(
     Raises:
         UnknownIdentifier: No identifier is in the vocabulary.
     """
+    check_ids(ids, vocabulary, noun, where)
     codes = vocabulary.find(ids)
     dtype = np.result_type(vectors, np.float16)
     aligned = np.full((len(vocabulary), vectors.shape[1]), np.nan, dtype=dtype)
     aligned[codes[codes >= 0]] = vectors[codes >= 0]
-    n_unknown = int((codes < 0).sum())
-    if n_unknown and n_unknown == codes.size and len(vocabulary):
-        problem = f"none of the {codes.size:,} vectors belongs to {noun} of the dataset"
-        examples = f"{noun} such as {vocabulary.ids[0]!r}, the file {str(ids[0])!r}"
-        raise UnknownIdentifier(problem, where=where, remedy=f"the dataset has {examples}")
-    if n_unknown:
-        warn(f"{n_unknown:,} of {codes.size:,} vectors are of {noun} that are not in the dataset")
-    if n_missing := len(vocabulary) - (codes.size - n_unknown):
+    if n_missing := len(vocabulary) - int((codes >= 0).sum()):
         warn(f"{n_missing:,} of the {len(vocabulary):,} {noun} of the dataset have no vector")
     return aligned
 

@@ -250,7 +250,8 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
         except Unwritable:  # the disk is at fault and no entry of the spec
             raise
         except UserError as error:
-            n = len(executor.value(context.dataset).interactions) if stage is context.split else 1
+            is_blamed = stage is not context.split or "train" in split.plugin.gives()
+            n = is_blamed or len(executor.value(context.dataset).interactions)
             raise locate_error(error, spec if n else dataset, experiment) from error
 
 

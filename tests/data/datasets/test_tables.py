@@ -48,7 +48,9 @@ def test_the_vocabulary_is_that_of_all_tables_together(tmp_path: Path) -> None:
         items=write(tmp_path / "t.csv", "item_id,genres,year,zip\nc,X|Y,1999,01\na,,2000,5\n"),
         users=write(tmp_path / "u.csv", "user_id,gender\n7,F\n007,M\n"),
     )
-    data = load(source)
+    with collect_warnings() as notes:
+        data = load(source)
+    assert "'7' is written '007' there: 1 of 1" in notes[0]
     assert data.item_ids.ids.tolist() == ["a", "b", "c"]
     assert data.user_ids.ids.tolist() == ["007", "7", "u"]
     assert data.items is not None

@@ -39,15 +39,18 @@ def write_lists(folder: Path) -> dict[str, Any]:
     pd.DataFrame(groups).to_csv(folder / "items.csv", index=False)
     train = {"user_id": ["other"] * 30, "item_id": range(30)}
     pd.DataFrame(train).to_csv(folder / "train.csv", index=False)
+    users = {"user_id": ["other", *(f"q{query}" for query in range(len(LISTS)))]}
+    pd.DataFrame(users).to_csv(folder / "users.csv", index=False)
     test = [(f"q{q}", item) for q, items in enumerate(RELEVANT) for item in items]
     pd.DataFrame(test, columns=["user_id", "item_id"]).to_csv(folder / "test.csv", index=False)
     rows = [(f"q{q}", item, r) for q, items in enumerate(LISTS) for r, item in enumerate(items, 1)]
     lists = pd.DataFrame(rows, columns=["query_id", "item_id", "rank"])
     lists.to_csv(folder / "lists.csv", index=False)
-    files = {name: str(folder / f"{name}.csv") for name in ("items", "train", "test", "lists")}
+    names = ("users", "items", "train", "test", "lists")
+    files = {name: str(folder / f"{name}.csv") for name in names}
     return {
         "name": "others",
-        "dataset": {"name": "tables", "items": files["items"]},
+        "dataset": {"name": "tables", "items": files["items"], "users": files["users"]},
         "split": {"name": "given", "train": files["train"], "test": files["test"]},
         "k": 10,
         "models": [{"name": "lists", "path": files["lists"]}],

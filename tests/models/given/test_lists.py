@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Interactions, TrainingData
+from recbias.core.dataset import Interactions, TrainingData, Vocabulary
 from recbias.core.errors import BrokenContract, MalformedLine, UnknownIdentifier, WrongType
 from recbias.core.evidence import RankedLists, check_lists
 from recbias.models.given import GivenLists
@@ -65,10 +65,11 @@ def test_lists_without_ranks_are_ordered_by_score(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("stage_warnings")
 def test_ties_of_scores_go_to_the_first_item_by_number(tmp_path: Path) -> None:
     # by text "10" would come before "9"
-    lists = recommend_lists(
-        create_model(tmp_path, "query_id,item_id,score\nu0,10,1\nu0,9,1\nu0,8,2\n"), ["u0"]
-    )
-    assert lists.outside[lists.items - 6].tolist() == [["8", "9", "10"]]
+    numbers = replace(make_interactions([], n_users=1, n_items=3), item_ids=Vocabulary.of("789"))
+    model = create_model(tmp_path, "query_id,item_id,score\nu0,10,1\nu0,9,1\nu0,8,2\n")
+    lists = recommend_lists(model, ["u0"], data=TrainingData(numbers))
+    assert lists.items.tolist() == [[1, 2, 3]]
+    assert lists.outside.tolist() == ["10"]
 
 
 def test_a_run_is_ordered_by_rank_and_keeps_its_scores(tmp_path: Path) -> None:
@@ -222,6 +223,11 @@ def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
         GivenLists(path=Path("lists.parquet"), layout="trec")
 
 
+MASKS = (
+    "are excluded as masks: a score of minus infinity or the minimum of float32, or the item -1"
+)
+
+
 def test_masked_items_are_excluded_and_counted(tmp_path: Path) -> None:
     # Elliot fills short lists with seen items of a score of minus infinity: i5 is u0's history
     model = create_model(tmp_path, "u0\ti1\t2.0\nu0\ti5\t-inf\nu1\ti5\t-inf\n", name="recs.tsv")
@@ -229,8 +235,8 @@ def test_masked_items_are_excluded_and_counted(tmp_path: Path) -> None:
         lists = recommend_lists(model, ["u0", "u1"])
     assert lists.items.tolist() == [[1, -1, -1], [-1, -1, -1]]
     assert warnings == [
-        "recs.tsv was read as elliot",
-        "recs.tsv: 2 rows with a score of minus infinity are excluded",
+        "recs.tsv was read as elliot; query 'u0', item 'i1', score 2",
+        f"recs.tsv: 2 rows {MASKS}",
     ]
 
 

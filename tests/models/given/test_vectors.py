@@ -96,9 +96,9 @@ def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors.users, np.array([nan, [1, 0], nan]))
     np.testing.assert_array_equal(vectors.items, np.array([[3, 4], nan, [1, 0], nan]))
     assert warnings == [
-        "1 of 2 vectors are of users that are not in the dataset",
+        "u.txt: 1 of 2 users are not in the dataset",
         "2 of the 3 users of the dataset have no vector",
-        "1 of 3 vectors are of items that are not in the dataset",
+        "i.txt: 1 of 3 items are not in the dataset",
         "2 of the 4 items of the dataset have no vector",
     ]
 
@@ -299,8 +299,18 @@ def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> Non
 
 def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, user_ids="x\ny\n")
-    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors belongs to users"):
+    with pytest.raises(UnknownIdentifier, match="none of the 2 users"):
         model.fit(create_data(), np.random.default_rng(0))
+
+
+def test_ids_that_the_dataset_writes_otherwise_are_named(tmp_path: Path) -> None:
+    model = create_model(tmp_path, item_ids="i0\nI1\nI2\n")
+    with collect_warnings() as warnings:
+        model.fit(create_data(), np.random.default_rng(0))
+    assert "i.txt: 2 of 3 items are not in the dataset: 'I1' is written 'i1' there" in warnings[1]
+    with pytest.raises(UnknownIdentifier) as caught:
+        create_model(tmp_path, user_ids="u00\n u1\n").fit(create_data(), np.random.default_rng(0))
+    assert caught.value.remedy.startswith("' u1' is written 'u1' there: 1 of 2")
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ def test_a_metric_without_values_by_query_cannot_be_grouped(tmp_path: Path) -> N
 
 def test_a_file_whose_lists_are_stored_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("query_id,item_id,rank\n1,x,1\n", encoding="utf-8")
+    path.write_text("query_id,item_id,rank\n1,x,1\n1,1,2\n", encoding="utf-8")
     spec = SPEC | {
-        "models": [{"name": "lists", "path": str(path)}, "MostPop"],
+        "models": [{"name": "lists", "path": str(path), "seen": "keep"}, "MostPop"],
         "metrics": ["nDCG"],
     }
     first = recbias.run(spec, out=tmp_path)

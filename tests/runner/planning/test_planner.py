@@ -153,7 +153,7 @@ def test_equal_bytes_under_two_names_are_each_read_as_their_name_says(tmp_path: 
     ]
     (tmp_path / "run.trec").write_text("\n".join(rows))
     for name in ("ok.qrels", "qrels.dev.tsv"):
-        (tmp_path / name).write_text("q1\t0\t5\t2\nq2\t0\t5\t1\n")
+        (tmp_path / name).write_text("q1\t0\t5\t2\nq2\t5\t5\t1\n")
 
     def measure(test: str) -> float:
         spec = make_small_spec(
@@ -171,12 +171,12 @@ def test_equal_bytes_under_two_names_are_each_read_as_their_name_says(tmp_path: 
         return float(api.run(spec, out=tmp_path / "out").metrics["value"].iloc[0])
 
     names = ["ok.qrels", "qrels.dev.tsv", "ok.qrels"]
-    assert [measure(name) for name in names] == [0.5, 1.0, 0.5]
-    for name in ("ok.qrels", "qrels.dev.tsv"):  # what is no table is refused, whatever is stored
+    assert [measure(name) for name in names] == [0.5, 0.75, 0.5]
+    for name in ("ok.qrels", "qrels.csv"):  # what is no table is refused, whatever is stored
         (tmp_path / name).write_text("q1 0 5 2\nq1 0 0 0\n")
     assert measure("ok.qrels") == 0.5
-    with pytest.raises(UserError, match=r"qrels\.dev\.tsv"):
-        measure("qrels.dev.tsv")
+    with pytest.raises(UserError, match=r"qrels\.csv:1: the cells are separated by blanks"):
+        measure("qrels.csv")
 
 
 def test_given_lists_are_addressed_by_their_file(tmp_path: Path) -> None:

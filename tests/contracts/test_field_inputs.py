@@ -1,0 +1,328 @@
+"""Files as people have them: read rightly and said, or refused with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from recbias import api
+from recbias.core.errors import UserError
+
+PAIRS = "user_id,item_id\n"
+TIMES = "user_id,item_id,timestamp\n"
+RANKS = "user_id,item_id,rank\n"
+SCORES = "user_id,item_id,score\n"
+
+
+class Case(NamedTuple):
+    """Files, what is said, the value or None for an error, and the parts of a spec."""
+
+    name: str
+    files: dict[str, str]
+    says: tuple[str, ...]
+    value: float | None
+    parts: dict[str, Any]
+
+
+def case(
+    name: str, files: dict[str, str], *says: str, value: float | None = None, **parts: Any
+) -> Case:
+    return Case(name, files, says, value, parts)
+
+
+# relevance judgements: the first relevant item of each query is the second of its list
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d3 1\nq2 0 d1 0\n"
+RUN = "q1 Q0 d2 1 .9 x\nq1 Q0 d1 2 .8 x\nq2 Q0 d1 1 .9 x\nq2 Q0 d3 2 .8 x\n"
+NUMBERED = str.maketrans("", "", "qd")
+
+
+def qrels(name: str, text: str, *says: str, run: str = RUN) -> Case:
+    train = "q1,x\nq2,y\nq1,y\nq2,x\n".translate(NUMBERED if "q" not in text else {})
+    files = {"train.csv": PAIRS + train, name: text, "run.trec": run}
+    split, lists = {"train": "train.csv", "test": name}, {"path": "run.trec"}
+    return case(name, files, *says, value=0.5, metric="MRR", split=split, lists=lists)
+
+
+AS_QRELS = "was read as qrels, query_id 'q1', iteration '0', item_id 'd1', grade '2'"
+JUDGEMENTS = [
+    qrels("ok.qrels", QRELS),
+    qrels("blanks.tsv", QRELS, AS_QRELS),
+    qrels("tabs.tsv", QRELS.replace(" ", "\t"), AS_QRELS),
+    qrels(
+        "numbers.tsv",
+        QRELS.translate(NUMBERED).replace(" ", "\t"),
+        "was read as qrels, query_id '1'",
+        run=RUN.replace("Q", "#").translate(NUMBERED).replace("#", "Q"),
+    ),
+]
+
+
+def recbole(rows: str) -> str:
+    header = "user_id:token|item_id_list:token_seq|item_id:token\n"
+    return (header + rows).replace("|", "\t")
+
+
+HISTORIES = {
+    "s.train.inter": recbole("7|11 12|13\n8|13|11\n"),
+    "s.test.inter": recbole("7|11 12 13|14\n8|13 11|12\n"),
+}
+WRITTEN_OUT = {
+    "train.csv": f"{PAIRS}7,11\n7,12\n7,13\n8,13\n8,11\n",
+    "test.csv": f"{PAIRS}7,14\n8,12\n",
+}
+
+RANKED = {
+    "train.csv": f"{PAIRS}u,h\nv,t\nv,x2\nv,x3\n",
+    "test.csv": f"{PAIRS}u,t\n",
+    "run.tsv": "u\tt\t1\nu\tx2\t2\nu\tx3\t3\n",
+}
+
+
+def ranked(order: str, value: float | None, *says: str) -> Case:
+    lists = {"path": "run.tsv", "order": order}
+    return case(f"order {order}", RANKED, *says, value=value, metric="MRR", lists=lists)
+
+
+SEQUENCES = [
+    case(
+        "histories",
+        HISTORIES,
+        "the histories in the column 'item_id_list' would be lost",
+        split={"train": "s.train.inter", "test": "s.test.inter"},
+    ),
+    case("pairs", WRITTEN_OUT, value=0.5),
+    ranked("auto", None, "score 1", "order: rank", "order: score"),
+    ranked("rank", 1.0),
+    ranked("rows", 1.0),
+    ranked("score", 1 / 3),
+    case(
+        "scores that fall",
+        {**RANKED, "run.tsv": "u\tt\t3\nu\tx2\t2\nu\tx3\t1\n"},
+        "run.tsv was read as elliot; query 'u', item 't', score 3",
+        value=1.0,
+        metric="MRR",
+        lists={"path": "run.tsv"},
+    ),
+]
+
+
+def spelled(item: str, known: str) -> Case:
+    files = {
+        "train.csv": f"{PAIRS}u,h\nv,{known}\nv,z\n",
+        "test.csv": f"{PAIRS}u,{known}\n",
+        "l.csv": f"{RANKS}u,{item},1\n",
+    }
+    says = ("none of the 1 items of l.csv", f"{item!r} is written {known!r} there")
+    return case(f"item {item} for {known}", files, *says, lists={"path": "l.csv"})
+
+
+CLICKS = f"{PAIRS}1,7\n2,8\n1,9\n"
+IDS = [
+    *map(spelled, ("0t", "t", "1", "1.0", "T", " t", "t.0"), ("t", "0t", "001", "001", *"ttt")),
+    case(
+        "users of the test file",
+        {"train.csv": CLICKS, "test.csv": f"{PAIRS}01,8\n02,7\n"},
+        "split: test.csv: none of the 2 users",
+        "'01' is written '1' there: 2 of 2",
+    ),
+    case(
+        "items of the test file",
+        {"train.csv": CLICKS, "test.csv": f"{PAIRS}1,08\n2,07\n"},
+        "split: test.csv: none of the 2 items",
+        "'07' is written '7' there",
+    ),
+    case(
+        "users of another table",
+        {"u.csv": "user_id,sex\n01,F\n02,M\n", "train.csv": CLICKS, "test.csv": f"{PAIRS}1,8\n"},
+        "split: train.csv: none of the 2 users",
+        "'1' is written '01' there",
+        dataset={"users": "u.csv"},
+    ),
+    case(
+        "users of the same dataset",
+        {"u.csv": "user_id,sex\n01,F\n02,M\n", "i.csv": CLICKS},
+        "dataset: u.csv: none of the 2 users",
+        dataset={"users": "u.csv", "interactions": "i.csv"},
+        split={"name": "random"},
+    ),
+    case(
+        "one item of two",
+        {"train.csv": CLICKS, "test.csv": f"{PAIRS}1,8\n", "l.csv": f"{RANKS}1,8,1\n1,07,2\n"},
+        "1 of 2 items are not in the dataset: '07' is written '7' there",
+        value=1.0,
+        lists={"path": "l.csv"},
+    ),
+]
+
+RATED = "user_id,item_id,rating\n1,10,5\n1,11,4\n2,10,3\n"
+HELD_OUT = f"{PAIRS}2,11\n"
+AMAZON = '{"reviewerID": "A", "asin": "1"}\n{"reviewerID": "B", "asin": "2"}\n'
+
+
+def rated(name: str, text: str, *says: str, value: float | None = None) -> Case:
+    files = {name: text, "test.csv": HELD_OUT}
+    return case(name, files, *says, value=value, split={"train": name, "test": "test.csv"})
+
+
+def marked(mark: str) -> str:
+    return RATED.replace(",", mark)
+
+
+TABLES = [
+    rated("a.csv", marked(";"), "a.csv: the cells are separated by semicolons", value=1.0),
+    rated("b.csv", marked("|"), "separated by vertical bars", value=1.0),
+    rated("c.csv", marked("\t"), "separated by tabs", value=1.0),
+    rated("d.csv", marked(" "), "split: d.csv:1: the cells are separated by blanks", "by commas"),
+    rated("e.csv", "3,1,2.89,1\n3,2,2,1\n", "does not name the columns: '3,1,2.89,1'"),
+    rated("f.csv", "ana,t\nben,x\n", "no column 'user_id'", "if this is a row, write the names"),
+    rated("g.inter", marked("\t"), value=1.0),
+    rated("h.inter", marked("  "), "the cells are separated by blanks", "by tabs"),
+    rated("i.csv", AMAZON, "is JSON, not a table", "pandas.read_json"),
+    rated("j.jsonl", AMAZON, "is JSON, not a table", "pandas.read_json"),
+    rated("k.json", AMAZON, "one JSON object a line", "pandas.read_json"),
+    rated("l.tsv", '1\t"10\t5\n1\t11\t4\n2\t"10\t3\n', "as elliot", "item_id '\"10'", value=1.0),
+    rated("m.tsv", 'user_id\titem_id\n1\t"10\n1\t11\n2\t"10\n', value=1.0),
+]
+
+EQUAL_RANKS = {
+    "train.csv": f"{PAIRS}ana,x\nbo,c\nbo,d\n",
+    "test.csv": f"{PAIRS}ana,d\n",
+}
+
+
+def equal_ranks(name: str, run: str, value: float) -> Case:
+    files = {**EQUAL_RANKS, "r.trec": run}
+    says = "the ranks of each list are equal"
+    return case(name, files, says, value=value, metric="MRR", lists={"path": "r.trec"})
+
+
+GCN = {"train": "train.txt", "test": "test.txt"}
+LIGHTGCN = {
+    "train.txt": "0 0 1 2\n1 0 2 3\n2 0 3 4\n",
+    "test.txt": "0 0 4 5\n1 0 1 5\n2 0 1 5\n",
+}
+MASKED = {
+    "train.csv": f"{PAIRS}u,a\nu,b\nv,a\nv,c\nw,a\n",
+    "test.csv": f"{PAIRS}u,c\nw,c\n",
+}
+
+
+def masked(name: str, filler: str) -> Case:
+    """Return lists padded with the most popular item or with -1: only c and b are recommended."""
+    rows = f"u,c,1.5\nu,{filler},-3.4028235e+38\nw,c,1\nw,b,.5\nw,-1,-inf\n"
+    files = {**MASKED, "l.csv": SCORES + rows}
+    says = "l.csv: 2 rows are excluded as masks"
+    return case(name, files, says, value=1.0, metric="ARP", lists={"path": "l.csv"})
+
+
+TOOLS = [
+    equal_ranks("by score", "ana Q0 c 0 1.7 beir\nana Q0 d 0 1.9 beir\n", 1.0),
+    equal_ranks("equal scores", "ana Q0 c 0 1 x\nana Q0 d 0 1 x\nana Q0 b 0 1 x\n", 1.0),
+    case(
+        "LightGCN or qrels",
+        LIGHTGCN,
+        "split: train.txt:1: its first line can be read as qrels, query_id '0'",
+        "or as lightgcn, user '0' with the items '0', '1', '2'",
+        "set layout: qrels or layout: lightgcn",
+        split=GCN,
+    ),
+    # as qrels the judged items are 4, 1 and 1; item 4 has the training row of user 2 only
+    case("chosen qrels", LIGHTGCN, value=2 / 3, split={**GCN, "layout": "qrels"}),
+    case("chosen lightgcn", LIGHTGCN, "('0', '0')", split={**GCN, "layout": "lightgcn"}),
+    case(  # user 0 lacks item 3; of user 1's, item 1 is more popular than 3
+        "LightGCN",
+        {"train.txt": "0 1 2\n1 2\n2 1 3\n", "test.txt": "0 3\n1 3\n"},
+        "train.txt was read as lightgcn, user '0' with the items '1', '2'",
+        value=0.5,
+        split=GCN,
+        k=1,
+    ),
+    case(
+        "ratings with times",
+        {"train.txt": "0 32 4 978824330\n0 34 4 978824330\n1 4 5 978824268\n",
+         "test.csv": f"{PAIRS}0,4\n"},
+        "as elliot, user_id '0', item_id '32', rating '4', timestamp '978824330'",
+        value=1.0,
+        split={"train": "train.txt", "test": "test.csv"},
+    ),
+    masked("seen items", "a"),
+    masked("padding", "-1"),
+]  # fmt: skip
+
+
+def timed(name: str, *times: int, at: int | str, says: str) -> Case:
+    rows = "".join(f"u{row % 2},i{row},{time}\n" for row, time in enumerate(times))
+    split = {"name": "temporal", "at": at}
+    return case(
+        name, {"i.csv": TIMES + rows}, says, dataset={"interactions": "i.csv"}, split=split
+    )
+
+
+PARTS = {"train.csv": f"{PAIRS}u,a\nv,b\nu,c\n", "test.csv": f"{PAIRS}u,b\nv,a\n"}
+CONTENT = [
+    timed("milliseconds", 1600000000017, 1605484800017, at="2020-11-15",
+          says="dataset: i.csv:2: the timestamp '1600000000017' is not in seconds since 1970: "
+               "are these milliseconds?"),
+    timed("dates", 20201001, 20201116, at="2020-11-15", says="is this the date 2020-10-01?"),
+    timed("a date as cut", 1600000000, 1605484800, at=20201115,
+          says="split.at: 20201115 is not in seconds since 1970: is this the date 2020-11-15?"),
+    case(
+        "NaN as text",
+        {**PARTS, "u.csv": "user_id,gender\nu,F\nv,NaN\n"},
+        "u.csv: gender has the text 'NaN' as a value; missing: [NaN]",
+        value=1.0,
+        dataset={"users": "u.csv"},
+    ),
+    case(
+        "genres with commas",
+        {**PARTS, "t.csv": 'item_id,genre\na,"Drama, Romance"\nb,Drama\nc,"Comedy, Drama"\n'},
+        "genre may hold several values in a cell",
+        'separator: {genre: ","}',
+        value=1.0,
+        dataset={"items": "t.csv"},
+    ),
+    case(
+        "repeats in the test file",
+        {**PARTS, "test.csv": f"{PAIRS}u,b\nu,b\nv,a\n"},
+        "test.csv: 1 rows repeat a user and an item and count once",
+        value=1.0,
+    ),
+]  # fmt: skip
+
+CASES = [*JUDGEMENTS, *SEQUENCES, *IDS, *TABLES, *TOOLS, *CONTENT]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_file_is_read_rightly_or_refused(case: Case, tmp_path: Path) -> None:
+    for name, text in case.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def place(part: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: str(tmp_path / value) if value in case.files else value
+            for key, value in part.items()
+        }
+
+    parts = {"split": {"train": "train.csv", "test": "test.csv"}, **case.parts}
+    lists = parts.get("lists")
+    spec = {
+        "name": "field",
+        "dataset": {"name": "tables", **place(parts.get("dataset", {}))},
+        "split": {"name": "given", **place(parts["split"])},
+        "k": parts.get("k", 3),
+        "models": [{"name": "lists", **place(lists)} if lists else "MostPop"],
+        "metrics": [parts.get("metric", "HR")],
+        "report": {"formats": ["csv"]},
+    }
+    if case.value is None:
+        with pytest.raises(UserError) as caught:
+            api.run(spec, out=tmp_path / "out", data=tmp_path)
+        said = " ".join(caught.value.lines()).replace(f"{tmp_path}/", "")
+    else:
+        run = api.run(spec, out=tmp_path / "out", data=tmp_path)
+        assert run.metrics["value"].tolist() == [pytest.approx(case.value)]
+        said = "\n".join(run.manifest["warnings"])
+    for part in case.says:
+        assert part in said
