@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.measures import DATASET, Direction
+from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
 from recbias.reports.conclusions import (
     Question,
@@ -770,7 +770,7 @@ def build_cards(run: RunTables) -> list[_FairnessCard]:
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
     for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        if row["group"] and row["model"] != DATASET:
+        if row["group"] not in {"", SERVED} and row["model"] != DATASET:
             rows_by_title.setdefault(_get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
     questions: dict[str, list[Question]] = {}

@@ -34,7 +34,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.config.specs import PluginSpec as PluginSpec_of_specs
 from recbias.core import measures
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Ids
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
 from recbias.core.measures import (
@@ -259,7 +259,11 @@ def _make_measurement(
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
-    """Return all measurements of a run in the order of the plan; a metric without evidence too."""
+    """Return all measurements of a run in the order of the plan; a metric without evidence too.
+
+    Where some models lack lists of queries that others serve, the means over the queries that all
+    serve follow, in the group ``SERVED``.
+    """
     measurements = []
     for model_plan in plan.model_plans:
         keys = model_plan.data_context.keys
@@ -273,7 +277,64 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
             if model.label == model_plan.model.label
         ]
         executor.forget(model_plan.measures)
-    return measurements
+    return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
+
+
+_Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolArray]]
+"""The queries of each dataset, seed and fold, and which of them all models have a list for."""
+
+
+def _find_served(plan: Plan, executor: Executor) -> _Served:
+    """Return the queries that all models serve, where some models serve others too."""
+    served = {}
+    for context in plan.data_contexts:
+        answers = [
+            row.answer
+            for row in plan.model_plans
+            if row.data_context is context and row.answer and executor.has_succeeded(row.answer)
+        ]
+        masks = []
+        for answer in answers if len(answers) > 1 else ():
+            lists = executor.value(answer).lists
+            masks += [] if lists is None else [lists.filled.any(axis=1)]
+            executor.forget((answer,))
+        if masks and 0 < np.all(masks, axis=0).sum() < np.any(masks, axis=0).sum():
+            keys = context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0
+            served[keys] = executor.value(context.queries).ids.ids, np.all(masks, axis=0)
+    return served
+
+
+def _select_served(
+    measurements: Sequence[ModelMeasurement], served: _Served
+) -> Iterator[ModelMeasurement]:
+    """Yield the means over the queries that all models serve, of metrics that have others too."""
+    quantities: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in measurements:
+        ids, _ = served.get((row.dataset, row.seed, row.fold), (None, None))
+        units = row.measurement.units
+        is_of_queries = units is not None and ids is not None and np.array_equal(units.ids, ids)
+        if is_of_queries and row.metric.grouping is None and "lists" in row.metric.needs:
+            keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
+            quantities[keys].append(row)
+    for (*fit_keys, _, _, _, _), rows in quantities.items():
+        _, is_served = served[tuple(fit_keys)]  # type: ignore[index]
+        selected = [_restrict(row, is_served) for row in rows]
+        if any(new.measurement.n < row.measurement.n for new, row in zip(selected, rows, strict=True)):
+            yield from selected
+
+
+def _restrict(row: ModelMeasurement, is_used: BoolArray) -> ModelMeasurement:
+    """Return the mean over some of the queries."""
+    whole = row.measurement
+    units: Any = whole.units
+    values = np.where(is_used, units.values, np.nan)
+    mean = Measurement.from_units(
+        replace(units, values=values), group=measures.SERVED, target=whole.target
+    )
+    mean = replace(mean, undefined=int(np.isnan(values[is_used]).sum()))
+    if whole.own_interval:
+        mean = replace(mean, ci_low=math.nan, ci_high=math.nan, own_interval=True)
+    return replace(row, measurement=limit_interval(mean, row.bounds))
 
 
 def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
