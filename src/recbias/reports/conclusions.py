@@ -732,7 +732,7 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
     """Return how many queries all models have a list for, as the start of a sentence."""
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
-    return f"All models have lists for {n:,.0f} of {_count_units(total, unit)} only; on these,"
+    return f"All models have lists for {n:,.0f} of {_count_units(total, unit)} only; on these:"
 
 
 def _write_undefined(question: Question) -> _Answer:

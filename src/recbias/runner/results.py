@@ -319,7 +319,9 @@ def _select_served(
     for (*fit_keys, _, _, _, _), rows in quantities.items():
         _, is_served = served[tuple(fit_keys)]  # type: ignore[index]
         selected = [_restrict(row, is_served) for row in rows]
-        if any(new.measurement.n < row.measurement.n for new, row in zip(selected, rows, strict=True)):
+        if any(
+            new.measurement.n < row.measurement.n for new, row in zip(selected, rows, strict=True)
+        ):
             yield from selected
 
 

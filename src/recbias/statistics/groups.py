@@ -78,13 +78,13 @@ DEFINITIONS = {
         "0 or more; 0 if all means are equal",
     ),
     "cross_entropy": _GapDefinition(
-        "generalised cross entropy of the means (β = 2; Deldjoo et al., UMUAI 2021)",
+        "generalised cross entropy of the means (β = 2; minus that of Deldjoo et al., UMUAI 2021)",
         "( Σ_g f² / p_g - 1 ) / 2 with p_g = m_g / Σ_h m_h and f = 1 / G",
         _MEANS,
         "0 or more; 0 if all means are equal; undefined for negative values or a mean of 0",
     ),
     "atkinson": _GapDefinition(
-        "Atkinson index between the groups (ε = 0.5)",
+        "Atkinson index of the groups' equally distributed equivalents (ε = 0.5)",
         f"1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g with {_ATKINSON} and w_g the share of the queries",
         _VALUES,
         "0 to 1; 0 if the groups are equal; undefined for negative values or if all are 0",

@@ -63,8 +63,10 @@ class CorrectedTest(InheritsSections):
     Args:
         alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
-            every comparison in the run (``report``), or an integer by which p is multiplied.
+        family: The comparisons corrected together: all pairs of models on one metric, in one
+            dataset, seed and fold or the mean over seeds and folds (``metric``); every comparison
+            in the run, of each seed and fold and of their mean (``report``); or an integer by
+            which p is multiplied.
 
     Raises:
         Contradiction: An integer as the family of ``holm`` or ``bh``.

@@ -1,0 +1,72 @@
+"""Models without lists of some queries are compared on the queries that all of them serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recbias
+
+USERS = [f"u{number}" for number in range(1, 7)]
+SPEC = """\
+name: mine
+dataset: {name: tables}
+split: {name: given, train: train.csv, test: test.csv}
+k: 1
+models:
+  - {name: lists, label: all, path: all.csv}
+  - {name: lists, label: warm, path: warm.csv}
+metrics: [HR, ItemCoverage]
+tests: [paired_t]
+checks: [{metric: HR, at_least: 0.4}]
+report: {formats: [md]}
+"""
+
+
+def write_world(folder: Path, warm: dict[str, str]) -> Path:
+    """Write six users with the relevant item b; ``all`` finds those of u4, u5 and u6."""
+    lists = dict(zip(USERS, "cccbbb", strict=True))
+    tables = {
+        "train": pd.DataFrame({"user_id": USERS + ["u0"] * 2, "item_id": [*"aaaaaa", "b", "c"]}),
+        "test": pd.DataFrame({"user_id": USERS, "item_id": "b"}),
+        **{
+            name: pd.DataFrame({"query_id": rows.keys(), "item_id": rows.values(), "rank": 1})
+            for name, rows in (("all", lists), ("warm", warm))
+        },
+    }
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    (folder / "mine.yaml").write_text(SPEC, encoding="utf-8")
+    return folder / "mine.yaml"
+
+
+def test_the_model_that_serves_fewer_may_be_the_better_one_where_both_serve(
+    tmp_path: Path,
+) -> None:
+    spec = write_world(tmp_path, {"u1": "b", "u2": "b", "u3": "c"})
+    run = recbias.run(spec, out=tmp_path / "results")
+    metrics, tests = (frame.fillna({"group": ""}) for frame in (run.metrics, run.significance))
+    hits = metrics[metrics["metric"] == "HR"]
+    values = hits.set_index(["group", "model"])["value"].to_dict()
+    assert values == {
+        ("", "all"): 3 / 6,
+        ("", "warm"): pytest.approx(2 / 6),
+        ("served by all models", "all"): 0,  # of u1, u2 and u3
+        ("served by all models", "warm"): pytest.approx(2 / 3),
+    }
+    served = metrics[metrics["group"] != ""]
+    assert served[["metric", "n", "undefined"]].to_numpy().tolist() == [["HR", 3, 0]] * 2
+    compared = tests[tests["metric"] == "HR"]
+    assert compared[["group", "n"]].to_numpy().tolist() == [["", 6], ["served by all models", 3]]
+    assert compared["family_size"].tolist() == [2, 2]
+    assert len(run.manifest["checks"]) == 2  # of all users only
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "All models have lists for 3 of 6 users only; on these: " in report
+
+
+def test_models_that_serve_the_same_queries_have_no_such_group(tmp_path: Path) -> None:
+    spec = write_world(tmp_path, dict(zip(USERS, "bbbccc", strict=True)))
+    run = recbias.run(spec, out=tmp_path / "results")
+    assert run.metrics["group"].fillna("").unique().tolist() == [""]
