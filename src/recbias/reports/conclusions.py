@@ -1026,7 +1026,6 @@ def _describe_each(
         metric = definitions[title]
         overall = [row for row in rows if not row["group"]]
         served = [row for row in rows if row["group"] == SERVED]
-        rows = [row for row in rows if row["group"] != SERVED]
         unit = _name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue

@@ -286,7 +286,7 @@ _Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolAr
 
 def _find_served(plan: Plan, executor: Executor) -> _Served:
     """Return the queries that all models serve, where some models serve others too."""
-    served = {}
+    served: dict[tuple[str, int | str, int | str], tuple[Ids, BoolArray]] = {}
     for context in plan.data_contexts:
         answers = [
             row.answer
@@ -316,8 +316,8 @@ def _select_served(
         if is_of_queries and row.metric.grouping is None and "lists" in row.metric.needs:
             keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
             quantities[keys].append(row)
-    for (*fit_keys, _, _, _, _), rows in quantities.items():
-        _, is_served = served[tuple(fit_keys)]  # type: ignore[index]
+    for (dataset, seed, fold, *_), rows in quantities.items():
+        _, is_served = served[dataset, seed, fold]
         selected = [_restrict(row, is_served) for row in rows]
         if any(
             new.measurement.n < row.measurement.n for new, row in zip(selected, rows, strict=True)
