@@ -59,14 +59,14 @@ from recbias.core.measures import (
     widen_ends,
 )
 from recbias.core.plugins import ChecksFiles, Pools
-from recbias.core.queries import parse_uncertain_label
+from recbias.core.queries import UncertainGroups, parse_uncertain_label, read_uncertain_groups
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
-from recbias.statistics.uncertain import compare_pooled_contributions
+from recbias.statistics.uncertain import compare_pooled_contributions, measure_contributions
 
 
 def share_units(measurements: Sequence[Measurement]) -> bool:
@@ -214,6 +214,8 @@ class ModelMeasurement:
         missing: The outputs that the metric needs and the model does not provide; then the value
             is undefined.
         bounds: Those of the values, and of the intervals of their means.
+        compared: The values of the units that models are compared by, ``float64[u]``, where these
+            depend on the units that all models define.
     """
 
     dataset: str
@@ -224,6 +226,7 @@ class ModelMeasurement:
     measurement: Measurement
     missing: str = ""
     bounds: measures.Bounds = measures.UNBOUNDED
+    compared: FloatArray | None = None
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -277,7 +280,47 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
             if model.label == model_plan.model.label
         ]
         executor.forget(model_plan.measures)
+    shared = _share_contributions(plan, executor)
+    measurements = [replace(row, compared=shared.get(_make_key(row))) for row in measurements]
     return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
+
+
+def _make_key(row: ModelMeasurement) -> tuple[Any, ...]:
+    return (row.model, row.dataset, row.seed, row.fold, *row.metric_keys.values())
+
+
+def _share_contributions(plan: Plan, executor: Executor) -> dict[tuple[Any, ...], FloatArray]:
+    """Return the contributions to groups known as probabilities, of the queries of all models.
+
+    The contribution of a query depends on the others with a value, so those of two models can be
+    subtracted only if they are made from the same queries. Empty where all are.
+    """
+    values: dict[tuple[Any, ...], dict[str, FloatArray]] = defaultdict(dict)
+    groups: dict[tuple[Any, ...], UncertainGroups] = {}
+    for model_plan in plan.model_plans:
+        context = model_plan.data_context.keys
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            by = metric.grouping.by if metric.grouping else ""
+            if parse_uncertain_label(by) is None or not executor.has_succeeded(stage):
+                continue
+            queries, measured = map(executor.value, stage.inputs)
+            for row in measured:
+                keys = (context.dataset, context.seed or 0, context.fold or 0, metric.label)
+                quantity = (*keys, metric.cutoff, row.target)
+                groups[quantity] = read_uncertain_groups(queries.labels, by)
+                values[quantity][model_plan.model.label] = row.units.values
+    shared = {}
+    for (*keys, target), models in values.items():
+        defined = ~np.isnan(np.stack([*models.values()]))
+        if (defined == defined[0]).all():
+            continue
+        for model, of_model in models.items():
+            used = np.where(defined.all(axis=0), of_model, np.nan)
+            named = groups[*keys, target]
+            contributions = measure_contributions(used, named).values.T
+            for name, column in zip(named.names, contributions, strict=True):
+                shared[model, *keys, name, target] = column
+    return shared
 
 
 _Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolArray]]

@@ -396,7 +396,8 @@ def rank_differences(differences: FloatArray) -> _SignedRanks:
     """
     n_rows, n_units = differences.shape
     if not n_units:
-        return _SignedRanks(*np.zeros((4, n_rows)), np.empty((n_rows, 0)))
+        zero = np.zeros(n_rows)
+        return _SignedRanks(zero, zero, zero, zero, np.empty((n_rows, 0)))
     finite = np.where(np.isfinite(differences), np.abs(differences), 0.0)
     largest = finite.max(axis=1, keepdims=True)
     differences = np.round(differences / np.where(largest > 0, largest, 1.0), 12)

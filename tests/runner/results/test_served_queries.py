@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -70,3 +71,38 @@ def test_models_that_serve_the_same_queries_have_no_such_group(tmp_path: Path) -
     spec = write_world(tmp_path, dict(zip(USERS, "bbbccc", strict=True)))
     run = recbias.run(spec, out=tmp_path / "results")
     assert run.metrics["group"].fillna("").unique().tolist() == [""]
+
+
+def test_groups_known_as_probabilities_are_compared_on_the_queries_of_both_models(
+    tmp_path: Path,
+) -> None:
+    lists = dict(zip(USERS, "abcaab", strict=True))
+    spec = write_world(tmp_path, {user: item for user, item in lists.items() if user != "u3"})
+    rows = pd.DataFrame({"query_id": lists.keys(), "item_id": lists.values(), "rank": 1})
+    rows.to_csv(tmp_path / "all.csv", index=False)
+    asked = pd.DataFrame({"query_id": USERS, "p": [0.9, 0.8, 0.6, 0.3, 0.2, 0.1]})
+    asked.to_csv(tmp_path / "asked.csv", index=False)
+    metric = {"name": "ARP", "by": "probability of p", "gap": "groups"}
+    models = [
+        {"name": "lists", "label": name, "path": f"{name}.csv", "seen": "keep"}
+        for name in ("all", "warm")
+    ]
+    content = {
+        "name": "mine",
+        "dataset": {"name": "tables"},
+        "split": {"name": "given", "train": "train.csv", "test": "test.csv"},
+        "queries": {"name": "table", "path": "asked.csv"},
+        "k": 1,
+        "models": models,
+        "metrics": [metric],
+        "tests": ["paired_t"],
+        "report": {"formats": ["csv"]},
+    }
+    spec.write_text(json.dumps(content), encoding="utf-8")
+    run = recbias.run(spec, out=tmp_path / "results")
+    between = run.significance[run.significance["between"] == "models"]
+    # the lists of the five users that both serve are the same
+    assert between["difference"].tolist() == [0, 0]
+    assert between["n"].tolist() == [5, 5]
+    means = run.metrics.groupby("group")["value"].nunique()
+    assert means.tolist() == [2, 2]
