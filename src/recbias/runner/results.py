@@ -58,8 +58,13 @@ from recbias.core.measures import (
     limit_interval,
     widen_ends,
 )
-from recbias.core.plugins import ChecksFiles, Pools
-from recbias.core.queries import UncertainGroups, parse_uncertain_label, read_uncertain_groups
+from recbias.core.plugins import ChecksFiles, HasBounds, Pools
+from recbias.core.queries import (
+    Queries,
+    UncertainGroups,
+    parse_uncertain_label,
+    read_uncertain_groups,
+)
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
@@ -254,8 +259,11 @@ def _make_measurement(
 ) -> ModelMeasurement:
     """Return a value of a model, whose interval is within the range of the metric."""
     gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text = gap.values if gap else ""
-    bounds = measures.read_bounds(text or read_section(type(metric.plugin), "Range"))
+    text, plugin = gap.values if gap else "", metric.plugin
+    if not text and isinstance(plugin, HasBounds):
+        bounds = plugin.find_bounds(value)
+    else:
+        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
     return ModelMeasurement(
         *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
     )
@@ -297,30 +305,36 @@ def _share_contributions(plan: Plan, executor: Executor) -> dict[tuple[Any, ...]
     """
     values: dict[tuple[Any, ...], dict[str, FloatArray]] = defaultdict(dict)
     groups: dict[tuple[Any, ...], UncertainGroups] = {}
-    for model_plan in plan.model_plans:
-        context = model_plan.data_context.keys
-        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-            by = metric.grouping.by if metric.grouping else ""
-            if parse_uncertain_label(by) is None or not executor.has_succeeded(stage):
-                continue
-            queries, measured = map(executor.value, stage.inputs)
-            for row in measured:
-                keys = (context.dataset, context.seed or 0, context.fold or 0, metric.label)
-                quantity = (*keys, metric.cutoff, row.target)
-                groups[quantity] = read_uncertain_groups(queries.labels, by)
-                values[quantity][model_plan.model.label] = row.units.values
+    for model_plan, metric, queries, row in _list_uncertain_values(plan, executor):
+        keys = model_plan.data_context.keys
+        fit_keys = (keys.dataset, keys.seed or 0, keys.fold or 0)
+        quantity = (*fit_keys, metric.label, metric.cutoff, row.target)
+        groups[quantity] = read_uncertain_groups(queries.labels, metric.grouping.by)
+        values[quantity][model_plan.model.label] = row.units.values
     shared = {}
     for (*keys, target), models in values.items():
         defined = ~np.isnan(np.stack([*models.values()]))
         if (defined == defined[0]).all():
             continue
+        named = groups[*keys, target]
         for model, of_model in models.items():
             used = np.where(defined.all(axis=0), of_model, np.nan)
-            named = groups[*keys, target]
-            contributions = measure_contributions(used, named).values.T
-            for name, column in zip(named.names, contributions, strict=True):
-                shared[model, *keys, name, target] = column
+            columns = zip(named.names, measure_contributions(used, named).values.T, strict=True)
+            shared |= {(model, *keys, name, target): column for name, column in columns}
     return shared
+
+
+def _list_uncertain_values(
+    plan: Plan, executor: Executor
+) -> Iterator[tuple[ModelPlan, Any, Queries, Any]]:
+    """Yield the values of the queries of each metric by groups known as probabilities."""
+    for model_plan in plan.model_plans:
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            by = metric.grouping.by if metric.grouping else ""
+            if parse_uncertain_label(by) is not None and executor.has_succeeded(stage):
+                queries, measured = map(executor.value, stage.inputs)
+                for row in measured:
+                    yield model_plan, metric, queries, row
 
 
 _Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolArray]]

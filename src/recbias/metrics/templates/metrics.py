@@ -17,7 +17,14 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids, Matrix
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.measures import (
+    Bounds,
+    Contrast,
+    Direction,
+    Measurement,
+    UnitScores,
+    limit_ends,
+)
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import find_nearest, suggest
 from recbias.metrics.base import Cutoff
@@ -439,7 +446,9 @@ class MeanAttribute(UnitMetric):
             replace(measurement, contrasts=contrasts[group])
             for group, measurement in enumerate(measurements)
         ]
-        return [*measurements, *self._measure_neutral(evidence, design, levels)]
+        measurements += self._measure_neutral(evidence, design, levels)
+        bounds = float(np.nanmin(levels)), float(np.nanmax(levels))
+        return [_limit(measurement, bounds) for measurement in measurements]
 
     def _measure_neutral(
         self, evidence: Evidence, design: Design, levels: FloatArray
@@ -449,6 +458,12 @@ class MeanAttribute(UnitMetric):
         if ids.size:
             means = average_levels(evidence, (queries, ids.size), levels, self.attribute, self.k)
             yield _measure_units(UnitScores(TEMPLATE, ids, means), NEUTRAL)
+
+
+def _limit(row: Measurement, bounds: Bounds) -> Measurement:
+    """Return a value whose interval ends at the bounds."""
+    low, high = limit_ends((row.ci_low, row.ci_high), bounds, row.value)
+    return replace(row, ci_low=low, ci_high=high)
 
 
 def _measure_groups(
