@@ -311,16 +311,16 @@ def _share_contributions(plan: Plan, executor: Executor) -> dict[tuple[Any, ...]
         quantity = (*fit_keys, metric.label, metric.cutoff, row.target)
         groups[quantity] = read_uncertain_groups(queries.labels, metric.grouping.by)
         values[quantity][model_plan.model.label] = row.units.values
-    shared = {}
-    for (*keys, target), models in values.items():
+    shared: dict[tuple[Any, ...], FloatArray] = {}
+    for (*place, target), models in values.items():
         defined = ~np.isnan(np.stack([*models.values()]))
         if (defined == defined[0]).all():
             continue
-        named = groups[*keys, target]
+        named = groups[*place, target]
         for model, of_model in models.items():
             used = np.where(defined.all(axis=0), of_model, np.nan)
             columns = zip(named.names, measure_contributions(used, named).values.T, strict=True)
-            shared |= {(model, *keys, name, target): column for name, column in columns}
+            shared |= {(model, *place, name, target): column for name, column in columns}
     return shared
 
 

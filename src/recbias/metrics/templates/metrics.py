@@ -812,7 +812,8 @@ class VarianceSplit(LabelMetric):
     for few names and the sentences held fixed; those of ``name``, ``template`` and ``rest`` are
     on the scale of the logit, since the variance of a share depends on it. The share of few
     labels may be nearly 0, where the logit varies too much: its interval is on the scale of the
-    arcsine of the root. ``components`` have no intervals, since their shares depend on the
+    arcsine of the root. The share of ``name`` has none if every label has two names, of which each
+    sample holds one. ``components`` have no intervals, since their shares depend on the
     variance between sentences, which a few sentences do not determine. Neither have labels that
     the words of several slots carry together. ``n`` counts the names (combinations of words),
     ``undefined`` those whose lists hold no item with a level.
@@ -913,6 +914,8 @@ def _add_interval(measurement: Measurement, replicates: FloatArray, df: float) -
     """Return the share of a part with its interval."""
     make_interval = arcsine_t_interval if measurement.target == PARTS[0] else logit_t_interval
     low, high = make_interval(measurement.value, replicates, df)
+    if not low < high:
+        low = high = math.nan
     return replace(
         measurement, ci_low=low, ci_high=high, replicates=replicates, df=df, own_interval=True
     )
