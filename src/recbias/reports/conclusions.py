@@ -52,15 +52,19 @@ def compute_effect(row: Row) -> float:
 
 
 def lacks_spread(row: Row) -> bool:
-    """Return whether all units of a paired test have the same difference, other than 0.
+    """Return whether all units of a test have the same difference, other than 0.
+
+    Those of two groups have it if the values within both are equal.
 
     >>> row = {"between": "models", "p": 0.03, "difference": 1.0, "ci_low": float("nan")}
+    >>> row |= {"test": "paired_t"}
     >>> lacks_spread(row), lacks_spread({**row, "difference": 0.0})
     (True, False)
     """
-    is_paired = str(row["between"]).startswith(("model", "prompt"))
+    compares_units = str(row["between"]).startswith(("model", "prompt"))
     is_tested = not math.isnan(row["p"]) and math.isnan(row["ci_low"])
-    return is_paired and is_tested and row["difference"] != 0
+    is_constant = is_tested and (compares_units or row["test"] == "welch_t")
+    return is_constant and row["difference"] != 0
 
 
 def rank_effect(effect: float) -> float:
@@ -581,6 +585,8 @@ def _describe_interval(row: Row, places: int) -> str:
     level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
     interval = format_interval(row["ci_low"], row["ci_high"], places)
     if lacks_spread(row):
+        if row["between"] == "groups":
+            return "no interval: the values within both are equal"
         return f"no interval: all {row['n']:,.0f} differences are equal"
     return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
 
@@ -783,11 +789,14 @@ def _describe_equal(question: Question, rows: Sequence[Row]) -> str:
     order = "above" if row["difference"] > 0 else "below"
     a, b = (_name_side(question, row, side) for side in ("a", "b"))
     n = _count_units(row["n"], question.units.get(row["target"], question.unit))
+    scope = f"in every one of {n}"
+    if row["between"] == "groups":
+        scope = f"for all of {n}, as the values within both are equal"
     lead = f"{to_line(row['model'])}: " if row["model"] else ""
-    more = f" {len(rows) - 1:,} more differences are equal in all of them." if rows[1:] else ""
+    more = f" Of {len(rows) - 1:,} more this is true." if rows[1:] else ""
     return (
-        f"{lead}{_name_metric(question)} of {a} is {size} {order} that of {b} in every one of "
-        f"{n}; they are too few to be significant ({_describe_p_value(row)}).{more}"
+        f"{lead}{_name_metric(question)} of {a} is {size} {order} that of {b} {scope}; they are "
+        f"too few to be significant ({_describe_p_value(row)}).{more}"
     )
 
 

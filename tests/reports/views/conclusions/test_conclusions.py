@@ -177,6 +177,15 @@ def test_equal_differences_of_few_users_are_not_said_to_be_none(tmp_path: Path) 
     assert "(no interval: all 4 differences are equal), p 0.12, 4 users" in conclusion.detail
 
 
+def test_groups_of_equal_values_that_differ_are_not_said_to_be_alike(tmp_path: Path) -> None:
+    row = contrast("a", math.nan, n=4, p=2 / 6, p_adjusted=2 / 6, effect_size=math.nan)
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
+    assert conclusion.sentence == (
+        "a: nDCG@10 by gender of gender=F is 0.1000 below that of gender=M for all of 4 users, as "
+        "the values within both are equal; they are too few to be significant (p 0.33)."
+    )
+
+
 def test_equal_differences_are_the_strongest_effect(tmp_path: Path) -> None:
     rows = [
         compare_equal_differences(8, significant=True),
