@@ -504,7 +504,8 @@ class IdentityEffect(_StatedIdentityMetric):
     sample, so without an effect the mean is 0, however random the replies are; at temperature 0
     the second gap measures what the server does not reproduce. Returned are the mean over neutral
     prompts for all prompts with the label, and for each value of the label, with the t interval
-    and Student's paired t-test. A neutral prompt is undefined if one of its gaps is.
+    and Student's paired t-test; if the effect of all prompts is the same and not 0, p is that of
+    their signs, 2 / 2ⁿ. A neutral prompt is undefined if one of its gaps is.
 
     A mean above 0 whose interval excludes 0: the model reacts to the identity. The conclusion
     is about further neutral prompts with the same identities and words. The queries need

@@ -792,11 +792,11 @@ def _describe_equal(question: Question, rows: Sequence[Row]) -> str:
     scope = f"in every one of {n}"
     if row["between"] == "groups":
         scope = f"for all of {n}, as the values within both are equal"
-    lead = f"{to_line(row['model'])}: " if row["model"] else ""
-    more = f" Of {len(rows) - 1:,} more this is true." if rows[1:] else ""
+    lead = f"{to_line(row['model'])}, " if row["model"] else ""
+    more = f" The same holds for {len(rows) - 1:,} more." if rows[1:] else ""
     return (
-        f"{lead}{_name_metric(question)} of {a} is {size} {order} that of {b} {scope}; they are "
-        f"too few to be significant ({_describe_p_value(row)}).{more}"
+        f"{lead}{_name_metric(question)}: {a} is {size} {order} {b} {scope}; they are too few to "
+        f"be significant ({_describe_p_value(row)}).{more}"
     )
 
 

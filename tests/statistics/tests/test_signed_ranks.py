@@ -57,9 +57,7 @@ def test_with_few_ties_it_is_exact(differences: list[float], p: float) -> None:
 
 @pytest.mark.parametrize("sizes", [[1.0] * 6, [1.0, 1.0, 2.0, 2.0, 2.0, 3.0], [1.0, 1.0, 2.0]])
 def test_with_few_ties_no_level_is_exceeded(sizes: list[float]) -> None:
-    signs = np.array(
-        [*product([-1.0, 1.0], repeat=len(sizes))]
-    )  # equally likely without an effect
+    signs = np.array([*product([-1.0, 1.0], repeat=len(sizes))])  # equally likely
     p_values = compute_p_values(rank_differences(signs * sizes))
     for level in np.unique(p_values):
         assert np.mean(p_values <= level) <= level + 1e-12

@@ -170,7 +170,7 @@ def test_equal_differences_of_few_users_are_not_said_to_be_none(tmp_path: Path) 
     values = [state("x", 0.5), state("y", 0.45), state("z", 0.3)]
     (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
     assert conclusion.sentence == (
-        "nDCG@10 of x is 0.0500 above that of y in every one of 4 users; they are too few to be "
+        "nDCG@10: x is 0.0500 above y in every one of 4 users; they are too few to be "
         "significant (p 0.12). No test could be computed for 1 comparison, with differences of up "
         "to 0.2000."
     )
@@ -181,8 +181,8 @@ def test_groups_of_equal_values_that_differ_are_not_said_to_be_alike(tmp_path: P
     row = contrast("a", math.nan, n=4, p=2 / 6, p_adjusted=2 / 6, effect_size=math.nan)
     (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
     assert conclusion.sentence == (
-        "a: nDCG@10 by gender of gender=F is 0.1000 below that of gender=M for all of 4 users, as "
-        "the values within both are equal; they are too few to be significant (p 0.33)."
+        "a, nDCG@10 by gender: gender=F is 0.1000 below gender=M for all of 4 users, as the "
+        "values within both are equal; they are too few to be significant (p 0.33)."
     )
 
 
