@@ -290,7 +290,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         executor.forget(model_plan.measures)
     shared = _share_contributions(plan, executor)
     measurements = [replace(row, compared=shared.get(_make_key(row))) for row in measurements]
-    return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
+    return [*measurements, *select_served(measurements, _find_served(plan, executor))]
 
 
 def _make_key(row: ModelMeasurement) -> tuple[Any, ...]:
@@ -342,9 +342,10 @@ _Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolAr
 
 
 def _find_served(plan: Plan, executor: Executor) -> _Served:
-    """Return the queries that all models serve, where some models serve others too."""
+    """Return the queries of each data context, and which of them all models have a list for."""
     served: dict[tuple[str, int | str, int | str], tuple[Ids, BoolArray]] = {}
-    for context in plan.data_contexts:
+    measures_lists = any("lists" in metric.needs for metric in plan.experiment.metrics)
+    for context in plan.data_contexts if measures_lists else ():
         answers = [
             row.answer
             for row in plan.model_plans
@@ -355,30 +356,33 @@ def _find_served(plan: Plan, executor: Executor) -> _Served:
             lists = executor.value(answer).lists
             masks += [] if lists is None else [lists.filled.any(axis=1)]
             executor.forget((answer,))
-        if masks and 0 < np.all(masks, axis=0).sum() < np.any(masks, axis=0).sum():
+        if len(masks) > 1:
             keys = context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0
             served[keys] = executor.value(context.queries).ids.ids, np.all(masks, axis=0)
     return served
 
 
-def _select_served(
+def select_served(
     measurements: Sequence[ModelMeasurement], served: _Served
 ) -> Iterator[ModelMeasurement]:
-    """Yield the means over the queries that all models serve, of metrics that have others too."""
+    """Yield the means over the queries that all models serve, of metrics that have others too.
+
+    A metric has them for all seeds and folds of a dataset or for none, so that their means are of
+    the same seeds and folds as those of all queries.
+    """
     quantities: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
         ids, _ = served.get((row.dataset, row.seed, row.fold), (None, None))
         units = row.measurement.units
         is_of_queries = units is not None and ids is not None and np.array_equal(units.ids, ids)
         if is_of_queries and row.metric.grouping is None and "lists" in row.metric.needs:
-            keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
-            quantities[keys].append(row)
-    for (dataset, seed, fold, *_), rows in quantities.items():
-        _, is_served = served[dataset, seed, fold]
-        selected = [_restrict(row, is_served) for row in rows]
-        if any(
-            new.measurement.n < row.measurement.n for new, row in zip(selected, rows, strict=True)
-        ):
+            quantities[row.dataset, *row.metric_keys.values()].append(row)
+    for rows in quantities.values():
+        selected = [_restrict(row, served[row.dataset, row.seed, row.fold][1]) for row in rows]
+        counts = [
+            (new.measurement.n, old.measurement.n) for new, old in zip(selected, rows, strict=True)
+        ]
+        if any(n < total for n, total in counts) and any(n for n, _ in counts):
             yield from selected
 
 
