@@ -290,7 +290,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         executor.forget(model_plan.measures)
     shared = _share_contributions(plan, executor)
     measurements = [replace(row, compared=shared.get(_make_key(row))) for row in measurements]
-    return [*measurements, *select_served(measurements, _find_served(plan, executor))]
+    return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
 
 
 def _make_key(row: ModelMeasurement) -> tuple[Any, ...]:
@@ -362,7 +362,7 @@ def _find_served(plan: Plan, executor: Executor) -> _Served:
     return served
 
 
-def select_served(
+def _select_served(
     measurements: Sequence[ModelMeasurement], served: _Served
 ) -> Iterator[ModelMeasurement]:
     """Yield the means over the queries that all models serve, of metrics that have others too.

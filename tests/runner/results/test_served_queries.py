@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import recbias
 from recbias.config.specs import PluginSpec
 from recbias.core.measures import Measurement, UnitScores
 from recbias.metrics.accuracy import HitRate
-from recbias.runner.results import ModelMeasurement, select_served
+from recbias.runner.results import ModelMeasurement, _select_served
 
 USERS = [f"u{number}" for number in range(1, 7)]
 SPEC = """\
@@ -122,8 +123,11 @@ def test_the_group_is_of_all_folds_where_it_differs_in_one() -> None:
         return ModelMeasurement("d", model, 1, fold, metric, Measurement.from_units(units))
 
     rows = [make_row(model, fold, [1.0, 0.0]) for model in "ab" for fold in (1, 2)]
-    masks = {("d", 1, 1): (ids, np.array([True, False])), ("d", 1, 2): (ids, np.ones(2, bool))}
-    selected = [*select_served(rows, masks)]
+    masks: Any = {
+        ("d", 1, 1): (ids, np.array([True, False])),
+        ("d", 1, 2): (ids, np.ones(2, bool)),
+    }
+    selected = [*_select_served(rows, masks)]
     assert [(row.fold, row.measurement.value) for row in selected] == [(1, 1.0), (2, 0.5)] * 2
-    full = {key: (ids, np.ones(2, bool)) for key in masks}
-    assert [*select_served(rows, full)] == []
+    full: Any = {key: (ids, np.ones(2, bool)) for key in masks}
+    assert [*_select_served(rows, full)] == []
