@@ -67,6 +67,16 @@ def lacks_spread(row: Row) -> bool:
     return is_constant and row["difference"] != 0
 
 
+def explain_equal(rows: Sequence[Row]) -> str:
+    """Return why comparisons have a p-value and no interval; blank if none lacks one."""
+    if not any(map(lacks_spread, rows)):
+        return ""
+    return (
+        "A p-value without an interval, and effect ∞: all differences are equal, or the values "
+        "within both groups. p is exact, that of the signs or of the labels."
+    )
+
+
 def rank_effect(effect: float) -> float:
     """Return a key to sort effects by: undefined ones come last if the largest is first."""
     return -math.inf if math.isnan(effect) else effect

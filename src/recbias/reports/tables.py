@@ -25,6 +25,7 @@ from recbias.reports.conclusions import (
     Question,
     collect_questions,
     compute_effect,
+    explain_equal,
     explain_zero,
     find_worst_groups,
     rank_effect,
@@ -222,8 +223,8 @@ def tabulate_comparisons(run: RunTables) -> Table:
     numbers = ("difference", "interval", "adjusted p", "effect (SD)")
     columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
     rows = tuple(cells for _, cells in ranked)
-    note = explain_zero([row for group in groups for row in group.rows])
-    notes = (note,) if note else ()
+    compared = [row for group in groups for row in group.rows]
+    notes = tuple(filter(None, [explain_zero(compared), explain_equal(compared)]))
     return Table("Comparisons, the largest effect first", columns, rows, notes)
 
 

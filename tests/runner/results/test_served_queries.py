@@ -123,11 +123,8 @@ def test_the_group_is_of_all_folds_where_it_differs_in_one() -> None:
         return ModelMeasurement("d", model, 1, fold, metric, Measurement.from_units(units))
 
     rows = [make_row(model, fold, [1.0, 0.0]) for model in "ab" for fold in (1, 2)]
-    masks: Any = {
-        ("d", 1, 1): (ids, np.array([True, False])),
-        ("d", 1, 2): (ids, np.ones(2, bool)),
-    }
+    whole = (ids, np.ones(2, dtype=bool))
+    masks: Any = {("d", 1, 1): (ids, np.array([True, False])), ("d", 1, 2): whole}
     selected = [*_select_served(rows, masks)]
     assert [(row.fold, row.measurement.value) for row in selected] == [(1, 1.0), (2, 0.5)] * 2
-    full: Any = {key: (ids, np.ones(2, bool)) for key in masks}
-    assert [*_select_served(rows, full)] == []
+    assert [*_select_served(rows, dict.fromkeys(masks, whole))] == []

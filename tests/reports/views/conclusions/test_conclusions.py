@@ -21,7 +21,7 @@ from recbias.reports.conclusions import (
 )
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import read_run, to_records
-from recbias.reports.tables import build_cards
+from recbias.reports.tables import build_cards, tabulate_comparisons
 from support.hand_worked_runs import (
     BY_GENDER,
     NDCG,
@@ -192,8 +192,12 @@ def test_equal_differences_are_the_strongest_effect(tmp_path: Path) -> None:
         compare("x", "z", (0.5, 0.1), 0.01, p_adjusted=1e-9, significant=True, effect_size=9.0),
     ]
     values = [state("x", 0.5), state("y", 0.45), state("z", 0.1)]
-    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    run = write_run(tmp_path, values, rows)
+    (conclusion,) = collect_conclusions(run)
     assert conclusion.effect == math.inf
+    table = tabulate_comparisons(run)
+    assert [cell.text for cell in table.rows[0][1:7]] == ["x", "y", "0.0500", "", "0.0078", "∞"]
+    assert "all differences are equal" in table.notes[0]
     assert "each of the 2 others; smallest difference 0.0500 (no interval: all 8" in (
         conclusion.sentence
     )
