@@ -673,7 +673,7 @@ class SignFlip(CorrectedTest):
         seed = int(rng.integers(2**63))
         for block, differences in iterate_differences(values, moments.a, moments.b):
             defined = ~np.isnan(differences)
-            is_exact = 2.0 ** defined.sum(axis=1) <= self.permutations
+            is_exact = defined.sum(axis=1) < self.permutations.bit_length()
             for row in np.flatnonzero(is_exact & ~defined.all(axis=1)):
                 units = differences[row, defined[row]]
                 p[block][row] = self._compute_p_values(units[:, None], seed).item()
