@@ -58,6 +58,7 @@ from recbias.core.plugins import (
     DatasetSource,
     Detector,
     FittedRecommender,
+    HasBounds,
     HasEmbeddings,
     HasResponses,
     HasSentenceScores,
@@ -456,6 +457,8 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
         _check_units(measurement, values, name)
     stated_range = read_section(type(metric), "Range")
     low, high = read_bounds(stated_range)
+    if isinstance(metric, HasBounds):
+        low, high = metric.find_bounds(measurement)
     outside = (values < low - 1e-9) | (values > high + 1e-9)
     refuse(outside.any(), name, f"has values outside its range, {stated_range}")
 

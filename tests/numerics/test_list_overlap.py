@@ -44,13 +44,13 @@ def compute_serp(a: list[int], b: list[int]) -> float:
 def compute_prag(a: list[int], b: list[int]) -> float:
     """Return PRAG* of FaiRLLM by pairs of items, over its largest value."""
     k = max(len(a), len(b), 2)
-    padded = a + [INVALID] * (k - len(a))
+    padded = b + [INVALID] * (k - len(b))
     pairs = list(combinations(padded, 2))
 
     def is_kept(first: int, second: int) -> bool:
-        if first < 0 or first not in b:
+        if first < 0 or first not in a:
             return False
-        return second < 0 or second not in b or b.index(first) < b.index(second)
+        return second < 0 or second not in a or a.index(first) < a.index(second)
 
     return sum(is_kept(*pair) for pair in pairs) / len(pairs)
 
@@ -65,11 +65,16 @@ lists = st.lists(st.integers(0, 8), max_size=K, unique=True)
         # shared to depth 1, 2, 3: 0, 2, 2; 0.5 (0/1 + 0.5 * 2/2 + 0.25 * 2/3) + 0.125 * 2/3
         ("rbo", 0.5 * (0 + 0.5 + 0.25 * 2 / 3) + 0.125 * 2 / 3),
         ("serp", (2 + 3) / 6),  # 1 has rank 2 in b, 2 has rank 1; the weights are 3, 2, 1
-        ("prag", 2 / 3),  # of 12, 13, 23: 2 is before 1 in b
+        ("prag", 2 / 3),  # of 21, 24, 14: 1 is before 2 in a
     ],
 )
 def test_forms_by_hand(form: OverlapForm, value: float) -> None:
     assert measure([1, 2, 3], [2, 1, 4], form, p=0.5) == pytest.approx(value)
+
+
+def test_prag_takes_the_pairs_of_the_stated_list_as_the_authors_code_does() -> None:
+    # 1 2 3 4 with an identity 8 1 2 9: of its six pairs, 12, 19 and 29 keep their order
+    assert measure([1, 2, 3, 4], [8, 1, 2, 9], "prag") == 0.5
 
 
 def test_published_serp_of_identical_lists_of_20_is_not_1() -> None:

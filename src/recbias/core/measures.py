@@ -293,6 +293,9 @@ ALL = "all"
 POOLED = "pooled"
 """The dataset of a row that pools all datasets, beside the mean over them."""
 
+SERVED = "served by all models"
+"""The group of the queries that all models have a list for, where some models lack lists."""
+
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
 

@@ -48,7 +48,7 @@ from recbias.core.dataset import (
     TrainingData,
 )
 from recbias.core.evidence import Embeddings, Evidence, RankedLists, Responses, SentenceScores
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.queries import Queries
 
 
@@ -440,6 +440,14 @@ class Pools(Protocol):
 
     def of_counts(self, counts: FloatArray) -> float:
         """Return the value of the metric from summed ``Measurement.counts``."""
+
+
+@runtime_checkable
+class HasBounds(Protocol):
+    """A metric whose range is narrower in some settings, or for some of its values."""
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return the lowest and the highest value, at which the interval ends."""
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ and Jensen-Shannon divergences.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -15,7 +16,7 @@ from annotated_types import Interval
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction
+from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
 
@@ -292,6 +293,10 @@ class CalibrationKL(_CalibrationMetric):
     direction: ClassVar[Direction] = "lower"
 
     smoothing: Annotated[float, Interval(gt=0, lt=1)] = 0.01
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return 0 and -ln a."""
+        return 0.0, -math.log(self.smoothing)
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
         return _compute_kl_divergence(histories, lists, self.smoothing)

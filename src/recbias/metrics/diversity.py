@@ -6,6 +6,7 @@ how the lists compare with ideal lists of a synthetic world.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ import numpy as np
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Evidence, mark_contained, rank_ideal_lists, weigh_lists
-from recbias.core.measures import Direction
+from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import (
     Cutoff,
@@ -144,6 +145,10 @@ class IntraListDistance(PerQuery):
         if self.attribute is not None:
             read_attribute_shares(evidence, self.attribute)
 
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return 0 and 1 over attributes, which have no negative cosines, else 0 and 2."""
+        return 0.0, 2.0 if self.attribute is None else 1.0
+
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each query."""
         vectors, has_vector = self._read_unit_vectors(evidence)
@@ -233,7 +238,7 @@ class SelfInformation(PerQuery):
         """Return the value of each query."""
         counts = self._count_users(evidence)
         histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-        n_users = np.count_nonzero(np.diff(histories.indptr))
+        n_users = _count_active_users(histories)
         bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
         return aggregate_lists(evidence, bits, average_rows, self.k)
 
@@ -242,12 +247,19 @@ class SelfInformation(PerQuery):
         counts = self._count_users(evidence)
         weights = weigh_averages(build_list_matrix(evidence, self.k), counts > 0)
         slopes, curvatures = differentiate_logarithms([weights], counts.astype(float), base=0.5)
-        return compute_counted_interval(values, evidence, None, slopes, curvatures)
+        ends = compute_counted_interval(values, evidence, None, slopes, curvatures)
+        histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
+        return limit_ends(ends, (0.0, math.log2(max(_count_active_users(histories), 1))))
 
     def _count_users(self, evidence: Evidence) -> AnyArray:
         evidence.need("train")
         histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
         return np.bincount(histories.indices, minlength=histories.shape[1])
+
+
+def _count_active_users(histories: Matrix) -> int:
+    """Return the number of users with a training interaction."""
+    return int(np.count_nonzero(np.diff(histories.indptr)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,12 +88,12 @@ def measure_overlap(
         jaccard = |A ∩ B| / |A ∪ B|
         rbo     = (1 - p) Σ_{d=1..K} p^(d-1) a_d + p^K a_K,    a_d: shared items to depth d, over d
         serp    = Σ_{i in A ∩ B} (K - rank_B(i) + 1) / (K (K + 1) / 2)
-        prag    = #{i before j in A: i in B, and j after i in B or not in B} / (K (K - 1) / 2)
+        prag    = #{i before j in B: i in A, and j after i in A or not in A} / (K (K - 1) / 2)
 
     ``rbo`` is the extrapolated form for lists of finite and different length (Webber et al. 2010,
     equation 32). ``serp`` and ``prag`` are SERP* and PRAG* of Zhang et al. 2023 divided by their
-    value for identical lists; ``prag`` treats ranks beyond the end of A as items that are not in
-    B, so that it is defined for lists of one item. Neither is symmetric: A is the list that
+    value for identical lists; ``prag`` treats ranks beyond the end of B as items that are not in
+    A, so that it is defined for lists of one item. Neither is symmetric: A is the list that
     is compared with.
 
     Args:
@@ -108,6 +108,8 @@ def measure_overlap(
     >>> [round(measure_overlap(a, b, form).item(), 3) for form in forms]  # 2/4, (2+3)/6, 2/3
     [0.5, 0.833, 0.667]
     """
+    if form == "prag":
+        first, second = second, first  # the pairs are those of B
     measures: dict[str, Callable[[_RankedPairs], FloatArray]] = {
         "jaccard": _measure_jaccard,
         "rbo": partial(_measure_rbo, p=p),
@@ -437,13 +439,14 @@ class ListOverlap(_StatedIdentityMetric):
         jaccard = |A ∩ B| / |A ∪ B|
         rbo     = (1 - p) Σ_{d=1..K} p^(d-1) a_d + p^K a_K,    a_d: shared items to depth d, over d
         serp    = Σ_{i in A ∩ B} (K - rank_B(i) + 1) / (K (K + 1) / 2)
-        prag    = #{i before j in A: i in B, and j after i in B or not in B} / (K (K - 1) / 2)
+        prag    = #{i before j in B: i in A, and j after i in A or not in A} / (K (K - 1) / 2)
 
     A is the list of the neutral prompt, B that of the prompt that states the identity, K the
     length of the longer one. All forms give 1 for identical lists and 0 for disjoint ones; SERP*
     and PRAG* as published do not reach 1 (the authors' SERP is 0.27 for identical lists of 20).
-    ``rbo`` is extrapolated, for lists of finite and different length. ``prag`` asks for the order
-    of A only, so lists that are not identical can have 1.
+    ``rbo`` is extrapolated, for lists of finite and different length. ``prag`` takes
+    the pairs of B, as the authors' code does, and asks for their order only, so lists that are not
+    identical can have 1.
 
     The units are the neutral prompts: the value of one is the mean over the prompts that state
     the identity in its place, which share list A and so are correlated. Returned are the mean over
@@ -501,7 +504,8 @@ class IdentityEffect(_StatedIdentityMetric):
     sample, so without an effect the mean is 0, however random the replies are; at temperature 0
     the second gap measures what the server does not reproduce. Returned are the mean over neutral
     prompts for all prompts with the label, and for each value of the label, with the t interval
-    and Student's paired t-test. A neutral prompt is undefined if one of its gaps is.
+    and Student's paired t-test; if the effect of all prompts is the same and not 0, p is that of
+    their signs, 2 / 2ⁿ. A neutral prompt is undefined if one of its gaps is.
 
     A mean above 0 whose interval excludes 0: the model reacts to the identity. The conclusion
     is about further neutral prompts with the same identities and words. The queries need

@@ -8,6 +8,7 @@ re-ranking depends on the order of the candidates, and how many ranks hold no it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
@@ -20,7 +21,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
@@ -460,6 +461,10 @@ class LabelledItems:
             for target, rows in (("", everywhere), *self._iterate_targets(evidence))
         ]
 
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return 0 and the number of items, or 1."""
+        return 0.0, 1.0 if self.form == "share" else float(row.n)
+
     def _summarize(self, labels: FloatArray, target: str) -> Measurement:
         share = replace(Measurement.from_values(labels, share=True), target=target)
         if self.form == "share":
@@ -640,6 +645,10 @@ class Unmatched:
     unit: ClassVar[str] = "query"
 
     k: Cutoff = None
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return 0 and k."""
+        return 0.0, math.inf if self.k is None else float(self.k)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query and their mean, then those of each reason."""

@@ -10,8 +10,9 @@ where the lists that hold each candidate are counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -23,7 +24,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, 
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, mark_contained
-from recbias.core.measures import Direction
+from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
 from recbias.kernels.sparse import (
     build_rows,
     cover_without_rows,
@@ -392,6 +393,13 @@ class Entropy(CandidateMetric):
     score = _compute_bits
     without_rows = _compute_bits_without_rows
 
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, whose interval ends at that of equally frequent candidates."""
+        most = math.log2(max(int(np.count_nonzero(mark_candidates(evidence))), 1))
+        (row,) = super().measure(evidence)
+        low, high = limit_ends((row.ci_low, row.ci_high), (0.0, most), row.value)
+        return [replace(row, ci_low=low, ci_high=high)]
+
 
 def build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
@@ -718,6 +726,10 @@ class ACLT(_OfLongTail, PerQuery):
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each query."""
         return aggregate_lists(evidence, self.mark_tail(evidence), sum_rows, self.k)
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return 0 and k."""
+        return 0.0, math.inf if self.k is None else float(self.k)
 
 
 _MAX_NAMED_ITEMS = 5

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from recbias.core.files import has_file
-from recbias.core.measures import DATASET, read_bounds, to_loss
+from recbias.core.measures import DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
@@ -38,8 +38,10 @@ def compute_effect(row: Row) -> float:
     """Return the size of an effect in standard deviations, for the order of conclusions.
 
     It is that of the test; else |difference| / (se √n), twice this for two groups; NaN if neither
-    exists.
+    exists. Equal differences of all units, other than 0, are infinitely many of them.
     """
+    if lacks_spread(row):
+        return math.inf
     if not math.isnan(row["effect_size"]):
         return float(abs(row["effect_size"]))
     error, _ = derive_error(row)
@@ -49,9 +51,40 @@ def compute_effect(row: Row) -> float:
     return float(sides * abs(row["difference"]) / error / math.sqrt(row["n"]))
 
 
+def lacks_spread(row: Row) -> bool:
+    """Return whether all units of a test have the same difference, other than 0.
+
+    Those of two groups have it if the values within both are equal.
+
+    >>> row = {"between": "models", "p": 0.03, "difference": 1.0, "ci_low": float("nan")}
+    >>> row |= {"test": "paired_t"}
+    >>> lacks_spread(row), lacks_spread({**row, "difference": 0.0})
+    (True, False)
+    """
+    compares_units = str(row["between"]).startswith(("model", "prompt"))
+    is_tested = not math.isnan(row["p"]) and math.isnan(row["ci_low"])
+    is_constant = is_tested and (compares_units or row["test"] == "welch_t")
+    return is_constant and row["difference"] != 0
+
+
+def explain_equal(rows: Sequence[Row]) -> str:
+    """Return why comparisons have a p-value and no interval; blank if none lacks one."""
+    if not any(map(lacks_spread, rows)):
+        return ""
+    return (
+        "A p-value without an interval, and effect ∞: all differences are equal, or the values "
+        "within both groups. p is exact, that of the signs or of the labels."
+    )
+
+
 def rank_effect(effect: float) -> float:
     """Return a key to sort effects by: undefined ones come last if the largest is first."""
     return -math.inf if math.isnan(effect) else effect
+
+
+def _rank_row(row: Row) -> tuple[float, float]:
+    """Return a key to sort comparisons by: the effect, among equal ones the difference."""
+    return rank_effect(compute_effect(row)), rank_effect(abs(row["difference"]))
 
 
 def _find_detectable(rows: Sequence[Row]) -> float:
@@ -168,6 +201,7 @@ class Question:
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         ratios: For the difference between groups, the significant comparisons of their ratio.
+        served: The comparisons of all models over the queries that all of them have a list for.
     """
 
     metric: Definition
@@ -178,6 +212,7 @@ class Question:
     estimates: _Estimates
     ratios: tuple[Row, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    served: views.Comparisons | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -188,7 +223,7 @@ class Question:
             for row in comparison.rows
             if not math.isnan(row["p_adjusted"])
         ]
-        return sorted(rows, key=lambda row: rank_effect(compute_effect(row)), reverse=True)
+        return sorted(rows, key=_rank_row, reverse=True)
 
     @cached_property
     def significant(self) -> list[Row]:
@@ -285,7 +320,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     for comparisons in groups.values():
         first = comparisons[0]
         overall = [item for item in comparisons if item.test == first.test and not item.part]
-        same = overall or [item for item in comparisons if item.part]
+        same = overall or [item for item in comparisons if not item.part.startswith(SERVED)]
         metric = definitions.get(first.title) or Definition(first.title, first.title)
         dataset = first.place[0] if several else ""
         columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
@@ -296,6 +331,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         if metric.gap:
             values = {**_list_sides(first), **values}
         ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
+        served = [item for item in comparisons if item.part == SERVED and item.test == first.test]
         unit = _name_unit(run, metric)
         units = {
             row["target"]: _name_compared_unit(run, metric, row)
@@ -303,7 +339,10 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
             for row in comparison.rows
         }
         questions.append(
-            Question(metric, dataset, place, unit, tuple(same), values, ratios, units)
+            Question(
+                *(metric, dataset, place, unit, tuple(same), values, ratios, units),
+                served=served[0] if served and overall else None,
+            )
         )
     overall_titles = {item.metric.title for item in questions if item.compares_models}
     return tuple(
@@ -555,6 +594,10 @@ def _describe_interval(row: Row, places: int) -> str:
     """Return the interval of the difference of a comparison."""
     level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
     interval = format_interval(row["ci_low"], row["ci_high"], places)
+    if lacks_spread(row):
+        if row["between"] == "groups":
+            return "no interval: the values within both are equal"
+        return f"no interval: all {row['n']:,.0f} differences are equal"
     return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
 
 
@@ -650,7 +693,7 @@ def _describe_worst(question: Question, model: str, target: str, named: Sequence
 # why no test could be computed, by what it compares
 _UNDEFINED_REASONS = {
     "groups": ": a group has fewer than two values, or all its values are equal",
-    "models": ": they have fewer than two units, or differ by the same amount on every one",
+    "models": ": they have fewer than two units, or the same difference on every sample",
 }
 
 
@@ -670,6 +713,8 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
 
 def _write_answer(question: Question) -> _Answer:
     """Return the answer: the largest significant difference, or what could have been detected."""
+    if question.served is not None:
+        return _write_served(question, question.served)
     if not question.rows:
         return _write_undefined(question)
     if question.compares_models and not question.comparisons[0].part and _list_best(question):
@@ -679,6 +724,31 @@ def _write_answer(question: Question) -> _Answer:
     if question.compares_models:
         return _write_models(question)
     return _write_contrast(question)
+
+
+def _write_served(question: Question, served: views.Comparisons) -> _Answer:
+    """Return the answer, and that over the queries that all models have a list for."""
+    rows = tuple({**row, "group": "", "part": ""} for row in served.rows)
+    selected = {
+        (model, "", target): row
+        for (model, group, target), row in question.estimates.items()
+        if group == SERVED
+    }
+    other = replace(
+        question,
+        comparisons=(replace(served, part="", rows=rows),),
+        estimates=selected,
+        served=None,
+    )
+    whole, answer = (_write_answer(each) for each in (replace(question, served=None), other))
+    scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
+    return whole._replace(sentence=f"{whole.sentence} {scope} {answer.sentence}")
+
+
+def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
+    """Return how many queries all models have a list for, as the start of a sentence."""
+    n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
+    return f"All models have lists for {n:,.0f} of {_count_units(total, unit)} only; on these:"
 
 
 def _write_undefined(question: Question) -> _Answer:
@@ -697,10 +767,15 @@ def _write_no_difference(question: Question) -> _Answer:
     )
     named = " and ".join(sides) if len(sides) == 2 else question.between
     within = "" if question.compares_models else f" for {_name_models(models)}"
-    sentence = (
-        f"No difference between {named} found in {_name_metric(question)}{within}; "
-        f"{_describe_power(question, rows)}."
-    )
+    equal = [row for row in rows if lacks_spread(row)]
+    if equal:
+        sentence = _describe_equal(question, equal)
+    else:
+        sentence = (
+            f"No difference between {named} found in {_name_metric(question)}{within}; "
+            f"{_describe_power(question, rows)}."
+        )
+    sentence += _describe_untested(question)
     if question.ratios:
         clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
         sentence += f" The ratio of the groups differs ({_describe_p_value(clearest)})."
@@ -715,6 +790,40 @@ def _write_no_difference(question: Question) -> _Answer:
         )
     worst = _describe_worst(question, models[0], "") if len(models) == 1 else ""
     return _Answer(sentence, f"{test}{worst}")
+
+
+def _describe_equal(question: Question, rows: Sequence[Row]) -> str:
+    """Return the largest difference that all units have, and that so few cannot be significant."""
+    row = max(rows, key=lambda row: float(abs(row["difference"])))
+    size = _format_size(question, row["difference"], _measure_places(row))
+    order = "above" if row["difference"] > 0 else "below"
+    a, b = (_name_side(question, row, side) for side in ("a", "b"))
+    n = _count_units(row["n"], question.units.get(row["target"], question.unit))
+    scope = f"in every one of {n}"
+    if row["between"] == "groups":
+        scope = f"for all of {n}, as the values within both are equal"
+    lead = f"{to_line(row['model'])}, " if row["model"] else ""
+    more = f" The same holds for {len(rows) - 1:,} more." if rows[1:] else ""
+    return (
+        f"{lead}{_name_metric(question)}: {a} is {size} {order} {b} {scope}; they are too few to "
+        f"be significant ({_describe_p_value(row)}).{more}"
+    )
+
+
+def _describe_untested(question: Question) -> str:
+    """Return how many comparisons differ but have no test, blank if there are none."""
+    rows = [
+        row
+        for comparison in question.comparisons
+        for row in comparison.rows
+        if math.isnan(row["p_adjusted"]) and abs(row["difference"]) > 0
+    ]
+    if not rows:
+        return ""
+    largest = max(abs(row["difference"]) for row in rows)
+    size = _format_size(question, largest, count_decimals([largest]))
+    comparisons = format_count(len(rows), "comparison")
+    return f" No test could be computed for {comparisons}, with differences of up to {size}."
 
 
 def _write_contrast(question: Question) -> _Answer:
@@ -787,11 +896,13 @@ def _count_others(question: Question) -> str:
 
 
 def _write_undecided(question: Question) -> str:
-    rows = question.select_undecided()
+    rows = [row for row in question.select_undecided() if not lacks_spread(row)]
+    untested = _describe_untested(question)
     if not rows or question.compares_models:
-        return ""
+        return untested
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    return f" No difference found for {_name_models(models)}; {_describe_power(question, rows)}."
+    power = _describe_power(question, rows)
+    return f" No difference found for {_name_models(models)}; {power}.{untested}"
 
 
 def _write_models(question: Question) -> _Answer:
@@ -825,10 +936,20 @@ def _write_best(question: Question) -> _Answer:
     """Return the best model and which models it is significantly better than."""
     (best, *ties), models = _list_best(question), question.models
     wins = views.find_wins(question.comparisons[0])
-    if ties or not any(wins.values()):
+    beaten = set.intersection(*(wins.get(name, set()) for name in [best, *ties]))
+    if not any(wins.values()) or (ties and not beaten):
         return _write_tie(question, [best, *ties])
     places = count_decimals(_get_value(question, name) for name in models)
     value = format_value(_get_value(question, best), places)
+    if ties:
+        named, n_others = " and ".join(map(to_line, [best, *ties])), len(models) - len(ties) - 1
+        share = "each" if len(beaten) == n_others else f"{len(beaten):,}"
+        worse = to_line(*beaten) if n_others == 1 else f"{share} of the {n_others:,} others"
+        sentence = (
+            f"{named} have the best value of {_name_metric(question)}, {value}: significantly "
+            f"better than {worse}."
+        )
+        return _Answer(sentence, f"{_describe_test(question)} {_state_direction(question)}")
     if len(models) == 2:
         row, other = _orient(question.rows[0], best), next(n for n in models if n != best)
         against = format_value(_get_value(question, other), places)
@@ -860,6 +981,10 @@ def _describe_margin(question: Question, best: str, n_beaten: int, places: int) 
     beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
     undecided = [row for row in rivals if not views.is_significant(row)]
     sentence = f"significantly better than {beaten}."
+    if equal := [row for row in undecided if lacks_spread(row)]:
+        sentence += f" {_describe_equal(question, equal)}"
+        undecided = [row for row in undecided if row not in equal]
+    sentence += _describe_untested(question)
     if undecided:
         names = _name_rivals(undecided, best)
         sentence += f" No difference from {names} found; {_describe_power(question, undecided)}."
@@ -919,10 +1044,14 @@ def _describe_each(
     for (title, dataset), rows in rows_by_metric.items():
         metric = definitions[title]
         overall = [row for row in rows if not row["group"]]
+        served = [row for row in rows if row["group"] == SERVED]
         unit = _name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue
         answer = _describe_overall(metric, overall, unit) or _describe_groups(metric, rows, unit)
+        if answer and served and (part := _describe_overall(metric, served, unit)):
+            scope = _describe_served(overall, served, unit)
+            answer = answer._replace(sentence=f"{answer.sentence} {scope} {part.sentence}")
         if answer:
             where = f" on {to_line(dataset)}" if dataset else ""
             sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"

@@ -30,6 +30,7 @@ _SPECIAL = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         '"': r"\textquotedbl{}",
+        "∞": r"$\infty$",
     }
 )
 _ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "zero": r" $\to 0$"}

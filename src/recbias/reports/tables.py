@@ -19,12 +19,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.measures import DATASET, Direction
+from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
 from recbias.reports.conclusions import (
     Question,
     collect_questions,
     compute_effect,
+    explain_equal,
     explain_zero,
     find_worst_groups,
     rank_effect,
@@ -222,8 +223,8 @@ def tabulate_comparisons(run: RunTables) -> Table:
     numbers = ("difference", "interval", "adjusted p", "effect (SD)")
     columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
     rows = tuple(cells for _, cells in ranked)
-    note = explain_zero([row for group in groups for row in group.rows])
-    notes = (note,) if note else ()
+    compared = [row for group in groups for row in group.rows]
+    notes = tuple(filter(None, [explain_zero(compared), explain_equal(compared)]))
     return Table("Comparisons, the largest effect first", columns, rows, notes)
 
 
@@ -770,7 +771,7 @@ def build_cards(run: RunTables) -> list[_FairnessCard]:
     definitions = collect_definitions(run)
     rows_by_title: dict[str, list[Row]] = {}
     for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        if row["group"] and row["model"] != DATASET:
+        if row["group"] not in {"", SERVED} and row["model"] != DATASET:
             rows_by_title.setdefault(_get_title(row), []).append(row)
     keys = select_varying(run.metrics, ["dataset"])
     questions: dict[str, list[Question]] = {}

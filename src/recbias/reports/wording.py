@@ -260,6 +260,8 @@ def format_value(value: float, places: int) -> str:
     """
     if math.isnan(value):
         return UNDEFINED
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     text = f"{value:{choose_separator(value)}.{places}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 

@@ -26,6 +26,7 @@ from recbias.core.measures import (
     FIT_COLUMNS,
     METRIC_KEY_COLUMNS,
     POOLED,
+    SERVED,
     Direction,
     to_loss,
 )
@@ -188,7 +189,7 @@ def evaluate_checks(
     the baseline if the check has one, with its paired interval.
     """
     metrics = _select_means(build_metrics_table(measurements))
-    metrics = metrics[~metrics["dataset"].isin([ALL, POOLED])]
+    metrics = metrics[~metrics["dataset"].isin([ALL, POOLED]) & (metrics["group"] != SERVED)]
     defined = [row for row in measurements if not row.missing]
     estimates = {
         _make_key(estimate.keys, ESTIMATE_KEYS): estimate

@@ -34,7 +34,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.config.specs import PluginSpec as PluginSpec_of_specs
 from recbias.core import measures
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Ids
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
 from recbias.core.measures import (
@@ -58,15 +58,20 @@ from recbias.core.measures import (
     limit_interval,
     widen_ends,
 )
-from recbias.core.plugins import ChecksFiles, Pools
-from recbias.core.queries import parse_uncertain_label
+from recbias.core.plugins import ChecksFiles, HasBounds, Pools
+from recbias.core.queries import (
+    Queries,
+    UncertainGroups,
+    parse_uncertain_label,
+    read_uncertain_groups,
+)
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
-from recbias.statistics.uncertain import compare_pooled_contributions
+from recbias.statistics.uncertain import compare_pooled_contributions, measure_contributions
 
 
 def share_units(measurements: Sequence[Measurement]) -> bool:
@@ -214,6 +219,8 @@ class ModelMeasurement:
         missing: The outputs that the metric needs and the model does not provide; then the value
             is undefined.
         bounds: Those of the values, and of the intervals of their means.
+        compared: The values of the units that models are compared by, ``float64[u]``, where these
+            depend on the units that all models define.
     """
 
     dataset: str
@@ -224,6 +231,7 @@ class ModelMeasurement:
     measurement: Measurement
     missing: str = ""
     bounds: measures.Bounds = measures.UNBOUNDED
+    compared: FloatArray | None = None
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -251,15 +259,22 @@ def _make_measurement(
 ) -> ModelMeasurement:
     """Return a value of a model, whose interval is within the range of the metric."""
     gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text = gap.values if gap else ""
-    bounds = measures.read_bounds(text or read_section(type(metric.plugin), "Range"))
+    text, plugin = gap.values if gap else "", metric.plugin
+    if not text and isinstance(plugin, HasBounds):
+        bounds = plugin.find_bounds(value)
+    else:
+        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
     return ModelMeasurement(
         *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
     )
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
-    """Return all measurements of a run in the order of the plan; a metric without evidence too."""
+    """Return all measurements of a run in the order of the plan; a metric without evidence too.
+
+    Where some models lack lists of queries that others serve, the means over the queries that all
+    serve follow, in the group ``SERVED``.
+    """
     measurements = []
     for model_plan in plan.model_plans:
         keys = model_plan.data_context.keys
@@ -273,7 +288,116 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
             if model.label == model_plan.model.label
         ]
         executor.forget(model_plan.measures)
-    return measurements
+    shared = _share_contributions(plan, executor)
+    measurements = [replace(row, compared=shared.get(_make_key(row))) for row in measurements]
+    return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
+
+
+def _make_key(row: ModelMeasurement) -> tuple[Any, ...]:
+    return (row.model, row.dataset, row.seed, row.fold, *row.metric_keys.values())
+
+
+def _share_contributions(plan: Plan, executor: Executor) -> dict[tuple[Any, ...], FloatArray]:
+    """Return the contributions to groups known as probabilities, of the queries of all models.
+
+    The contribution of a query depends on the others with a value, so those of two models can be
+    subtracted only if they are made from the same queries. Empty where all are.
+    """
+    values: dict[tuple[Any, ...], dict[str, FloatArray]] = defaultdict(dict)
+    groups: dict[tuple[Any, ...], UncertainGroups] = {}
+    for model_plan, metric, queries, row in _list_uncertain_values(plan, executor):
+        keys = model_plan.data_context.keys
+        fit_keys = (keys.dataset, keys.seed or 0, keys.fold or 0)
+        quantity = (*fit_keys, metric.label, metric.cutoff, row.target)
+        groups[quantity] = read_uncertain_groups(queries.labels, metric.grouping.by)
+        values[quantity][model_plan.model.label] = row.units.values
+    shared: dict[tuple[Any, ...], FloatArray] = {}
+    for (*place, target), models in values.items():
+        defined = ~np.isnan(np.stack([*models.values()]))
+        if (defined == defined[0]).all():
+            continue
+        named = groups[*place, target]
+        for model, of_model in models.items():
+            used = np.where(defined.all(axis=0), of_model, np.nan)
+            columns = zip(named.names, measure_contributions(used, named).values.T, strict=True)
+            shared |= {(model, *place, name, target): column for name, column in columns}
+    return shared
+
+
+def _list_uncertain_values(
+    plan: Plan, executor: Executor
+) -> Iterator[tuple[ModelPlan, Any, Queries, Any]]:
+    """Yield the values of the queries of each metric by groups known as probabilities."""
+    for model_plan in plan.model_plans:
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            by = metric.grouping.by if metric.grouping else ""
+            if parse_uncertain_label(by) is not None and executor.has_succeeded(stage):
+                queries, measured = map(executor.value, stage.inputs)
+                for row in measured:
+                    yield model_plan, metric, queries, row
+
+
+_Served: TypeAlias = Mapping[tuple[str, int | str, int | str], tuple[Ids, BoolArray]]
+"""The queries of each dataset, seed and fold, and which of them all models have a list for."""
+
+
+def _find_served(plan: Plan, executor: Executor) -> _Served:
+    """Return the queries of each data context, and which of them all models have a list for."""
+    served: dict[tuple[str, int | str, int | str], tuple[Ids, BoolArray]] = {}
+    measures_lists = any("lists" in metric.needs for metric in plan.experiment.metrics)
+    for context in plan.data_contexts if measures_lists else ():
+        answers = [
+            row.answer
+            for row in plan.model_plans
+            if row.data_context is context and row.answer and executor.has_succeeded(row.answer)
+        ]
+        masks = []
+        for answer in answers if len(answers) > 1 else ():
+            lists = executor.value(answer).lists
+            masks += [] if lists is None else [lists.filled.any(axis=1)]
+            executor.forget((answer,))
+        if len(masks) > 1:
+            keys = context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0
+            served[keys] = executor.value(context.queries).ids.ids, np.all(masks, axis=0)
+    return served
+
+
+def _select_served(
+    measurements: Sequence[ModelMeasurement], served: _Served
+) -> Iterator[ModelMeasurement]:
+    """Yield the means over the queries that all models serve, of metrics that have others too.
+
+    A metric has them for all seeds and folds of a dataset or for none, so that their means are of
+    the same seeds and folds as those of all queries.
+    """
+    quantities: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in measurements:
+        ids, _ = served.get((row.dataset, row.seed, row.fold), (None, None))
+        units = row.measurement.units
+        is_of_queries = units is not None and ids is not None and np.array_equal(units.ids, ids)
+        if is_of_queries and row.metric.grouping is None and "lists" in row.metric.needs:
+            quantities[row.dataset, *row.metric_keys.values()].append(row)
+    for rows in quantities.values():
+        selected = [_restrict(row, served[row.dataset, row.seed, row.fold][1]) for row in rows]
+        counts = [
+            (new.measurement.n, old.measurement.n) for new, old in zip(selected, rows, strict=True)
+        ]
+        if any(n < total for n, total in counts) and any(n for n, _ in counts):
+            yield from selected
+
+
+def _restrict(row: ModelMeasurement, is_used: BoolArray) -> ModelMeasurement:
+    """Return the mean over some of the queries."""
+    whole = row.measurement
+    units: Any = whole.units
+    values = np.where(is_used, units.values, np.nan)
+    mean = Measurement.from_units(
+        replace(units, values=values), group=measures.SERVED, target=whole.target
+    )
+    mean = replace(mean, undefined=int(np.isnan(values[is_used]).sum()))
+    if whole.own_interval:
+        mean = replace(mean, ci_low=math.nan, ci_high=math.nan, own_interval=True)
+    return replace(row, measurement=limit_interval(mean, row.bounds))
 
 
 def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from recbias.core.measures import (
     PAIR_COLUMNS,
     SIGNIFICANCE,
     Contrast,
+    Measurement,
 )
 from recbias.core.plugins import ActsAfterTests
 from recbias.formats.manifest import FailedStep
@@ -272,7 +273,7 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
 
 
 def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
-    systems = [[fold.measurement for fold in folds] for folds in models.values()]
+    systems = [[_select_compared(fold) for fold in folds] for folds in models.values()]
     measurements = [measurement for folds in systems for measurement in folds]
     if not all(map(share_units, zip(*systems, strict=False))):
         message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
@@ -288,6 +289,14 @@ def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
         df=find_df(measurements),
         ids=pool_ids(systems[0]),
     )
+
+
+def _select_compared(row: ModelMeasurement) -> Measurement:
+    """Return a measurement with the values of the units that models are compared by."""
+    units = row.measurement.units
+    if units is None or row.compared is None:
+        return row.measurement
+    return replace(row.measurement, units=replace(units, values=row.compared))
 
 
 def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:

@@ -78,13 +78,13 @@ DEFINITIONS = {
         "0 or more; 0 if all means are equal",
     ),
     "cross_entropy": _GapDefinition(
-        "generalised cross entropy of the means (β = 2; Deldjoo et al., UMUAI 2021)",
+        "generalised cross entropy of the means (β = 2; minus that of Deldjoo et al., UMUAI 2021)",
         "( Σ_g f² / p_g - 1 ) / 2 with p_g = m_g / Σ_h m_h and f = 1 / G",
         _MEANS,
         "0 or more; 0 if all means are equal; undefined for negative values or a mean of 0",
     ),
     "atkinson": _GapDefinition(
-        "Atkinson index between the groups (ε = 0.5)",
+        "Atkinson index of the groups' equally distributed equivalents (ε = 0.5)",
         f"1 - ( Σ_g w_g √e_g )² / Σ_g w_g e_g with {_ATKINSON} and w_g the share of the queries",
         _VALUES,
         "0 to 1; 0 if the groups are equal; undefined for negative values or if all are 0",
@@ -154,7 +154,9 @@ def welch_contrasts(
 
     with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
     deviation. t, p and the interval are NaN if a group has fewer than two values, or if the values
-    within both groups are equal, up to rounding: there is no standard error then.
+    within both groups are equal, up to rounding: there is no standard error then. If such groups
+    differ, p is the exact one of the permutation of their labels: the share of the divisions into
+    groups of these sizes that are as far apart, 1 of C(n, n_a), or 2 if both have one size.
     ``between`` is the kind of groups: ``groups`` for queries. ``pairs`` are the groups a and b of
     each comparison, all pairs by default.
 
@@ -165,7 +167,23 @@ def welch_contrasts(
     a, b = list_pairs(len(names)) if pairs is None else pairs
     parts = moments.variance / np.maximum(moments.n, 1)
     columns = _compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    lacks_spread = (moments.n[a] > 1) & (moments.n[b] > 1) & np.isnan(columns["statistic"])
+    columns["p"] = np.where(lacks_spread, _permute_constants(moments, (a, b)), columns["p"])
     return _make_contrasts(names, (a, b), columns, between=between, test="welch_t")
+
+
+def _permute_constants(moments: _Moments, pairs: _Pairs) -> FloatArray:
+    """Return the permutation p of pairs of groups of which each has equal values.
+
+    NaN if those of both are equal.
+    """
+    from scipy.special import comb
+
+    a, b = pairs
+    n_a, n_b, mean_a, mean_b = moments.n[a], moments.n[b], moments.mean[a], moments.mean[b]
+    is_equal = np.abs(mean_a - mean_b) <= ROUNDING * np.fmax(np.abs(mean_a), np.abs(mean_b))
+    extreme = np.where(n_a == n_b, 2.0, 1.0) / comb(n_a + n_b, n_a)
+    return np.where(is_equal, np.nan, extreme)
 
 
 def _make_contrasts(

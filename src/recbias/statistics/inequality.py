@@ -237,8 +237,9 @@ class GroupInequality:
         Atkinson, "On the measurement of inequality", Journal of Economic Theory 1970; between and
         within groups: Rampisela et al., "Stairway to fairness", RecSys 2025. Cross entropy and
         mad: Deldjoo et al., "A flexible framework for evaluating user and item fairness in
-        recommender systems", UMUAI 2021, with β = 2 and a uniform distribution, and without the
-        smoothing in the code of the RecSys 2025 paper.
+        recommender systems", UMUAI 2021, with β = 2 and a uniform distribution, without the sign
+        of the paper, whose value is at most 0, and without the smoothing in the code of the RecSys
+        2025 paper.
     """
 
     kind: InequalityKind

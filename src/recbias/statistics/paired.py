@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -63,16 +63,17 @@ class CorrectedTest(InheritsSections):
     Args:
         alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
-            every comparison in the run (``report``), or an integer by which p is multiplied.
+        family: The comparisons corrected together: all pairs of models on one metric, in one
+            dataset, seed and fold or the mean over seeds and folds (``metric``); every comparison
+            in the run, of each seed and fold and of their mean (``report``); or an integer by
+            which p is multiplied.
 
     Raises:
         Contradiction: An integer as the family of ``holm`` or ``bh``.
     """
 
     undefined_where: ClassVar[str] = (
-        "fewer than two units, or no standard error, as all units or bootstrap samples have the "
-        "same difference"
+        "fewer than two units, or bootstrap samples that all have the same difference"
     )
     """Where a comparison has no p-value, for the warning that counts them."""
 
@@ -364,7 +365,7 @@ def _compute_mean_std(differences: AnyArray) -> tuple[FloatArray, FloatArray]:
 
 
 MAX_EXACT = 50
-"""The largest number of differences without ties for which p is exact."""
+"""The largest number of differences that are not 0 for which p is exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,13 +373,15 @@ class _SignedRanks:
     """Signed-rank statistics of each row of differences, ``float64[p]``.
 
     ``n`` counts nonzero differences; ``up`` and ``down`` are the sums of the ranks of positive and
-    negative ones; ``ties`` is the sum of t³ - t over the groups of t tied differences.
+    negative ones; ``ties`` is the sum of t³ - t over the groups of t tied differences; ``ranks``,
+    ``float64[p, u]``, are in ascending order, of which the first n count.
     """
 
     n: FloatArray
     up: FloatArray
     down: FloatArray
     ties: FloatArray
+    ranks: FloatArray
 
 
 def rank_differences(differences: FloatArray) -> _SignedRanks:
@@ -393,7 +396,8 @@ def rank_differences(differences: FloatArray) -> _SignedRanks:
     """
     n_rows, n_units = differences.shape
     if not n_units:
-        return _SignedRanks(*np.zeros((4, n_rows)))
+        zero = np.zeros(n_rows)
+        return _SignedRanks(zero, zero, zero, zero, np.empty((n_rows, 0)))
     finite = np.where(np.isfinite(differences), np.abs(differences), 0.0)
     largest = finite.max(axis=1, keepdims=True)
     differences = np.round(differences / np.where(largest > 0, largest, 1.0), 12)
@@ -412,7 +416,7 @@ def rank_differences(differences: FloatArray) -> _SignedRanks:
     ranked = ~np.isnan(ordered)
     up = np.where(ranked & (signs > 0), ranks, 0.0).sum(axis=1)
     down = np.where(ranked & (signs < 0), ranks, 0.0).sum(axis=1)
-    return _SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties)
+    return _SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties, ranks)
 
 
 def compute_p_values(ranks: _SignedRanks) -> FloatArray:
@@ -423,27 +427,26 @@ def compute_p_values(ranks: _SignedRanks) -> FloatArray:
     variance = (n * (n + 1.0) * (2.0 * n + 1.0) - ranks.ties / 2.0) / 24.0
     z = (ranks.up - n * (n + 1.0) / 4.0) / np.sqrt(np.where(n > 0, variance, 1.0))
     p: FloatArray = 2.0 * ndtr(-np.abs(z))
-    exact = (n <= MAX_EXACT) & (ranks.ties == 0)
-    for size in np.unique(n[exact]):
-        rows = exact & (n == size)
-        smaller = np.minimum(ranks.up[rows], ranks.down[rows]).astype(np.intp)
-        p[rows] = np.minimum(2.0 * null_distribution(int(size))[smaller], 1.0)
+    smaller = np.rint(2.0 * np.minimum(ranks.up, ranks.down)).astype(np.intp)
+    for row in np.flatnonzero(n <= MAX_EXACT):
+        doubled = np.rint(2.0 * ranks.ranks[row, : int(n[row])]).astype(np.intp)
+        p[row] = min(2.0 * null_distribution(tuple(doubled.tolist()))[smaller[row]], 1.0)
     return p
 
 
-@cache
-def null_distribution(n: int) -> AnyArray:
-    """Return P(W⁺ <= w) for ``n`` random signs, for w from 0 on.
+@lru_cache(maxsize=256)
+def null_distribution(doubled: tuple[int, ...]) -> AnyArray:
+    """Return P(2 W⁺ <= w) for random signs of ranks, given as twice the rank, for w from 0 on.
 
-    Of the 2ⁿ signings, those with W⁺ = w are the subsets of 1 ... n that sum to w.
+    Of the 2ⁿ signings, those with 2 W⁺ = w are the subsets of the doubled ranks that sum to w.
 
-    >>> null_distribution(2).tolist()  # sums 0, 1, 2, 3: one subset each
-    [0.25, 0.5, 0.75, 1.0]
+    >>> null_distribution((3, 3)).tolist()  # two tied differences: sums 0, 3, 3, 6
+    [0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 1.0]
     """
-    subsets: FloatArray = np.eye(1, n * (n + 1) // 2 + 1)[0]  # the empty one sums to 0
-    for rank in range(1, n + 1):
-        subsets = subsets + np.concatenate([np.zeros(rank), subsets[:-rank]])
-    return freeze(np.cumsum(subsets) / 2.0**n)
+    subsets: FloatArray = np.eye(1, sum(doubled) + 1)[0]  # the empty one sums to 0
+    for rank in doubled:
+        subsets[rank:] += subsets[:-rank].copy()
+    return freeze(np.cumsum(subsets) / 2.0 ** len(doubled))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -458,16 +461,20 @@ class PairedT(CorrectedTest):
     Units that one of the two models does not define are excluded from their comparison. With fewer
     than two units there is no p-value. If all differences are 0, t and the effect size are
     undefined and p is 1, as in the other paired tests. If all differences are equal and not 0, the
-    standard error is 0 although that of other units need not be: t, d_z, the interval and p are
-    undefined. ``sign_flip`` and ``wilcoxon`` have a p then.
+    standard error is 0 although that of other units need not be: t, its degrees of freedom, d_z
+    and the interval are undefined, and p is that of the sign-flip test, exactly 2 / 2ⁿ.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
     >>> columns = PairedT().pairs(values, np.random.default_rng(0))
     >>> columns["statistic"].round(4).tolist(), columns["p"].round(4).tolist()
     ([3.4641], [0.0742])
+    >>> equal = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])  # 2 of the 8 signings
+    >>> PairedT().pairs(equal, np.random.default_rng(0))["p"].tolist()
+    [0.25]
 
     Source:
-        Student, "The probable error of a mean", Biometrika 1908.
+        Student, "The probable error of a mean", Biometrika 1908; ``sign_flip`` for equal
+        differences.
     """
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
@@ -475,16 +482,18 @@ class PairedT(CorrectedTest):
         from scipy.special import stdtr
 
         moments = compute_pair_moments(values)
-        df = np.where(moments.n > 1, moments.n - 1.0, np.nan)
+        lacks_spread = moments.lacks_spread
+        df = np.where((moments.n > 1) & ~lacks_spread, moments.n - 1.0, np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             t = moments.difference / (moments.std / np.sqrt(moments.n))
-        t = np.where(moments.lacks_spread, np.nan, t)
+        t = np.where(lacks_spread, np.nan, t)
         identical = (moments.difference == 0) & (moments.std == 0)
+        p = np.where(identical, 1.0, 2.0 * stdtr(df, -np.abs(t)))
         return {
             **moments.columns(self.alpha),
             "statistic": t,
             "df": df,
-            "p": np.where(identical, 1.0, 2.0 * stdtr(df, -np.abs(t))),
+            "p": np.where(lacks_spread, 2.0 ** (1.0 - moments.n), p),
             "effect_size": cohens_dz(moments.difference, moments.std),
         }
 
@@ -496,10 +505,10 @@ class Wilcoxon(CorrectedTest):
         W⁺ = Σ rank(|d|) over d > 0,    W⁻ the same over d < 0,    W = min(W⁺, W⁻)
 
     Differences d = a - b of 0 are dropped before ranking (Wilcoxon's rule); ties receive their
-    mean rank. The two-sided p-value is exact for up to 50 differences without ties, else
-    from the normal approximation with tie correction and without continuity correction,
-    as in ``scipy.stats.wilcoxon`` with ``zero_method="wilcox"`` with ``method="exact"``, else
-    ``"asymptotic"``. ``statistic`` is W; ``effect_size`` is the rank-biserial correlation
+    mean rank. For up to 50 differences the two-sided p-value is exact, over all signs of the ranks
+    with their ties; for more it is that of the normal approximation with tie correction and
+    without continuity correction, ``method="asymptotic"`` of ``scipy.stats.wilcoxon`` with
+    ``zero_method="wilcox"``. ``statistic`` is W; ``effect_size`` is the rank-biserial correlation
     (W⁺ - W⁻) / (W⁺ + W⁻). The interval is the t interval of the mean difference.
 
     Units that one of the two models does not define are excluded from their comparison; ``n``
@@ -633,9 +642,10 @@ class SignFlip(CorrectedTest):
     If two models are equivalent, a unit's difference is equally likely to be d or -d. The test
     flips the signs of the differences and counts the signings whose sum is at least as far from 0
     as the observed sum, which is itself a signing. If there are at most ``permutations`` signings
-    (13 units at 10,000), all are enumerated and p is exact; otherwise ``permutations`` signings
-    are sampled and p = (hits + 1) / (permutations + 1), never 0. All pairs of one metric share
-    their signings. The test makes no assumption about the distribution.
+    of the units that both models define (13 units at 10,000), all are enumerated and p is exact;
+    otherwise ``permutations`` signings are sampled and p = (hits + 1) / (permutations + 1), never
+    0. All pairs of one metric share their signings. The test makes no assumption about the
+    distribution.
 
     ``statistic`` is the mean difference, ``effect_size`` Cohen's d_z = mean(d) / sd(d), and the
     interval is the t interval of the mean difference. Units that one of the two models does not
@@ -662,7 +672,13 @@ class SignFlip(CorrectedTest):
         p = np.empty(moments.a.size)
         seed = int(rng.integers(2**63))
         for block, differences in iterate_differences(values, moments.a, moments.b):
-            p[block] = self._compute_p_values(np.nan_to_num(differences, copy=False).T, seed)
+            defined = ~np.isnan(differences)
+            is_exact = defined.sum(axis=1) < self.permutations.bit_length()
+            for row in np.flatnonzero(is_exact & ~defined.all(axis=1)):
+                units = differences[row, defined[row]]
+                p[block][row] = self._compute_p_values(units[:, None], seed).item()
+            others = defined.all(axis=1) | ~is_exact
+            p[block][others] = self._compute_p_values(np.nan_to_num(differences[others]).T, seed)
         return {
             **moments.columns(self.alpha),
             "statistic": moments.difference,

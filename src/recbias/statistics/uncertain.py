@@ -94,15 +94,15 @@ def measure_contributions(values: FloatArray, groups: UncertainGroups) -> _Group
     x, p = values[used], groups.probabilities[used]
     n_groups, n = len(groups.names), x.size
     contributions = np.full((values.size, n_groups), np.nan)
-    undefined = np.full(n_groups, np.nan)
-    weights = _weigh(p, groups)
-    if weights is None:
-        blank = np.full((n, n_groups), np.nan)
+    if n < 2:
+        undefined, blank = np.full(n_groups, np.nan), np.full((n, n_groups), np.nan)
         return _GroupContributions(undefined, contributions, blank, undefined, undefined)
+    weights = _weigh(p, groups)
     means = weights.T @ x
     if groups.assumption == "probability":
-        residuals = np.repeat((x - p @ means)[:, None], n_groups, axis=1)
-        leverage = np.sum(p * weights, axis=1)[:, None]
+        fit = np.linalg.pinv(p, rcond=_SINGULAR).T  # also of groups without a mean
+        residuals = np.repeat((x - p @ (fit.T @ x))[:, None], n_groups, axis=1)
+        leverage = np.sum(p * fit, axis=1)[:, None]
     else:
         residuals, leverage = x[:, None] - means, weights
     scaled = weights * residuals / np.sqrt(np.maximum(1.0 - leverage, 1e-12))
@@ -114,16 +114,21 @@ def measure_contributions(values: FloatArray, groups: UncertainGroups) -> _Group
     return replace(measured, means=np.where(measured.df < 1.0, np.nan, means))
 
 
-def _weigh(p: FloatArray, groups: UncertainGroups) -> FloatArray | None:
-    """Return the weight of each query in each mean, None if a mean is not determined."""
-    if len(p) < 2 or not (p.sum(axis=0) > 0).all():
-        return None
+_SINGULAR = 1e-6
+"""Below this share of the largest, singular values of the probabilities count as 0."""
+
+
+def _weigh(p: FloatArray, groups: UncertainGroups) -> FloatArray:
+    """Return the weight of each query in each mean; NaN for a mean that is not determined."""
     if groups.assumption == "weight":
-        return np.asarray(p / p.sum(axis=0))
-    singular = np.linalg.svd(p, compute_uv=False)
-    if len(p) <= p.shape[1] or singular[-1] < 1e-6 * singular[0]:
-        return None
-    return np.asarray(np.linalg.solve(p.T @ p, p.T).T)
+        is_solvable, weights = p.sum(axis=0) > 0, p / np.maximum(p.sum(axis=0), 1e-300)
+    else:
+        inverse = np.linalg.pinv(p, rcond=_SINGULAR)
+        resolution = inverse @ p  # a row of the unit matrix for a mean that x determines
+        is_solvable = np.abs(resolution - np.eye(len(resolution))).max(axis=1) < _SINGULAR
+        is_solvable &= len(p) > round(float(np.trace(resolution)))  # the rank of p
+        weights = inverse.T
+    return np.where(is_solvable, weights, np.nan)
 
 
 _ROUNDING = 1e-12

@@ -186,12 +186,12 @@ def test_bad_input_is_found_early(tmp_path: Any) -> None:
     assert DirectionChecks(groups=GENDER).needs_now() == {"embeddings", "users"}
 
 
-def test_groups_without_spread_have_no_test() -> None:
+def test_groups_without_spread_have_the_test_of_their_labels() -> None:
     # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
     users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
     apart, _, _ = measure(make_vectors(users=users, gender=["F"] * 4 + ["M"] * 4))
     assert apart.value == pytest.approx(2**0.5)
-    assert apart.contrasts == ()
+    assert apart.contrasts[0].p == pytest.approx(2 / 6)  # halves of two and two
     assert math.isnan(apart.ci_low)
 
 

@@ -73,11 +73,11 @@ def test_groups_that_share_templates_are_compared_by_a_paired_test() -> None:
     assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
 
 
-def test_a_change_that_is_constant_within_groups_has_no_p_value() -> None:
+def test_a_change_that_is_constant_within_groups_has_the_p_of_their_labels() -> None:
     before, after = make_name_run([1.0] * 3, [3.0] * 4), make_name_run([2.0] * 3, [2.0] * 4)
     (row,) = compare_gaps([before, after]).to_dict("records")
     assert row["difference"] == 2
-    assert np.isnan(row["p"])
+    assert row["p"] == pytest.approx(1 / 35)  # divisions of 7 names into 3 and 4
 
 
 def test_only_groups_of_the_same_label_are_compared() -> None:

@@ -81,18 +81,13 @@ def test_comparisons_without_a_p_value_are_counted_in_a_warning() -> None:
     assert notes[0].startswith(f"{counts} and count in no family: values other than 0 and 1, or")
 
 
-def test_models_that_differ_by_the_same_amount_for_every_unit_are_no_test_of_a_family() -> None:
+def test_models_that_differ_by_the_same_amount_for_every_unit_have_the_p_of_the_signs() -> None:
     rows = [make_row("a", A), make_row("b", B), make_row("c", [value - 0.25 for value in A])]
     with collect_warnings() as notes:
         table, _ = compare_models(rows, [TEST], 42)
-    defined = table["p"].notna()
-    assert defined.tolist() == [True, False, True]  # a - b, a - c, b - c
-    assert table["family_size"].tolist() == [2, 2, 2]
-    assert table.loc[defined, "p_adjusted"].tolist() == pytest.approx(
-        np.minimum(2 * table.loc[defined, "p"], 1).tolist()
-    )
-    assert not table["significant"][1]
-    assert "1 of 3 comparisons of models have no p-value (nDCG) and count in no family" in notes[0]
+    assert table["p"][1] == 2.0 ** (1 - len(A))  # a - c
+    assert table["family_size"].tolist() == [3, 3, 3]
+    assert not notes
 
 
 @pytest.mark.parametrize(

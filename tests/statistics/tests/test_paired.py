@@ -108,8 +108,9 @@ def test_undefined_values_are_left_out_pair_by_pair(test: Any, rng: np.random.Ge
     assert columns["p"][0] == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("n", [20, 400])
-@pytest.mark.parametrize("steps", [None, 4], ids=["no ties", "ties"])
+@pytest.mark.parametrize(
+    ("n", "steps"), [(20, None), (400, None), (400, 4)], ids=["exact", "many", "many ties"]
+)
 def test_wilcoxon_agrees_with_scipy(n: int, steps: int | None, rng: np.random.Generator) -> None:
     values = (
         sample_values(rng, 5, n)
@@ -156,19 +157,28 @@ def test_one_system_has_no_pairs(test: Any, shape: tuple[int, int]) -> None:
 def test_equal_differences_have_no_t_and_no_interval(shift: float) -> None:
     values = np.array([[0.3, 0.2, 0.7], [0.3 - shift, 0.2 - shift, 0.7 - shift]])
     columns = compare_pairs(PairedT(), values)
-    for name in ("p", "statistic", "effect_size", "ci_low", "ci_high"):
+    for name in ("statistic", "df", "effect_size", "ci_low", "ci_high"):
         assert np.isnan(columns[name]).all(), name
     assert columns["difference"][0] == pytest.approx(shift)
 
 
-@pytest.mark.parametrize(("test", "p"), [(Wilcoxon, 0.0833), (SignFlip, 0.25)])
-def test_equal_differences_have_ranks_and_signs(test: Any, p: float) -> None:
-    # signs: 2 of 8; W+ 6 of tied ranks 2, 2, 2: mean 3, variance 3 x 4 x 7 / 24 - 24 / 48 = 3
-    # z = 3 / sqrt 3 = 1.7321
-    columns = compare_pairs(test(), np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
-    assert columns["p"][0] == pytest.approx(p, abs=1e-4)
+@pytest.mark.parametrize("test", TESTS)
+def test_equal_differences_have_the_p_of_their_signs(test: Any) -> None:
+    # 2 of the 2^6 signings are as far from 0; the units without a value are none of them
+    values = np.array([[1.0] * 6 + [np.nan] * 30, [0.0] * 36])
+    columns = compare_pairs(test(), values)
+    assert columns["p"].tolist() == [2 / 64]
     for name in ("ci_low", "ci_high"):
         assert np.isnan(columns[name]).all()
+
+
+def test_pairs_with_different_units_have_the_signings_of_their_own_units() -> None:
+    # of the 16 signings of 1, 2, 3, -1 the sum is 7 with all signs alike, 5 with one of the two 1
+    # turned, and the negative of these: 6 as far as 5; 2^14 of the last pair are sampled
+    rows = [[1.0, 2.0, 3.0, -1.0, *[np.nan] * 10], [0.0] * 14, [1.0] * 14]
+    columns = compare_pairs(SignFlip(), np.array(rows))
+    assert columns["p"][0] == 6 / 16
+    assert columns["p"][2] == pytest.approx(2 / 2**14, abs=5e-4)
 
 
 def test_differences_by_rounding_alone_are_none() -> None:

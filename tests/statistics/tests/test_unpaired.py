@@ -74,17 +74,28 @@ def test_a_group_of_one_or_none_has_no_test(b: list[float]) -> None:
     assert math.isnan(contrast.p)
 
 
-@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (0.1, 0.2), (0.7, 0.7)])
-def test_groups_of_equal_values_have_no_test(a: float, b: float) -> None:
-    values, codes = np.repeat([a, b], [3, 7]), np.repeat([0, 1], [3, 7])  # 3 x 0.1 is not 0.3
+@pytest.mark.parametrize(
+    ("a", "b", "n", "p"),
+    [
+        (1.0, 0.0, 7, 1 / 120),  # of 10 over 3 divisions
+        (0.1, 0.2, 3, 2 / 20),  # and that which swaps them
+        (0.7, 0.7, 7, math.nan),
+    ],
+)
+def test_groups_of_equal_values_have_the_p_of_their_labels(
+    a: float, b: float, n: int, p: float
+) -> None:
+    values, codes = np.repeat([a, b], [3, n]), np.repeat([0, 1], [3, n])  # 3 x 0.1 is not 0.3
     moments = compute_moments(values, codes, 2)
     members = np.stack([codes == 0, codes == 1])
     pairs = (np.array([0]), np.array([1]))
     (welch,) = welch_contrasts(("a", "b"), moments, between="groups")
     (overlap,) = overlap_contrasts(("a", "b"), values, members, between="groups", pairs=pairs)
     for test in (welch, overlap):
-        names = ("p", "statistic", "effect_size", "ci_low", "ci_high")
+        names = ("statistic", "effect_size", "ci_low", "ci_high")
         assert all(math.isnan(getattr(test, name)) for name in names), test
+    assert welch.p == pytest.approx(p, nan_ok=True)
+    assert math.isnan(overlap.p)
     assert all(map(math.isnan, welch_anova(moments)))
 
 

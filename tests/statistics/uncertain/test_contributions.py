@@ -32,6 +32,19 @@ def test_the_means_of_three_queries_and_their_copies_by_hand() -> None:
     assert weighted.means.tolist() == pytest.approx([0.8, 0.2 / 1.5])
 
 
+@pytest.mark.parametrize("assumption", ASSUMPTIONS)
+def test_a_group_without_a_defined_query_leaves_the_others_their_means(
+    assumption: Assumption,
+) -> None:
+    p = np.repeat(np.eye(3), [3, 2, 1], axis=0)
+    measured = measure_contributions(
+        np.array([1.0, 2.0, 3.0, 5.0, 7.0, np.nan]), make_groups(p, assumption)
+    )
+    assert measured.means.tolist() == pytest.approx([2, 6, math.nan], nan_ok=True)
+    assert measured.df.tolist() == pytest.approx([2, 1, math.nan], nan_ok=True)
+    assert compare_contributions(("a", "b"), measured, (0, 1)).difference == pytest.approx(-4)
+
+
 def test_the_standard_error_is_that_of_least_squares_with_hc2() -> None:
     rng = np.random.default_rng(3)
     p = rng.dirichlet([0.5, 0.7, 1.0], 400)

@@ -18,7 +18,7 @@ from annotated_types import Gt, Le
 from recbias.core.context import warn
 from recbias.core.dataset import FloatArray
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Contrast, Direction, Measurement
+from recbias.core.measures import Bounds, Contrast, Direction, Measurement
 from recbias.metrics.embeddings.directions import (
     DirectionChoice,
     DirectionEstimator,
@@ -106,6 +106,10 @@ class EAA(_Association):
     """
 
     direction: ClassVar[Direction] = "zero"
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return -2 and 2 for one set, which has units, and -4 and 4 for the difference."""
+        return (-4.0, 4.0) if row.units is None else (-2.0, 2.0)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference of the means, then the mean of each set."""
@@ -364,6 +368,10 @@ class RRipa(ChoosingMetric, TargetMetric):
         """Validate the groups, the targets and the file before any training."""
         super().check(evidence)
         check_directions((self.direction_,), self.groups, self.pairs, evidence)
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return -1 and 1 for one set, which has units, and -2 and 2 for the differential."""
+        return (-2.0, 2.0) if row.units is None else (-1.0, 1.0)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the differential, then R-RIPA of each set."""

@@ -23,7 +23,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import BrokenContract, Contradiction, MissingFile, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.files import has_file
-from recbias.core.measures import Contrast, Direction, Measurement
+from recbias.core.measures import Bounds, Contrast, Direction, Measurement
 from recbias.core.plugins import InputFile
 from recbias.formats.vectors import read_numbers
 from recbias.metrics.embeddings.sets import (
@@ -720,6 +720,10 @@ class DirectionChecks(GroupMetric):
         """Validate the groups and files before any training."""
         super().check(evidence)
         check_directions(self.directions, self.groups, None, evidence)
+
+    def find_bounds(self, row: Measurement) -> Bounds:
+        """Return -1 and 1 for a group, and -2 and 2 for the difference."""
+        return (-1.0, 1.0) if row.group else (-2.0, 2.0)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference and the mean cosine of the groups for each direction."""

@@ -273,11 +273,14 @@ def build_contrasts(
 ) -> _Contrasts:
     """Return the rows of the tests, by label value and column of the target.
 
-    The effect sizes are ``float64[s, m]``. There is no row if one of the estimates is undefined.
+    The effect sizes are ``float64[s, m]``. There is no row if one of the estimates is undefined,
+    and no interval if all samples have the same difference, other than 0.
     """
     difference = estimates.a - estimates.b
     samples, df = design.combine_samples(difference, estimates.samples)
     low, high = bootstrap_t_interval(difference, np.moveaxis(samples, 0, -1), df)
+    lacks_spread = (low >= high) & (difference != 0)
+    low, high = (np.where(lacks_spread, np.nan, end) for end in (low, high))
     sizes = np.full(difference.shape, np.nan) if effects is None else effects
     names = design.groups.names
     contrasts: dict[tuple[int, int], tuple[Contrast, ...]] = defaultdict(tuple)

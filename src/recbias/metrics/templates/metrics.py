@@ -17,7 +17,14 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids, Matrix
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.measures import (
+    Bounds,
+    Contrast,
+    Direction,
+    Measurement,
+    UnitScores,
+    limit_ends,
+)
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import find_nearest, suggest
 from recbias.metrics.base import Cutoff
@@ -439,7 +446,9 @@ class MeanAttribute(UnitMetric):
             replace(measurement, contrasts=contrasts[group])
             for group, measurement in enumerate(measurements)
         ]
-        return [*measurements, *self._measure_neutral(evidence, design, levels)]
+        measurements += self._measure_neutral(evidence, design, levels)
+        bounds = float(np.nanmin(levels)), float(np.nanmax(levels))
+        return [_limit(measurement, bounds) for measurement in measurements]
 
     def _measure_neutral(
         self, evidence: Evidence, design: Design, levels: FloatArray
@@ -449,6 +458,12 @@ class MeanAttribute(UnitMetric):
         if ids.size:
             means = average_levels(evidence, (queries, ids.size), levels, self.attribute, self.k)
             yield _measure_units(UnitScores(TEMPLATE, ids, means), NEUTRAL)
+
+
+def _limit(row: Measurement, bounds: Bounds) -> Measurement:
+    """Return a value whose interval ends at the bounds."""
+    low, high = limit_ends((row.ci_low, row.ci_high), bounds, row.value)
+    return replace(row, ci_low=low, ci_high=high)
 
 
 def _measure_groups(
@@ -797,7 +812,8 @@ class VarianceSplit(LabelMetric):
     for few names and the sentences held fixed; those of ``name``, ``template`` and ``rest`` are
     on the scale of the logit, since the variance of a share depends on it. The share of few
     labels may be nearly 0, where the logit varies too much: its interval is on the scale of the
-    arcsine of the root. ``components`` have no intervals, since their shares depend on the
+    arcsine of the root. The share of ``name`` has none if every label has two names, of which each
+    sample holds one. ``components`` have no intervals, since their shares depend on the
     variance between sentences, which a few sentences do not determine. Neither have labels that
     the words of several slots carry together. ``n`` counts the names (combinations of words),
     ``undefined`` those whose lists hold no item with a level.
@@ -898,6 +914,8 @@ def _add_interval(measurement: Measurement, replicates: FloatArray, df: float) -
     """Return the share of a part with its interval."""
     make_interval = arcsine_t_interval if measurement.target == PARTS[0] else logit_t_interval
     low, high = make_interval(measurement.value, replicates, df)
+    if not low < high:
+        low = high = math.nan
     return replace(
         measurement, ci_low=low, ci_high=high, replicates=replicates, df=df, own_interval=True
     )

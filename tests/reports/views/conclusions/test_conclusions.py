@@ -21,7 +21,7 @@ from recbias.reports.conclusions import (
 )
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import read_run, to_records
-from recbias.reports.tables import build_cards
+from recbias.reports.tables import build_cards, tabulate_comparisons
 from support.hand_worked_runs import (
     BY_GENDER,
     NDCG,
@@ -140,6 +140,67 @@ def test_the_best_of_three_models_is_no_better_than_the_tests_say(
     assert conclusion.detail.endswith(" Higher is better.")
     assert text in conclusion.sentence
     assert ("No difference from y found" in conclusion.sentence) != all(significant)
+
+
+def test_two_best_models_that_are_equal_are_both_better_than_the_third(tmp_path: Path) -> None:
+    rows = [
+        compare("x", "y", (0.5, 0.5), 0.1, p_adjusted=1.0),
+        compare("x", "z", (0.5, 0.1), 0.1, p_adjusted=0.001, significant=True),
+        compare("y", "z", (0.5, 0.1), 0.1, p_adjusted=0.001, significant=True),
+    ]
+    values = [state("x", 0.5), state("y", 0.5), state("z", 0.1)]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    assert conclusion.sentence == (
+        "x and y have the best value of nDCG@10, 0.5000: significantly better than z."
+    )
+
+
+def compare_equal_differences(n: int, significant: bool) -> dict[str, Any]:
+    """Return the comparison of two models that differ by 0.05 for each of n users."""
+    p = 2.0 ** (1 - n)
+    method = {"n": n, "p": p, "p_adjusted": p, "significant": significant}
+    return compare("x", "y", (0.5, 0.45), math.nan, effect_size=math.nan, **method)
+
+
+def test_equal_differences_of_few_users_are_not_said_to_be_none(tmp_path: Path) -> None:
+    rows = [
+        compare_equal_differences(4, significant=False),
+        compare("x", "z", (0.5, 0.3), math.nan, n=1, p=math.nan, p_adjusted=math.nan),
+    ]
+    values = [state("x", 0.5), state("y", 0.45), state("z", 0.3)]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    assert conclusion.sentence == (
+        "nDCG@10: x is 0.0500 above y in every one of 4 users; they are too few to be "
+        "significant (p 0.12). No test could be computed for 1 comparison, with differences of up "
+        "to 0.2000."
+    )
+    assert "(no interval: all 4 differences are equal), p 0.12, 4 users" in conclusion.detail
+
+
+def test_groups_of_equal_values_that_differ_are_not_said_to_be_alike(tmp_path: Path) -> None:
+    row = contrast("a", math.nan, n=4, p=2 / 6, p_adjusted=2 / 6, effect_size=math.nan)
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
+    assert conclusion.sentence == (
+        "a, nDCG@10 by gender: gender=F is 0.1000 below gender=M for all of 4 users, as the "
+        "values within both are equal; they are too few to be significant (p 0.33)."
+    )
+
+
+def test_equal_differences_are_the_strongest_effect(tmp_path: Path) -> None:
+    rows = [
+        compare_equal_differences(8, significant=True),
+        compare("x", "z", (0.5, 0.1), 0.01, p_adjusted=1e-9, significant=True, effect_size=9.0),
+    ]
+    values = [state("x", 0.5), state("y", 0.45), state("z", 0.1)]
+    run = write_run(tmp_path, values, rows)
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.effect == math.inf
+    table = tabulate_comparisons(run)
+    assert [cell.text for cell in table.rows[0][1:7]] == ["x", "y", "0.0500", "", "0.0078", "∞"]
+    assert "all differences are equal" in table.notes[0]
+    assert "each of the 2 others; smallest difference 0.0500 (no interval: all 8" in (
+        conclusion.sentence
+    )
 
 
 def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -> None:
