@@ -408,7 +408,7 @@ def require_times(rows: Interactions, split_name: str) -> _Counts:
         UnknownColumn: The interactions have no times.
     """
     if rows.times is None:
-        remedy = "add a column timestamp to the interactions, or choose split: random"
+        remedy = "add a column timestamp to the interactions, or use what needs no times"
         message = f"{split_name} needs times, which the interactions lack"
         raise UnknownColumn(message, remedy=remedy)
     return rows.times
