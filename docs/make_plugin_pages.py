@@ -17,8 +17,8 @@ from recbias.registry import REGISTRIES
 FOLDER = Path(__file__).parent / "plugins"
 KEYS = {"datasets": "dataset", "splits": "split", "queries": "queries"}
 """Keys of a spec that take one plug-in; the other kinds take a list."""
-SHOWN = {"LMLikelihood": "model"}
-"""The setting to show of plug-ins that need one of several."""
+SHOWN = {"LMLikelihood": ("model", "..."), "period": ("since", "2008-01-01")}
+"""The setting to show, and its value, of plug-ins that need one of several."""
 
 
 def render_pages() -> dict[str, str]:
@@ -112,12 +112,13 @@ def _render_facts(page: Page) -> Iterator[str]:
 
 def _write_spec(kind: str, page: Page) -> str:
     """Return a plug-in as part of a spec: its defaults, and dots for required settings."""
-    shown = SHOWN.get(page.name)
+    shown, example = SHOWN.get(page.name, ("", ""))
     rows = [row for row in page.parameters if row.default != "null" or row.name == shown]
-    pairs = [
-        f"{row.name}: {'...' if row.needed or row.name == shown else _write_value(row.default)}"
+    values = (
+        example if row.name == shown else "..." if row.needed else _write_value(row.default)
         for row in rows
-    ]
+    )
+    pairs = [f"{row.name}: {value}" for row, value in zip(rows, values, strict=True)]
     if kind == "detectors":
         return (
             f"labels:\n  - {{{', '.join(['name: my_label', f'detector: {page.name}', *pairs])}}}"

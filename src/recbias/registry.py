@@ -246,6 +246,8 @@ FILTERS = {
     "deduplicate": "recbias.data.filters_queries:Deduplicate",
     "sample_users": "recbias.data.filters_queries:SampleUsers",
     "min_reviews": "recbias.data.filters_queries:MinReviews",
+    "period": "recbias.data.filters_queries:Period",
+    "language": "recbias.language.identification:Language",
     "mask_names": "recbias.language.masking:MaskNames",
 }
 

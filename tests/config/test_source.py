@@ -82,6 +82,15 @@ def test_extended_file_may_extend_a_file_relative_to_itself() -> None:
     }
 
 
+def test_a_packaged_spec_may_be_extended_and_a_file_of_its_name_wins() -> None:
+    spec = write("spec.yaml", "extends: quickstart\nk: 3\n")
+    data = read_spec(spec).data
+    assert (data["k"], data["name"]) == (3, "quickstart")
+    assert read_spec({"extends": "Papers/Children/a3"}).data["name"] == "children-a3"
+    write("quickstart.yaml", "name: mine\n")
+    assert read_spec(spec).data == {"name": "mine", "k": 3}
+
+
 def test_duplicates_in_an_extended_file_are_listed_after_those_of_the_spec() -> None:
     write("base.yaml", "a: 1\na: 2\n")
     document = read_spec(write("spec.yaml", "b: 1\nb: 2\nextends: base.yaml\n"))

@@ -27,7 +27,13 @@ CITIES = ("Atlanta", "Austin", "Boston", "Columbus", "Orlando", "Portland", "Tor
 NEED_A_SERVER = {"identity-audit.yaml"}
 NEED_A_SMALL_MODEL = {
     *("gender.yaml", "orientation.yaml", "age.yaml", "appearance.yaml"),
-    *("cdial-gpt.yaml", "eva.yaml", "human-cdial-gpt.yaml", "human-eva.yaml"),
+    *(
+        "cdial-gpt.yaml",
+        "cdial-gpt-search.yaml",
+        "eva.yaml",
+        "human-cdial-gpt.yaml",
+        "human-eva.yaml",
+    ),
 }
 SMALL_MODELS = ("CDial-GPT", "EVA2.0")
 DIALOGUES = ("dialogues.jsonl", "rated.jsonl")

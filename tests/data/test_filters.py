@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Dataset, Reviews
-from recbias.core.errors import NothingLeft
+from recbias.core.errors import Contradiction, NothingLeft, WrongType
 from recbias.data.filters_queries import (
     Deduplicate,
     KCore,
     MinReviews,
+    Period,
     SampleUsers,
     Threshold,
     find_k_core,
     find_largest_k,
 )
+from recbias.language.identification import Language
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -196,6 +198,76 @@ def test_an_empty_min_reviews_names_the_largest_count() -> None:
     with pytest.raises(NothingLeft, match="min_reviews 3 left 0") as caught:
         MinReviews(n=3).apply(Dataset(make_interactions([(0, 0), (1, 0)])), RNG)
     assert caught.value.remedy == "no item has more than 2"
+
+
+def make_reviews(*texts: str) -> Dataset:
+    """Users 0, 1, ... who each reviewed the item of their number, at the time of their number."""
+    codes = np.arange(len(texts), dtype=np.int32)
+    numbers = codes.tolist()
+    rows = make_interactions([*zip(numbers, numbers, strict=True)], times=numbers)
+    return Dataset(rows, reviews=Reviews(codes, codes, np.array(texts, dtype=object)))
+
+
+@pytest.mark.parametrize(
+    ("ends", "users"),
+    [
+        ({"since": 1}, ["u1", "u2", "u3"]),
+        ({"before": "1970-01-01T00:00:02"}, ["u0", "u1"]),
+        ({"since": "1970-01-01T00:00:01", "before": 3}, ["u1", "u2"]),
+    ],
+)
+def test_a_period_begins_at_since_and_ends_before_its_end(
+    ends: dict[str, int | str], users: list[str]
+) -> None:
+    filtered = Period(**ends).apply(make_reviews("0", "1", "2", "3"), RNG)
+    assert [user for user, _ in list_pairs(filtered)] == users
+    assert filtered.reviews is not None
+    assert [f"u{text}" for text in filtered.reviews.texts] == users
+
+
+def test_a_period_without_interactions_or_ends_is_refused() -> None:
+    with pytest.raises(NothingLeft, match="period left 0 of the 1 interactions") as caught:
+        Period(since="2008-01-01").apply(make_reviews("0"), RNG)
+    assert caught.value.remedy == "the interactions are of {0} to {0}".format(
+        "1970-01-01T00:00:00"
+    )
+    with pytest.raises(Contradiction):
+        Period()
+    with pytest.raises(WrongType) as refused:
+        Period(since="soon")
+    assert refused.value.where == "since"
+
+
+REVIEWS = {
+    "en": [
+        "The staff was nice and we loved the food.",
+        "Great food!",
+        "no quality no taste",
+        "👍",
+        "",
+    ],
+    "fr": ["Nous avons passé une bonne soirée et le service est parfait."],
+    "de": ["Das Essen war sehr gut und der Service auch."],
+    "es": ["La comida es muy buena pero el servicio no."],
+    "it": ["Il cibo è molto buono e il servizio anche."],
+    "pt": ["A comida é muito boa, mas o atendimento não."],
+    "nl": ["Het eten was heel goed en de bediening ook."],
+    "other": ["很好吃，下次再来", "Очень вкусно и недорого", "السعر مناسب"],
+}
+
+
+@pytest.mark.parametrize("language", [name for name in REVIEWS if name != "other"])
+def test_reviews_of_other_languages_are_excluded(language: str) -> None:
+    texts = [text for texts in REVIEWS.values() for text in texts]
+    dataset = make_reviews(*texts)
+    filtered = Language(keep=language).apply(dataset, RNG)  # type: ignore[arg-type]  # a literal
+    assert filtered.reviews is not None
+    kept, short = {*filtered.reviews.texts}, {*REVIEWS["en"][1:]}
+    assert kept - short == {*REVIEWS[language]} - short
+    assert {"Great food!", "👍", ""} <= kept
+    assert "no quality no taste" in kept or language != "en"
+    assert len(filtered.interactions) == len(filtered.reviews)
+    assert filtered.counts["reviews_in_other_languages"] == len(texts) - len(filtered.reviews)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from packaging.requirements import Requirement
+
+from recbias.config.source import find_spec, read_spec
+from recbias.reports.published import load_published, read_source
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,3 +66,30 @@ def test_the_built_site_is_not_in_the_repository() -> None:
     assert "/site/" in ignored
     assert "site_dir: site\n" in config
     assert "mkdocs build" in (ROOT / "Makefile").read_text("utf-8")
+
+
+def test_the_workflow_of_the_papers_compares_specs_with_tables_that_name_them() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    recipe = makefile.partition("\npapers:")[2].partition("\n\n")[0]
+    run, *comparisons = [shlex.split(line)[1:] for line in recipe.splitlines()[1:]]
+    names = {read_spec(find_spec(Path(spec))).data["name"]: spec for spec in run[1:-1]}
+    assert len(comparisons) == len(names) == 2
+    for _, experiment, _, table, *options in comparisons:
+        source = read_source(table)
+        assert names[experiment] in source.specs
+        limits = [option.rpartition("=")[0] for option in options if option != "--fail-over"]
+        assert {*filter(None, limits)} <= {*load_published(table)["metric"]}
+    workflow = yaml.safe_load((ROOT / ".github/workflows/papers.yml").read_text("utf-8"))
+    steps = [step.get("run", "") for step in workflow["jobs"]["children"]["steps"]]
+    assert any(step.startswith("pip install") and ".[torch]" in step for step in steps)
+    assert any(step.startswith("make papers") for step in steps)
+
+
+@pytest.mark.parametrize("folder", ["data", "results"])
+def test_only_the_readme_of_a_folder_is_in_the_repository(folder: str) -> None:
+    assert (ROOT / folder / "README.md").is_file()
+    lines = (ROOT / ".gitignore").read_text("utf-8").split()
+    assert [line for line in lines if folder in line] == [
+        f"/{folder}/*",
+        f"!/{folder}/README.md",
+    ]

@@ -118,7 +118,7 @@ def _build_sections() -> _Schema:
     docs = read_arguments(ExperimentFile)
     dataset = _refer_to("datasets")
     sections: _Schema = {
-        "extends": {"description": "The file that this one extends.", **_TEXT},
+        "extends": {"description": "The file or packaged spec that this one extends.", **_TEXT},
         "dataset": {"anyOf": [dataset, {"type": "array", "items": dataset, "minItems": 1}]},
     }
     values = {"type": "array", "minItems": 1}

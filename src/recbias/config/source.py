@@ -130,7 +130,7 @@ def _list_read_files(path: Path) -> Iterator[Path]:
         if is_file(file := path.parent / text):
             yield file
     if "extends" in data:
-        yield from _list_read_files(path.parent / data["extends"])
+        yield from _list_read_files(_find_extended(path.parent, data["extends"]))
 
 
 def _list_texts(value: Any) -> Iterator[str]:
@@ -155,7 +155,7 @@ _OVERRIDE_RANK = 1 << 20
 
 
 def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Document:
-    """Return a spec merged with the files that it extends and with overrides.
+    """Return a spec merged with the files (or packaged specs) that it extends and with overrides.
 
     Mappings are merged key by key; lists and scalars replace the value of the extended file, and
     so does another plug-in, since it does not have the settings of the first.
@@ -193,12 +193,14 @@ def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
         return document
     name = document.data.pop("extends")
     if not isinstance(name, str):
-        message, remedy = "must be the path of one file", "write extends: other.yaml"
+        message, remedy = "must be one file or packaged spec", "write extends: other.yaml"
         raise document.error(("extends",), message, kind=WrongType, remedy=remedy)
-    path = document.base / name
-    if not is_file(path):
-        message, remedy = f"no file {name!r}", suggest_file(path)
-        raise document.error(("extends",), message, kind=MissingFile, remedy=remedy)
+    try:
+        path = _find_extended(document.base, name)
+    except UserError as error:
+        raise document.error(
+            ("extends",), error.message, kind=type(error), remedy=error.remedy
+        ) from error
     target = path.resolve()
     if target in chain:
         cycle = " -> ".join(file.name for file in (*chain[chain.index(target) :], target))
@@ -214,6 +216,17 @@ def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
         document.base,
         [*base.faults, *document.faults],
     )
+
+
+def _find_extended(folder: Path, name: str) -> Path:
+    """Return the file that a spec in a folder extends, which may be a packaged one; files win."""
+    path = folder / name
+    for file in (path, path.with_name(f"{path.name}.yaml")):
+        if name and is_file(file):
+            return file
+    if path.suffix or path.is_absolute() or not name:
+        raise MissingFile(f"no file {name!r}", remedy=suggest_file(path))
+    return list_specs()[resolve_spec(name)]
 
 
 def _exclude_below(marks: Mapping[KeyPath, Mark], replaced: set[KeyPath]) -> dict[KeyPath, Mark]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -21,10 +22,12 @@ from recbias.core.dataset import (
     Interactions,
     Vocabulary,
     encode_pairs,
+    select_reviews,
 )
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows
+from recbias.data.splits import parse_time, require_times
 from recbias.data.tables import refuse_repeated_ids
 from recbias.formats.delimited import check_ids, encode, require_every_line
 from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
@@ -162,6 +165,55 @@ class MinReviews:
         remedy = f"no item has more than {counts.max(initial=0):,}"
         has_enough = (counts >= self.n)[rows.items]
         return _select_rows(dataset, has_enough, f"min_reviews {self.n:,}", remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """Keep the interactions of a period, and their reviews.
+
+        since <= time < before
+
+    Reviews have no time of their own: those of a user and an item stay if an interaction of the
+    two does.
+
+    Args:
+        since: The start: seconds since 1970, or a date as in ``2008-01-01`` or
+            ``2008-01-01T18:00`` (UTC without an offset); null for none.
+        before: The end, which is no longer in the period; null for none.
+
+    Raises:
+        Contradiction: There is neither a start nor an end.
+        WrongType: One of them is not a time.
+        UnknownColumn: The interactions have no times.
+        NothingLeft: No interaction is in the period.
+    """
+
+    since: int | str | None = None
+    before: int | str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a time, and a period without ends."""
+        if self.since is None and self.before is None:
+            remedy = "add since: 2008-01-01, or before: 2021-01-01"
+            raise Contradiction("the period has neither a start nor an end", remedy=remedy)
+        self._parse_ends()
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return the dataset of the period."""
+        times = require_times(dataset.interactions, "the filter period")
+        since, before = self._parse_ends()
+        remedy = "there are no interactions"
+        if times.size:
+            first, last = (np.datetime64(int(time), "s") for time in (times.min(), times.max()))
+            remedy = f"the interactions are of {first} to {last}"
+        is_inside = (times >= since) & (times < before)
+        filtered = _select_rows(dataset, is_inside, "period", remedy)
+        return replace(filtered, reviews=select_reviews(filtered.reviews, filtered.interactions))
+
+    def _parse_ends(self) -> tuple[float, float]:
+        since = -math.inf if self.since is None else parse_time(self.since, "since")
+        before = math.inf if self.before is None else parse_time(self.before, "before")
+        return since, before
 
 
 def find_k_core(rows: Interactions, k: int) -> BoolArray:

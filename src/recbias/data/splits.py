@@ -380,7 +380,7 @@ class Temporal(_RankedSplit):
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split; it is deterministic."""
         rows = dataset.interactions
-        times = _require_times(rows, "a temporal split")
+        times = require_times(rows, "a temporal split")
         if not len(rows):
             raise NothingLeft("there are no interactions to split")
         if self.per == "user":
@@ -405,7 +405,7 @@ class Temporal(_RankedSplit):
         return test, (times >= validation_cut) & ~test
 
 
-def parse_time(time: int | str) -> int:
+def parse_time(time: int | str, where: str = "at") -> int:
     """Parse a time to seconds since 1970.
 
     >>> parse_time("1970-01-02"), parse_time("1970-01-01T01:00+01:00"), parse_time(60)
@@ -423,19 +423,19 @@ def parse_time(time: int | str) -> int:
     try:
         moment = datetime.fromisoformat(time)
     except ValueError as error:
-        remedy = "write at: 2000-11-20, or seconds since 1970 without quotes"
-        raise WrongType(f"{time!r} is not a time", where="at", remedy=remedy) from error
+        remedy = f"write {where}: 2000-11-20, or seconds since 1970 without quotes"
+        raise WrongType(f"{time!r} is not a time", where=where, remedy=remedy) from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def _require_times(rows: Interactions, split_name: str) -> _Counts:
+def require_times(rows: Interactions, split_name: str) -> _Counts:
     """Return the times of the rows, ``int64[n]``.
 
     Raises:
         UnknownColumn: The interactions have no times.
     """
     if rows.times is None:
-        remedy = "add a column timestamp to the interactions, or choose split: random"
+        remedy = "add a column timestamp to the interactions, or use what needs no times"
         message = f"{split_name} needs times, which the interactions lack"
         raise UnknownColumn(message, remedy=remedy)
     return rows.times
@@ -487,7 +487,7 @@ class LeaveOneOut(_RankedSplit):
     def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> AnyArray:
         if self.which == "random":
             return shuffle_within_users(rows, rng)
-        return np.lexsort((_require_times(rows, "leave-one-out by time"), rows.users))
+        return np.lexsort((require_times(rows, "leave-one-out by time"), rows.users))
 
 
 @dataclass(frozen=True, kw_only=True)

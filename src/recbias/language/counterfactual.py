@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from recbias.core.context import report_progress
-from recbias.core.dataset import AnyArray, BoolArray, Ids
+from recbias.core.dataset import AnyArray, Ids
 from recbias.language.masking import TextWords, divide_into_blocks
 from recbias.language.templates import load_packaged
 
@@ -36,15 +37,132 @@ _BEFORE_A_NOUN = {"her": "his", "his": "her"}
 _AMBIGUOUS_NAMES = {"Asia", "Kenya"}
 """First names that mean places in most texts; they are not replaced."""
 
-_NOT_A_NOUN = """
-a about after again against all also always an and any are around as at away back be because been
-before being both but by can could did do does down during even for from had has have he her here
-him his how i if in into is it its just like may me might my never no nor not now of off on once or
-our out over she should since so some than that the their them then there these they this those
-though through to today together too twice under until up us was we well were what when where
-whether which while who why will with without would yet you your
-"""
-"""Words before which ``her`` or ``his`` is not a possessive: ``I told her that``."""
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in {
+        # what ends a phrase: "I told her that"
+        "stop": """
+a about above across after again against ago all also although am an and anymore anything anyway
+anywhere are around as at away be because been before behind below beside between beyond both but
+by can cannot could did do does down during each either everybody everyone everything everywhere
+except for from had has have he her here hers him his how i if in inside instead into is it its
+like may maybe me might mine must my near nearby neither no nobody none nor not nothing now of off
+on once or our ours out outside over please shall she should since somebody someone something
+somewhere sorry than that the their theirs them then there these they this those though through
+till to today together tomorrow tonight toward towards twice under unless until up upon us was we
+well were what whatever when whenever where whether which while who whom whose why will with within
+without would yes yesterday yet you your yours monday tuesday wednesday thursday friday saturday
+sunday
+""",
+        "modifier": """
+afraid alive alone always amazing american ancient angry annoying asleep average awake aware
+awesome awful awkward bad basic better big bigger bitter black bland blind blonde blue boring brief
+bright broken brown busy calm careful certain charming cheap chinese classic clean clear clever
+close cold comfy complete cool correct crazy creamy cruel crispy curly cute daily dark dead deaf
+dear decent deep different difficult direct dirty drunk dry due dumb dull early easy elderly else
+empty english entire even ever every exact excellent expensive extra extreme fair fake fancy fast
+fat few fierce final fine firm first fit fluffy foreign former free french frequent fresh friendly
+frozen full fun funny further general gentle genuine german giant glad good gorgeous grand grateful
+great green gray grey gross guilty happy hard healthy heavy high homemade honest hot huge hungry
+ill important impressive insane interesting italian japanese just juicy kind korean large last late
+later lazy left less light little local lonely long loose loud low loyal lucky mad main mean mere
+mexican mild minor modern more most much naked narrow nasty natural naughty neat negative nervous
+never new next nice noisy normal obvious odd often okay old online only open original other pale
+past patient perfect personal petty pink plain pleasant polite poor popular positive pregnant
+pretty previous private professional proper proud public pure purple quick quiet quite rather raw
+ready real recent red regular rich right romantic rotten rough round royal rude sad safe salty same
+scary second secret senior several severe sexy shallow sharp short shy sick silent silly similar
+simple sincere slow small smart smooth so social soft soggy some sour special spicy still strange
+strict strong stunning stupid such super sure sweet tall tasty tender tense terrific thick thin
+third thirsty tight tiny tired too top tough true typical ugly unhappy unique upset usually vague
+vegan very warm weak weird welcome wet white whole wide wild wise wonderful worse worst wrong young
+""",
+        "number": """
+one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty
+sixty hundred thousand many more most some several few extra free additional enough
+""",
+        "verb": """
+add agree am arrive arrived ask asked became become began begin believe bring brought came choose
+come decide did died eat enjoy ensure explain fell felt find forget found gave get give go goes got
+grew grow happen join keep kept knew know knows lacked learn leave let listen lived looked lost
+make makes needed prepare put ran realize receive relax said say says seem seemed seems sell send
+sing speak spend struggle suffer take tasted tell think thinks throw told took understand walked
+wanted went worked write wrote
+""",
+        # a noun, or a verb after a verb of "cause": "let her order first"
+        "either": """
+bark bite break breathe call change check clean cook cry cut dance drink drive drop drown fail
+fight finish fix grab hand help hold hurt jump laugh lie live look love meet move order open pack
+park pass pay pick play pour pull push read rest return ride run scream seat see serve set share
+shop shout sip sit slice sleep slip smell smile smoke spill spit stand start stay step stop swear
+sweat swim switch talk taste throw touch train travel treat try turn use visit wait walk wander
+wash watch win wonder work yell
+""",
+        # despite the ending of a modifier, or after a possessive
+        "noun": """
+barrier being belly best blessing booking bully butterfly cable cashier clothing cooking courier
+dressing earring evening family favorite favourite feeling filling greeting handful hearing jelly
+king meeting morning need own painting parking reading reply ring savings seating serving setting
+singing spring styling table thing training understanding upbringing usual vegetable wedding wing
+writing
+""",
+        "cause": """
+help helped helping helps hear heard hearing hears let lets letting made make makes making saw see
+seeing seen sees watch watched watches watching
+""",
+        "have": "had has have having want wanted",
+        "determiner": "a an any his it me my our some that the them these this those us your",
+        "perceive": """
+catch caught find found have hear heard hearing imagine keep keeping keeps kept leave left leaving
+notice noticed picture remember saw see seeing seen sees spot spotted watch watched watching with
+""",
+        # verbs with two objects: "gave her flowers"
+        "give": """
+ask asked asking asks bought bring bringing brings brought buy buying cause caused cost costs fed
+feed feeding gave give given gives giving hand handed handing lend lent offer offered offering
+offers owe owed owes pour poured promise promised sell send sending sends sent serve served serves
+serving show showed showing shows sold taught teach tell telling tells told wish wished wishing
+""",
+        # further verbs with an object and a number: "charged her ten dollars"
+        "count": """
+charge charged charges charging email emailed fined leave left paid pay pays take takes text texted
+tip tipped took
+""",
+        # what is given without an article, besides plurals
+        "mass": """
+access advice attention attitude birthday bread breakfast cake candy cash change chocolate
+christmas coffee comfort confidence credit crap dessert dinner encouragement feedback food grief
+hell homework hope ice information joy kudos luck lunch medicine milk money pain peace permission
+pleasure poisoning praise preference priority proof respect service soup space support tea time
+trouble water wine
+""",
+        # plurals that are a person's own also after these verbs: "told her friends"
+        "owned": """
+belongings boss boyfriend brother brothers cat cats child children client clients clothes
+colleagues coworkers customers dad daughter daughters dog dogs employees eyes family fans father
+followers friend friends girls glasses guests hands husband keys kids legs leftovers mom mother
+nails neighbors neighbours parents passengers patients pet pets readers regards results sister
+sisters son sons staff students team thanks thoughts
+""",
+        "period": """
+time times day days night nights week weeks weekend month months year years hour hours minute
+minutes morning evening afternoon spring summer fall winter
+""",
+        # verbs before "her back" and "her home" that are of her: "called her back"
+        "move": """
+ask bring bringing brought call called calling driving drive driven drop dropped drove email
+emailed escorted flew get getting got have invite invited order paid pay phoned ride send sending
+sent take taken takes taking text texted took walk walked want wanted welcome welcomed
+""",
+    }.items()
+}
+"""Classes of English words, for the role of ``her`` and ``his``."""
+
+_MODIFIER_ENDING = re.compile(
+    r".{2,}(?:ly|[^e]ed|ful|less|able|ible|ous|ish|ier|iest)|\d+(?:st|nd|rd|th)?"
+)
+_MAX_WORDS = 6
+"""The words after a pronoun that may decide its role."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +198,10 @@ class Swaps:
     def encode(self, block: TextWords) -> AnyArray:
         """Return the code of each word of the texts, -1 for words without a replacement."""
         codes = block.map_words(self._encode_word)
-        possessive_codes = np.arange(len(self._codes))
-        for word, code in self._codes.items():
-            possessive_codes[code] = self._codes.get(word + _POSSESSIVE, code)
-        is_possessive = (codes >= 0) & _precedes_noun(block)
-        codes[is_possessive] = possessive_codes[codes[is_possessive]]
+        if possessives := _find_possessives(block, codes):
+            codes[possessives] = [
+                self._codes[block.words[index].casefold() + _POSSESSIVE] for index in possessives
+            ]
         return codes
 
     def sample(self, text: AnyArray, codes: AnyArray, rng: np.random.Generator) -> Ids:
@@ -174,11 +291,100 @@ def _iterate_names(side: Side) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield name.casefold(), tuple(replacements)
 
 
-def _precedes_noun(block: TextWords) -> BoolArray:
-    not_nouns = frozenset(_NOT_A_NOUN.split())
-    is_noun = block.match_words(lambda word: word.casefold() not in not_nouns)
-    follows = is_noun & block.match_separators(str.isspace) & ~block.is_first
-    return np.append(follows[1:], False)
+def _find_possessives(block: TextWords, codes: AnyArray) -> list[int]:
+    """Return the indices of ``her`` and ``his`` that belong to a noun."""
+    is_pronoun = block.match_words(lambda word: word.casefold() in _BEFORE_A_NOUN)
+    pronouns = np.flatnonzero(is_pronoun & (codes >= 0))
+    ends = block.starts[block.text[pronouns] + 1].tolist()
+    found: list[int] = []
+    for index, position, end in zip(
+        pronouns.tolist(), block.positions[pronouns].tolist(), ends, strict=True
+    ):
+        before = "" if block.is_first[index] else block.pieces[position - 2].casefold()
+        phrase = _read_phrase(block.pieces[position + 1 : min(end, position + 2 * _MAX_WORDS)])
+        if _precedes_noun(block.pieces[position].casefold(), before, phrase):
+            found.append(index)
+    return found
+
+
+def _read_phrase(pieces: Ids) -> list[str]:
+    """Return the words up to a punctuation mark, without a comma or "and" between modifiers."""
+    words: list[str] = []
+    for separator, word in zip(pieces[::2], pieces[1::2], strict=False):
+        joins = separator.isspace() or (words and separator in {"-", "‐", "‑"})
+        lists = separator.strip() == "," and words and _classify(words[-1]) == "modifier"
+        if not joins and not (lists and _classify(word.casefold()) == "modifier"):
+            break
+        words.append(word.casefold().replace("’", "'"))
+    classes = ["", *map(_classify, words), ""]
+    return [
+        word
+        for index, word in enumerate(words, 1)
+        if word != "and"
+        or classes[index - 1] != "modifier"
+        or not _continues(classes[index + 1 :])
+    ]
+
+
+def _continues(classes: list[str]) -> bool:
+    """Return whether a phrase goes on after "and": ``her kind and diverse staff``."""
+    return classes[0] == "modifier" or classes[:2] == ["noun", "noun"]
+
+
+@cache
+def _classify(word: str) -> str:
+    stem = word.partition("'")[0]
+    for name in ("noun", "modifier", "verb", "either"):
+        if word in _WORDS[name]:
+            return name
+    if stem in _WORDS["stop"] or word.endswith("n't"):
+        return "stop"
+    if word in _WORDS["number"] or _MODIFIER_ENDING.fullmatch(word):
+        return "modifier"
+    return "participle" if word.endswith("ing") else "noun"
+
+
+def _precedes_noun(pronoun: str, before: str, phrase: list[str]) -> bool:
+    """Return whether ``her`` or ``his`` belongs to a noun of the phrase after it.
+
+    The first word that is no modifier decides: ``her very old dog``, ``made her very happy``. A
+    verb before ``her`` may still have it as an object: ``let her drive``, ``gave her flowers``.
+    """
+    classes = [*map(_classify, phrase), "stop"]
+    head = next(index for index, name in enumerate(classes) if name != "modifier")
+    if classes[head] in {"stop", "verb"}:
+        return False
+    return pronoun == "his" or not (
+        (head == 0 and _governs_verb(before, phrase, classes))
+        or _governs_nouns(before, phrase, classes, head)
+    )
+
+
+def _governs_verb(before: str, phrase: list[str], classes: list[str]) -> bool:
+    """Return whether the word before ``her`` is a verb with what ``her`` does: ``let her go``."""
+    acts = classes[0] == "either" and before in _WORDS["cause"] and classes[1] != "verb"
+    acts_on = (
+        before in _WORDS["cause"] | _WORDS["have"] and (*phrase, "", "")[1] in _WORDS["determiner"]
+    )
+    is_doing = classes[0] == "participle" and before in _WORDS["perceive"]
+    moves = phrase[0] in {"back", "home"} and before in _WORDS["move"]
+    return acts or acts_on or is_doing or moves
+
+
+def _governs_nouns(before: str, phrase: list[str], classes: list[str], head: int) -> bool:
+    """Return whether the word before ``her`` is a verb with the phrase as another object."""
+    is_noun = [name in {"noun", "either", "participle"} for name in classes]
+    end = is_noun.index(False, head)
+    first, last, following = phrase[head], phrase[end - 1], (*phrase[end:], "")[0]
+    modifiers = {word for word in phrase[:head] if word in _WORDS["number"] or word[0].isdigit()}
+    if last in _WORDS["period"] and (modifiers or phrase[0] in {"last", "next", "every"}):
+        return before != "" and _classify(before) != "stop"
+    is_given = first not in _WORDS["owned"] and (
+        last in _WORDS["mass"] or re.search("[^sui']s$", last) is not None or "one" in modifiers
+    )
+    if modifiers and before in _WORDS["count"]:
+        return is_given
+    return before in _WORDS["give"] and is_given and following not in {"to", "back"}
 
 
 def _match_capitals(stem: str, suffix: str, replacement: str) -> str:

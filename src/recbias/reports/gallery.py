@@ -35,9 +35,11 @@ from recbias.reports.plots_units import (
     count_recommendations,
     draw_detectors,
     draw_fold_values,
+    draw_hit_shares,
     draw_learning_curves,
     draw_long_tail,
     draw_popularity,
+    draw_popularity_means,
     draw_projections,
     draw_round_curves,
     draw_running_means,
@@ -66,6 +68,7 @@ METRIC_PLOTS: Mapping[str, _DrawPlots] = {
     "Price levels by label": draw_prices,
     "Words in recommended names": draw_word_counts,
     "Averages by label": draw_attribute_ranking,
+    "Lists with a stereotype": draw_hit_shares,
     "Association with two labels": draw_associations,
     "Metrics over settings": draw_setting_curves,
     "Accuracy against bias by re-ranking": draw_tradeoff_curves,
@@ -170,6 +173,7 @@ def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]
         ),
         ("Long tail", "long-tail", partial(_draw_tail, counts=counts)),
         ("Popularity", "popularity", draw_popularity),
+        ("Mean popularity", "popularity-means", draw_popularity_means),
         ("Metric agreement", "metric-agreement", draw_metric_agreement),
     ]
     plots = []

@@ -537,7 +537,7 @@ def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     return " ".join(sentences)
 
 
-_REC_ST = "REC-ST"
+_OF_RANKS, _HIT = ("REC-ST", "MRR_BAD"), "HIT_BAD"
 _ROW, _LONGEST = 30.0, 22
 
 
@@ -568,8 +568,8 @@ def compute_box(values: FloatArray) -> _Box:
 
 
 def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure, query group and target."""
-    for metric in rows.find_metrics(run, _REC_ST):
+    """Yield box plots for each metric of the ranks of labelled items, query group and target."""
+    for metric in (metric for name in _OF_RANKS for metric in rows.find_metrics(run, name)):
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
@@ -668,6 +668,52 @@ def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequen
             f"({boxes[last].mean:.3f})."
         )
     return " ".join(sentences)
+
+
+def draw_hit_shares(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield bars of the share of lists with a labelled item, for each label, group and target."""
+    for metric in rows.find_metrics(run, _HIT):
+        if metric.parameters.get("gap") is not None:
+            continue
+        parts: dict[tuple[str, str], list[rows.Row]] = {}
+        for row in rows.list_rows(run, metric, dataset):
+            parts.setdefault((row["group"], row["target"]), []).append(row)
+        for part, shares in parts.items():
+            suffix = ", ".join(filter(None, part))
+            shares.sort(key=lambda row: (row["value"], row["model"]))
+            yield _draw_shares(metric, shares, suffix, name_file(f"hits-{metric.title}-{suffix}"))
+
+
+def _draw_shares(
+    metric: Definition, shares: Sequence[rows.Row], suffix: str, name: str
+) -> svg.Plot:
+    labels = svg.shorten_all([row["model"] for row in shares], _LONGEST)
+    end = svg.WIDTH - svg.MARGIN - svg.estimate_width("0.000") - 14
+    scale = Scale(0.0, 1.0, 18 + max(map(svg.estimate_width, labels)), end)
+    height = svg.TOP + _ROW * len(shares) + 64
+    note = rows.describe_direction(metric)
+    elements = [svg.draw_row_axis(scale, svg.TOP, metric.heading, note, height)]
+    intervals = [svg.Interval.of_row(row) for row in shares]
+    for position, (row, interval) in enumerate(zip(shares, intervals, strict=True)):
+        y = svg.TOP + (position + 0.5) * _ROW
+        title = f"{row['model']}: {interval.describe()}, n {row['n']:,.0f}"
+        size = (max(scale.at(interval.value) - scale.start, 0.5), 18)
+        elements += [
+            svg.draw_text((scale.start - 10, y + 4.5), labels[position], "end"),
+            svg.draw_rectangle((scale.start, y - 9), size, "bar", title),
+            svg.draw_text((svg.WIDTH - svg.MARGIN, y + 4.5), f"{row['value']:.3f}", "tick end"),
+        ]
+        if interval.bounded:
+            ends = ((scale.at(interval.low), y), (scale.at(interval.high), y))
+            elements.append(svg.draw_line(*ends, "interval c0"))
+    return svg.Plot(
+        name=name,
+        title=f"{metric.heading}: the share of lists with a labelled item"
+        + (f", {suffix}" if suffix else ""),
+        caption=" ".join(["Models are sorted by the share.", *svg.describe_lines(intervals)]),
+        height=height,
+        body=join(*elements),
+    )
 
 
 _FEWEST_ITEMS = 10
@@ -883,6 +929,45 @@ def draw_running_means(
             yield _draw_means_of_units(
                 run, metric, values, name_file(f"running-mean-{metric.title}")
             )
+
+
+def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
+    """Return the running means of the items' popularity and of its logarithm, in the first fold.
+
+    None without ``log_popularity_difference``, and for too few items or equal ones only.
+    """
+    counts = _read_counts(run, dataset)
+    counts = np.random.default_rng(_ORDER_SEED).permutation(counts[counts > 0])
+    has_metric = rows.find_metrics(run, _POPULARITY_OF_USERS[0])
+    if not has_metric or counts.size < _FEWEST_UNITS or np.ptp(counts) == 0:
+        return None
+    steps = np.unique(np.linspace(FIRST, counts.size, _MOST_STEPS).round().astype(int))
+    curves = {
+        label: np.cumsum(values)[steps - 1] / steps / values.mean()
+        for label, values in (("popularity", counts), ("log popularity", np.log(counts)))
+    }
+    heights = svg.pad_range(np.concatenate([*curves.values()]).tolist())
+    axes = svg.make_axes((0, counts.size), heights)
+    lines = {
+        label: [*map(axes.at, steps.tolist(), curve.tolist())] for label, curve in curves.items()
+    }
+    colours = {label: svg.format_colour(series) for series, label in enumerate(lines)}
+    texts = {label: f"halo {colour.split()[0]}" for label, colour in colours.items()}
+    return svg.draw_chart(
+        axes,
+        *(svg.draw_polyline(line, f"curve {colours[label]}") for label, line in lines.items()),
+        svg.draw_curve_labels(lines, texts, axes.frame),
+        x_title=("Items", "in random order"),
+        y_title=("Running mean", "divided by the mean of all items"),
+        name=name,
+        title="Mean popularity as items are added",
+        caption=(
+            f"The mean over the first items, from {FIRST} on, of the training interactions and of "
+            f"their natural logarithm, in one random order (seed {_ORDER_SEED}). A jump is a "
+            "single item that changes the mean of all before it: where popularity has a heavy "
+            "tail, its mean settles late or never, that of its logarithm soon."
+        ),
+    )
 
 
 def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame | None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,6 +43,48 @@ def copy_texts(*texts: str, swaps: Swaps = GENDER, seed: int = 0) -> list[str]:
 )
 def test_words_that_express_a_gender_are_replaced(text: str, expected: str | None) -> None:
     assert copy_texts(text) == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Her very old dog made her very happy.", "His very old dog made him very happy."),
+        ("her warm, kind and diverse staff", "his warm, kind and diverse staff"),
+        (
+            "Let her order first; I let her order get cold.",
+            "Let him order first; I let his order get cold.",
+        ),
+        (
+            "They gave her flowers and told her friends.",
+            "They gave him flowers and told his friends.",
+        ),
+        ("her last week, we saw her last week", "his last week, we saw him last week"),
+        ("it cost her one dollar, her dollar", "it cost him one dollar, his dollar"),
+        ("He saw her eating her cooking", "She saw him eating his cooking"),
+        ("I called her back; it hurt her back", "I called him back; it hurt his back"),
+        ("had her style it, had her style", "had him style it, had his style"),
+    ],
+)
+def test_her_has_the_role_that_its_sentence_gives(text: str, expected: str) -> None:
+    assert copy_texts(text) == [expected]
+
+
+@pytest.mark.parametrize(("part", "n_correct"), [(0, 148), (1, 145)])
+def test_pronouns_keep_their_role_in_sentences_labelled_by_hand(part: int, n_correct: int) -> None:
+    """Of 300 sentences 97 % are right; of the half on which no rule was written 96 %."""
+    pronoun = re.compile(r"\{(\w+)\|(\w+)\}")
+    file = Path(__file__).parent / "pronouns.txt"
+    lines = [line for line in file.read_text().split("\n\n")[part].splitlines() if line[0] != "#"]
+    copies = copy_texts(*[pronoun.sub(r"\1", line) for line in lines])
+    pairs = [(pronoun.search(line), copy) for line, copy in zip(lines, copies, strict=True)]
+    correct = [
+        re.findall(r"[\w']+", copy)[len(re.findall(r"[\w']+", found.string[: found.start()]))]
+        == found[2]
+        for found, copy in pairs
+        if found is not None
+    ]
+    assert len(correct) == 150
+    assert sum(correct) >= n_correct
 
 
 def test_a_name_is_replaced_by_names_that_differ_in_one_label_only() -> None:

@@ -99,15 +99,16 @@ def test_tests_of_each_seed_have_the_mean_statistic_and_no_p(tmp_path: Path) -> 
     assert math.isnan(estimate.values["p paired_t groups"])
 
 
+RAW_SHARES = {"name": "price_percentage", "parameters": {"rescale": False}}
+
+
 def test_price_percentages_match_by_label_and_price(tmp_path: Path) -> None:
     rows = [
         {"model": "LMRec", "value": 0.7, "group": "race=black", "target": "price=$"},
         {"model": "LMRec", "value": 0.2, "group": "race=black", "target": "price=$$"},
         {"model": "LMRec", "value": 0.3, "group": "race=white", "target": "price=$"},
     ]
-    table = compare_published(
-        write_run(tmp_path, {"name": "price_percentage"}, rows, []), "lmrec/text"
-    )
+    table = compare_published(write_run(tmp_path, RAW_SHARES, rows, []), "lmrec/text")
     assert table["published"].tolist() == [0.6949, 0.3051]
     assert table["measured"].tolist() == [0.7, 0.3]
 
@@ -193,7 +194,7 @@ def test_a_value_of_all_cities_matches_the_mean_over_datasets(tmp_path: Path) ->
         | {"dataset": city}
         for city, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
     ]
-    run = write_run(tmp_path, {"name": "price_percentage"}, rows, [])
+    run = write_run(tmp_path, RAW_SHARES, rows, [])
     assert compare_published(run, "lmrec/text")["measured"].tolist() == [0.45]
 
 

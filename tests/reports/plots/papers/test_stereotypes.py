@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots_units import compute_box, draw_stereotypes
+from recbias.reports.plots_units import compute_box, draw_hit_shares, draw_stereotypes
 from recbias.reports.svg import Plot
-from reports.plots.svg_reading import read_marks, read_texts, read_tooltips
-from support.plot_rows import EXPOSURE, MODELS, make_exposure_units, write_run
+from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
+from support.plot_rows import EXPOSURE, MODELS, Measure, make_exposure_units, write_run
 from support.run_folders import NINETEEN_MODELS, RunSpec
 
 
@@ -69,3 +70,24 @@ def test_metric_without_values_of_users_is_a_reason(tmp_path: Path) -> None:
 
 def test_run_without_the_metric_has_no_plot(tmp_path: Path) -> None:
     assert list(draw_stereotypes(write_run(tmp_path, []), "ml-1m", str)) == []
+
+
+def test_reciprocal_ranks_have_boxes_too(tmp_path: Path) -> None:
+    units = make_exposure_units(MODELS, 6)
+    units["metric"] = ["MRR_BAD"] * len(units["metric"])
+    run = write_run(tmp_path, [replace(EXPOSURE, name="MRR_BAD")], units=units)
+    (plot,) = draw_stereotypes(run, "ml-1m", str)
+    assert plot.title == "MRR_BAD of each user's list"
+
+
+def test_shares_of_lists_with_a_label_are_bars_in_their_order(tmp_path: Path) -> None:
+    hits = Measure("HIT_BAD", {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}, spread=0.25)
+    everyone, women = draw_hit_shares(write_run(tmp_path, [hits]), "ml-1m", str)
+    assert [text for text in read_texts(everyone) if text in MODELS] == list(MODELS)
+    widths = [float(bar.get("width", 0)) for bar in find_elements(everyone, "rect", "bar")]
+    # 0.2, 0.45 and 0.7 from 0 on
+    assert [width / widths[0] for width in widths] == pytest.approx([1, 2.25, 3.5], rel=0.01)
+    assert read_tooltips(everyone, "rect")[0].startswith("Random: 0.200 (95% interval 0.1")
+    assert "Lines are 95% intervals." in everyone.caption
+    assert women.title == "HIT_BAD: the share of lists with a labelled item, gender=F"
+    assert "intervals" not in women.caption
