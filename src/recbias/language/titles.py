@@ -32,13 +32,25 @@ _ARTICLES = (
 )
 """The articles that a catalogue moves to the end of a title, besides L'."""
 
-_YEAR = r"((?:18|19|20)\d\d)"
+YEAR = r"((?:18|19|20)\d\d)"
+"""The pattern of a year."""
+
 _ARTICLE = "|".join(_ARTICLES)
-_PLAIN_YEAR = re.compile(rf"[(\[]\s*{_YEAR}\s*(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
+_YEAR_SIGN = r"\s*(?:年|년|г\.?)?\s*"
+_PLAIN_YEAR = re.compile(rf"[(\[]\s*{YEAR}{_YEAR_SIGN}(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
 _YEAR_WITH_TEXT = re.compile(
-    rf"[(\[](?:[^()\[\]]{{0,60}}[,\s])?{_YEAR}(?:[,;\s][^()\[\]]{{0,60}})?[)\]]"
+    rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[,;\s][^()\[\]]{{0,60}})?[)\]]"
 )
-_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—])\s*{_YEAR}\s*$")
+_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—])\s*{YEAR}{_YEAR_SIGN}(?:$|,|\s[-–—])")
+_DASH = re.compile(r" [-–—] ")
+_BARE_YEAR = re.compile(rf"(.+) {YEAR}")
+_NO_NAME = re.compile(
+    r"\W*|.*\b(?:films?|movies?|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
+    r"|us|usa|uk|u\.s\.a?\.?|u\.k\.",
+    re.IGNORECASE,
+)
+"""Matches text before a year in brackets that is no other name of the film."""
+
 _MOVED_ARTICLE = re.compile(rf"(.+),\s*({_ARTICLE}|l['’])", re.IGNORECASE)
 _LEADING_ARTICLE = re.compile(rf"(?:{_ARTICLE}) (?=.)")
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
@@ -62,19 +74,24 @@ def list_plain_years(text: str) -> list[re.Match[str]]:
 def split_year(text: str) -> tuple[str, int | None]:
     """Return a title without its year and what follows the year, and the year.
 
-    The year stands in brackets, alone (the first such year counts) or with other text, or at the
-    end after a comma or a dash.
+    The year stands in brackets, alone (the first such year counts) or with other text, or after a
+    comma or a dash. A name before it in the brackets stays, as another name of the film.
 
     >>> split_year("Matrix, The (1999)"), split_year("1984")
     (('Matrix, The', 1999), ('1984', None))
     >>> split_year("Heat (film, 1995): a thriller"), split_year("Heat - 1995")
     (('Heat', 1995), ('Heat', 1995))
+    >>> split_year("Der Pate (The Godfather, 1972)")
+    ('Der Pate (The Godfather)', 1972)
     """
     years = _PLAIN_YEAR, _YEAR_WITH_TEXT, _YEAR_AT_END
     match = next(filter(None, (pattern.search(text) for pattern in years)), None)
     if match is None or not text[: match.start()].strip():
         return text.strip(), None
-    return text[: match.start()].strip(), int(match[1])
+    title, name = text[: match.start()].strip(), match.groupdict().get("name") or ""
+    name = name.rpartition(":")[2].strip(" ,;")
+    named = title if _NO_NAME.fullmatch(name) else f"{title} ({name})"
+    return named, int(match[match.lastindex or 0])
 
 
 def restore_article(title: str) -> str:
@@ -455,7 +472,7 @@ class CatalogueTitles:
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:
         """Return the item of a title, -1 if there is none, and whether popularity decided."""
         forms = _list_search_forms(title)
-        before_dash = title.partition(" - ")[0]
+        before_dash = _DASH.split(title, maxsplit=1)[0]
         for form in [*forms, *(_list_search_forms(before_dash) if before_dash != title else [])]:
             rows = self.entries.rows.get(form)
             if rows:
@@ -463,7 +480,9 @@ class CatalogueTitles:
                 allowed = difference <= MAX_YEAR_DIFFERENCE
                 if allowed.any():
                     return self._select_first(np.array(rows)[allowed], difference[allowed])
-        return -1, False
+        bare = None if year else _BARE_YEAR.fullmatch(title)
+        code, is_tied = self._find_exact(bare[1], int(bare[2])) if bare else (-1, False)
+        return (code, is_tied) if code >= 0 and self.years[code] else (-1, False)
 
     def _select_first(self, rows: AnyArray, difference: AnyArray) -> tuple[int, bool]:
         if rows.size == 1:

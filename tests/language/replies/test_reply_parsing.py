@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.replies import parse_reply
+from recbias.language.answers import parse_reply
 
 HEAT, CASINO, BABE = ("Heat", 1995), ("Casino", 1995), ("Babe", 1995)
 ALL = [HEAT, CASINO, BABE]
