@@ -43,8 +43,8 @@ _CLOSE = re.compile(
 
 _ANSWER = re.compile(
     r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
-    r"|begin_of_solution)\|?>"
-    r"|^\W*(?:(?:my|the) )?final (?:answer|list|ranking|recommendations?)\W*$",
+    r"|begin_of_solution)\|?>(?=\s*\S)"
+    r"|^\W*(?:(?:my|the) )?final answer\W*$(?=\s*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The marks before an answer."""
@@ -147,6 +147,15 @@ class ParsedReply:
     is_prose: bool
 
 
+_LIST_HEADING = re.compile(
+    r"^\W*(?:(?:my|the|your|our|here are) )*(?:(?:top \d+|final|film|movie) )*"
+    r"(?:recommendations|suggestions|picks|list|ranking)\W*$"
+    r"|^.*\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking|version)\b[^\n]*:\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line before the list, after a draft or the films that were watched."""
+
+
 def parse_reply(text: str, k: int) -> ParsedReply:
     r"""Return the titles that an answer proposes, at most ``k``.
 
@@ -173,7 +182,10 @@ def parse_reply(text: str, k: int) -> ParsedReply:
         k: The largest number of titles.
     """
     text = _write_signs(text[:_MAX_REPLY_LENGTH])
-    proposals = _read_json(text) or _read_lines(text, k)
+    heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
+    proposals = (
+        _read_json(text) or (heading and _read_lines(text[heading:], k)) or _read_lines(text, k)
+    )
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
@@ -194,7 +206,7 @@ _SIGNS = {
 }
 """Signs of other scripts as they are in English, and invisible ones, which are left out."""
 
-_ENCLOSED = re.compile(r"(?m)^([^\w\n]*)(?:([\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\u20e3)+))\.?")
+_ENCLOSED = re.compile(r"(?m)^([^\w\n]*)(?:([\u2160-\u216b\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\u20e3)+))\.?")
 
 
 def _write_signs(text: str) -> str:
@@ -262,17 +274,24 @@ def _list_entries(value: Any) -> list[Any]:
         return list(value)
     lists = {key: child for key, child in value.items() if isinstance(child, list) and child}
     objects = {key: child for key, child in lists.items() if isinstance(child[0], dict)}
-    named = {key: child for key, child in lists.items() if _spell_key(key) in _LIST_KEYS}
+    named = [child for key, child in value.items() if _spell_key(key) in _LIST_KEYS]
+    named = [child for child in named if isinstance(child, (list, dict)) and child]
     is_ranked = all(map(_RANK_KEY.fullmatch, value)) and (len(value) > 1 or not lists)
     if not is_ranked:
         if not objects and _get_text(value, _TITLE_KEYS):
             return [value]
-        if chosen := named or objects or lists:
-            return [entry for child in chosen.values() for entry in child]
+        if chosen := named or [*(objects or lists).values()]:
+            return [entry for child in chosen for entry in _list_entries(child)]
         children = [child for child in value.values() if isinstance(child, dict) and child]
         if len(children) == 1:
             return _list_entries(children[0])
+        if len(value) == 1 and _is_sentence(*value.values()):
+            return []
     return [_name_entry(key, child) for key, child in value.items()]
+
+
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, str) and "\n" not in value and not list_plain_years(value)
 
 
 def _name_entry(key: str, child: Any) -> Any:
@@ -323,6 +342,7 @@ def _add_year(title: str, year: str) -> str:
 
 _TAG = re.compile(r"</?(?:ol|ul|p|b|strong|i|em|u|a|span|div|h\d)(?:\s[^<>]*)?>", re.IGNORECASE)
 _BREAK = re.compile(r"<br ?/?>|</li>|</tr>", re.IGNORECASE)
+_ELEMENT = re.compile(r"<(title|movie|film|name|item|year)>([^<>\n]+)</\1>", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"<li(?:\s[^<>]*)?>", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]{1,200})\]\(https?:[^()\s]*\)|\[\[([^\[\]]{1,200})\]\]")
 _NOTE = re.compile(r"(?<=[\w)*”\"])\[\^?\d{1,2}\]")
@@ -334,7 +354,7 @@ _QUOTATION = re.compile(r"^(?: ?> ?)+", re.MULTILINE)
 def _divide_lines(text: str) -> list[str]:
     """Return the lines with text, without HTML, links, marks of quotation and fences."""
     text = _BREAK.sub("\n", html.unescape(_ESCAPE.sub(r"\1", text)))
-    text = _TAG.sub("", _LIST_ITEM.sub("\n- ", text))
+    text = _TAG.sub("", _LIST_ITEM.sub("\n- ", _ELEMENT.sub("\n\\1: \\2\n", text)))
     text = _QUOTATION.sub("", _NOTE.sub("", _LINK.sub(r"\1\2", text)))
     text = _INDENT.sub(lambda blanks: blanks[0].expandtabs(4), text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
@@ -425,14 +445,15 @@ _BULLET = re.compile(
 )
 _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
-    rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?: ?[.)\]、º°](?!\d)|[位위] ?[.:)-]? ?)"
-    rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?|[{_CHINESE}]{{1,3}}[、.:)] ?"
+    rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?: ?[.)\]、º°]{{1,2}}(?!\d)|[位위] ?[.:)-]? ?)"
+    rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?|\(?[{_CHINESE}]{{1,3}}[、.:)] ?"
 )
 """A number that begins an item wherever it begins a line."""
 
 _COUNT = re.compile(
     r"(?:(?:no|nr|rank|number|pick|option|top)\.? ?)?(?:(?P<digits>\d{1,3})(?: ?:(?!\d)| ?[-–—] )"
-    r"|\((?P<bracketed>\d{1,3})\) ?|(?P<roman>[ivx]{1,4})[.)] |(?P<letter>[a-z])[.)] )",
+    r"|\((?P<bracketed>\d{1,3})\) ?|(?P<roman>[ivx]{1,4})[.)] |(?P<letter>[a-zа-я])[.)] "
+    r"|(?P<spaced>\d{1,3}) (?=[^\W\d]))",
     re.IGNORECASE,
 )
 """A number or letter that begins an item only if the next line of its form counts on."""
@@ -505,6 +526,8 @@ def _mark_counted(lines: Sequence[_Line]) -> list[_Line]:
     for at, (row, match, form, number) in enumerate(counts):
         beside = counts[max(at - 1, 0) : at] + counts[at + 1 : at + 2]
         goes_on = any(form == other and abs(number - n) == 1 for _, _, other, n in beside)
+        if form == "spaced":  # 12 Angry Men, 13 Assassins
+            goes_on = goes_on and number <= at + 1
         if goes_on or (form == "digits" and number == 1):
             text = match.string[match.end() :].strip()
             marked[row] = _Line("number", lines[row].depth, text, number)
@@ -517,7 +540,7 @@ def _read_count(match: re.Match[str]) -> tuple[str, int]:
     text = match[form].casefold()
     if form == "roman":
         return form, _ROMAN.index(text) if text in _ROMAN else 0
-    return form, ord(text) - ord("a") + 1 if form == "letter" else int(text)
+    return form, ord(text) if form == "letter" else int(text)
 
 
 def _join_lines(lines: Sequence[_Line]) -> list[_Line]:
@@ -557,6 +580,9 @@ def _find_owner(lines: Sequence[_Line], depth: int) -> int:
 
 def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
     """Return the lines that are the list, without markers."""
+    counted = [row for row, line in enumerate(lines) if line.kind == "number"]
+    if len(counted) > 1:  # lines before are no part of the list: films that were watched
+        lines = lines[counted[0] :]
     depths = sorted({line.depth for line in lines})
     numbers, bullets = (
         [[line for line in lines if (line.kind, line.depth) == (kind, depth)] for depth in depths]
@@ -569,10 +595,12 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
         if line.kind == "plain" and (text := _skip_introduction(line.text))
     ]
     groups = [*map(_order_countdown, numbers), labels, *bullets, _select_dated(plain)]
-    stray = [line for group in numbers for line in group]
-    if len(stray) == 1 < k:  # a list has more than one number
-        lists = [group for group in groups if len(group) > 1 and group[0].depth <= stray[0].depth]
-        groups = [*(group for group in lists if _is_dated(group[0]) or not _is_dated(stray[0])), *groups]
+    if len(counted) == 1 < k:  # one stray line with a number is no list
+        stray = lines[counted[0]]
+        lists = [group for group in groups if len(group) > 1 and group[0].depth <= stray.depth]
+        groups = [
+            *(group for group in lists if _is_dated(group[0]) or not _is_dated(stray)), *groups
+        ]
     if sum(map(_is_dated, headings)) > 1:
         groups.insert(0, headings)
     selected: Sequence[_Line] = []
@@ -651,7 +679,7 @@ def _move_years(texts: Sequence[str]) -> list[str]:
 _EDGES = ' \t"“”„«»`*_,;|《》〈〉「」『』<>‹›、'
 _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「」『』]{1,200})[\"”“»》〉」』]")
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
-_BETWEEN_TITLES = re.compile(rf"\s*(?:[,;/|&•+、]|{_AND})[\s,;/|&•+、]*(?:{_AND}\s*)?", re.IGNORECASE)
+_BETWEEN_TITLES = re.compile(rf"\s*(?:[,;/|&•+、>→]|{_AND})[\s,;/|&•+、>→]*(?:{_AND}\s*)?", re.IGNORECASE)
 _DESCRIPTION = re.compile(r" [–—] ")
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
@@ -660,7 +688,7 @@ _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
 def _split_enumeration(text: str) -> list[str]:
     """Return the titles of a line; those of a line without years or quotes between commas."""
     titles = _split_titles(text)
-    parts = re.split(r"[,、]", text)
+    parts = re.split(r"[,、]| [>→/|] ", text)
     if len(titles) == 1 and len(parts) > 2 and not text.startswith(("[", "{")):
         return [re.sub(rf"^\s*{_AND}\s+", "", part, flags=re.IGNORECASE).strip(" .") for part in parts]
     return titles

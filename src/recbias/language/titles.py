@@ -39,7 +39,7 @@ _ARTICLE = "|".join(_ARTICLES)
 _YEAR_SIGN = r"\s*(?:年|년|г\.?)?\s*"
 _PLAIN_YEAR = re.compile(rf"[(\[]\s*{YEAR}{_YEAR_SIGN}(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
 _YEAR_WITH_TEXT = re.compile(
-    rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[,;\s][^()\[\]]{{0,60}})?[)\]]"
+    rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[^\d()\[\]][^()\[\]]{{0,60}})?[)\]]"
 )
 _YEAR_AT_END = re.compile(rf"(?:,|\s[-–—])\s*{YEAR}{_YEAR_SIGN}(?:$|,|\s[-–—])")
 _DASH = re.compile(r" [-–—] ")
