@@ -1,7 +1,7 @@
-"""The answer in the text of a model: what is not its thought, and the titles that it lists.
+"""The titles that the answer of a model lists.
 
-The text is read in steps: marks of thought (``find_answer``), signs of other scripts, the block of
-the answer (JSON, else a table, else lines), its entries, and the titles of each entry.
+An answer is read in steps: signs of other scripts are written as in English; the list is JSON, else
+a table, else the lines of one kind; each of its entries holds one title, or several.
 """
 
 from __future__ import annotations
@@ -11,83 +11,13 @@ import html
 import json
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from recbias.language.titles import YEAR, list_plain_years, split_year
-
-_NAMES = (
-    r"(?:\w{1,20}[:|])?(?:ant_?)?(?:think(?:ing|_\w+)?|thoughts?|thought_process|reason(?:ing)?"
-    r"|reasoning_scratchpad|scratchpad|analysis|reflection|inner_monologue|chain_of_thought)"
-)
-_OPEN = re.compile(
-    rf"<\|?(?:start_|begin_of_)?{_NAMES}(?:\s[^<>]{{0,80}})?\|?>|\[think(?:ing)?\]|◁think▷"
-    r"|<\|inner_prefix\|>|<unused94>(?:thought)?|<\|channel>|<\|turn>thinking"
-    r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z])|<\|im_start\|>think"
-    r"|\A\W*here(?:['’]s| is) my thought process:|\A\s*thinking\.\.\.",
-    re.IGNORECASE,
-)
-"""The marks before the thought of families of models."""
-
-_CLOSE = re.compile(
-    rf"<\|?/{_NAMES}\|?>|<\|?end_(?:of_)?{_NAMES}\|?>|\[/think(?:ing)?\]|◁/think▷"
-    r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<turn\|>(?=\s*\S)"
-    r"|<\|channel\|>final[^<]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>"
-    r"|assistant(?:commentary)?final(?=[^a-z])|<\|im_start\|>answer"
-    r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?",
-    re.IGNORECASE,
-)
-"""The marks after it."""
-
-_ANSWER = re.compile(
-    r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
-    r"|begin_of_solution)\|?>(?=\s*\S)"
-    r"|^\W*(?:(?:my|the) )?final answer\W*$(?=\s*\S)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""The marks before an answer."""
-
-_END = re.compile(
-    r"<\|?/(?:answer|response|solution|output|final|final_answer)\|?>|<turn\|>"
-    r"|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|return|end_response|end_of_solution"
-    r"|end_of_turn)\|>|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
-    re.IGNORECASE,
-)
-"""The marks after an answer."""
-
-_START = re.compile(r"\A(?:\s|<s>|<bos>|<\|im_start\|>assistant|<\|start\|>assistant|thought\n)+")
-
-
-def find_answer(text: str) -> str | None:
-    r"""Return a text without the thought of the model; None if it ends within its thought.
-
-    Thought stands between two marks; before a closing mark without an opening one; and after an
-    opening mark without a closing one, where the answer is missing.
-
-    >>> find_answer("<think>Heat? No.</think>1. Alien"), find_answer("Heat? No.</think>1. Alien")
-    ('1. Alien', '1. Alien')
-    >>> find_answer("<think>Heat? No") is None
-    True
-    """
-    marks = [(mark.start(), mark.end(), False) for mark in _CLOSE.finditer(text)]
-    marks += [(mark.start(), mark.end(), True) for mark in _OPEN.finditer(text)]
-    parts: list[str] = []
-    start, is_thought = 0, False
-    for first, end, is_open in sorted(marks):
-        if is_open and not is_thought:
-            parts.append(text[start:first])
-        elif not is_open and not is_thought:
-            parts.clear()
-        start, is_thought = end, is_open
-    if is_thought:
-        return None
-    answer = _START.sub("", "".join([*parts, text[start:]]))
-    if marked := [*_ANSWER.finditer(answer)]:
-        answer = answer[marked[-1].end() :]
-    return _END.split(answer, maxsplit=1)[0]
-
 
 _TITLE_KEYS = (
     *("title", "movie_title", "film_title", "movie_name", "film_name", "name", "movie", "film"),
@@ -115,12 +45,14 @@ _LIST_KEYS = {
 """The keys of an object that hold the list, beside others with lists."""
 
 _MAX_REPLY_LENGTH = 100_000  # how many characters of a reply are read
+_MAX_LINES = 5_000
 _MAX_TITLE_LENGTH = 200  # the longest text that is a title
+_MAX_HEADER_LINES = 3  # how many first lines may be the header of a table without bars
 _MAX_PLAIN_LENGTH = 80  # the longest line that may be a title without a marker and without a year
 
 
 @dataclass(frozen=True)
-class Proposal:
+class _Proposal:
     """A title that a reply proposes.
 
     Args:
@@ -143,7 +75,7 @@ class ParsedReply:
         is_prose: Whether there is text, but no list of titles in it: an apology, for example.
     """
 
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[_Proposal, ...]
     is_prose: bool
 
 
@@ -189,9 +121,9 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
-def _read_lines(text: str, k: int) -> list[Proposal]:
+def _read_lines(text: str, k: int) -> list[_Proposal]:
     lines = _divide_lines(text)
-    proposals: list[Proposal] = []
+    proposals: list[_Proposal] = []
     for entry in _read_table(lines) or _select_list(_mark_lines(lines), k):
         if len(proposals) >= k:
             break
@@ -223,14 +155,16 @@ def _read_enclosed(match: re.Match[str]) -> str:
 
 
 _VALUE = re.compile(
-    r"(?:^[ \t]*(?:[-*•] |\d{1,3}[.)] )?|[:=.!?>] ?|```\w{0,10} ?)(?=[\[{])", re.MULTILINE
+    r"(?:^[ \t]*(?:[-*•] |\d{1,3}[.)] )?|(?P<inside>[:=.!?>]) ?|```\w{0,10} ?)(?=[\[{])",
+    re.MULTILINE,
 )
+_LISTED = re.compile(rf"^[ \t]*(?:[-*•]|\d{{1,3}}[.)]) ?[^\s\[{{]|[(\[]{YEAR}[)\]]", re.MULTILINE)
 _TRAILING_COMMA = re.compile(r",\s*(?=[\]}])")
 _PYTHON_QUOTE = re.compile(r"(?<=[\[{,:])( ?|\n *)'|'(?=\s?[,\]}:])")
 _MAX_BROKEN = 50  # how many brackets that begin no JSON are tried
 
 
-def _read_json(text: str) -> list[Proposal]:
+def _read_json(text: str) -> list[_Proposal]:
     r"""Return the titles of the JSON values in a text; empty if there is none with titles.
 
     An entry of a list that is neither text nor an object with a title keeps its rank without one.
@@ -251,18 +185,19 @@ def _read_json(text: str) -> list[Proposal]:
 
 
 def _iterate_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values in a text that begin a line or follow a sign; none beside a list."""
+    """Yield the JSON values in a text, but none that is a detail of a list of lines."""
     decoder, position, n_broken = json.JSONDecoder(), 0, 0
+    listed = _LISTED.search(text)
     while n_broken < _MAX_BROKEN and (start := _VALUE.search(text, position)):
         position = start.end() + 1
-        if start[0][-1:] in {":", " "} and list_plain_years(text[: start.start()]):
+        if start["inside"] and listed and listed.start() < start.start():
             continue
         try:
             value, position = decoder.raw_decode(text, start.end())
         except (ValueError, RecursionError):
             n_broken += 1
-            continue
-        yield value
+        else:
+            yield value
 
 
 _RANK_KEY = re.compile(r"\D{0,20}\d{1,3}")
@@ -272,21 +207,18 @@ def _list_entries(value: Any) -> list[Any]:
     """Return the entries of a JSON value: of a list, or of the lists in an object, or itself."""
     if not isinstance(value, dict):
         return list(value)
-    lists = {key: child for key, child in value.items() if isinstance(child, list) and child}
-    objects = {key: child for key, child in lists.items() if isinstance(child[0], dict)}
-    named = [child for key, child in value.items() if _spell_key(key) in _LIST_KEYS]
-    named = [child for child in named if isinstance(child, (list, dict)) and child]
-    is_ranked = all(map(_RANK_KEY.fullmatch, value)) and (len(value) > 1 or not lists)
-    if not is_ranked:
-        if not objects and _get_text(value, _TITLE_KEYS):
-            return [value]
-        if chosen := named or [*(objects or lists).values()]:
-            return [entry for child in chosen for entry in _list_entries(child)]
-        children = [child for child in value.values() if isinstance(child, dict) and child]
-        if len(children) == 1:
-            return _list_entries(children[0])
-        if len(value) == 1 and _is_sentence(*value.values()):
-            return []
+    children = {key: child for key, child in value.items() if isinstance(child, (list, dict))}
+    lists = [child for child in children.values() if isinstance(child, list) and child]
+    objects = [child for child in lists if isinstance(child[0], dict)]
+    if all(map(_RANK_KEY.fullmatch, value)) and (len(value) > 1 or not lists):
+        return [_name_entry(key, child) for key, child in value.items()]
+    if not objects and _get_text(value, _TITLE_KEYS):
+        return [value]
+    named = [child for key, child in children.items() if _spell_key(key) in _LIST_KEYS]
+    if chosen := named or objects or lists or ([*children.values()] if len(children) == 1 else []):
+        return [entry for child in chosen for entry in _list_entries(child)]
+    if len(value) == 1 and _is_sentence(*value.values()):
+        return []
     return [_name_entry(key, child) for key, child in value.items()]
 
 
@@ -302,7 +234,7 @@ def _name_entry(key: str, child: Any) -> Any:
     return {"title": key, "year": child} if is_title else child
 
 
-def _read_entry(entry: Any) -> Proposal:
+def _read_entry(entry: Any) -> _Proposal:
     line = json.dumps(entry, ensure_ascii=False)
     if isinstance(entry, str):
         return _make_proposal(html.unescape(entry), entry)
@@ -357,10 +289,7 @@ def _divide_lines(text: str) -> list[str]:
     text = _TAG.sub("", _LIST_ITEM.sub("\n- ", _ELEMENT.sub("\n\\1: \\2\n", text)))
     text = _QUOTATION.sub("", _NOTE.sub("", _LINK.sub(r"\1\2", text)))
     text = _INDENT.sub(lambda blanks: blanks[0].expandtabs(4), text)
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    rest = [len(line) - len(line.lstrip()) for line in lines[1:]]
-    if rest and not lines[0].startswith(" "):  # a server removed the blanks at the start
-        lines[0] = " " * min(rest) + lines[0]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()][:_MAX_LINES]
     return [line for line in lines if not line.lstrip().startswith(("```", "~~~"))]
 
 
@@ -387,11 +316,12 @@ def _find_rows(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         cells = [[cell.strip() for cell in lines[row].strip(" |").split("|")] for row in barred]
         has_header = (rules and barred[0] < rules[0]) or _has_title_key(cells[0])
         return (cells[0], cells[1:]) if has_header else ([], cells)
-    for separator in "\t;,":
-        for start, line in enumerate(lines[:3]):
-            header, *rows = csv.reader([line, *lines[start + 1 :]], delimiter=separator)
-            if len(header) > 1 and _has_title_key(header):
-                return header, [row for row in rows if len(row) == len(header)]
+    for row, line in enumerate(lines[:_MAX_HEADER_LINES]):
+        for separator in "\t;,":
+            header = line.split(separator)
+            if len(header) > 1 and _has_title_key(header) and not line.endswith(_SENTENCE_END):
+                cells = [*csv.reader(lines[row + 1 :], delimiter=separator, skipinitialspace=True)]
+                return header, [each for each in cells if len(each) == len(header)]
     return [], []
 
 
@@ -484,7 +414,10 @@ def _mark_lines(lines: Sequence[str]) -> list[_Line]:
     marked = [_mark_line(line) for line in lines]
     if sum(line.kind == "number" for line in marked) < 2:
         marked = [_mark_line(part) for line in lines for part in _divide_run(line)]
-    return _join_lines(_mark_counted(marked))
+    marked = _mark_counted(marked)
+    if depths := [line.depth for line in marked[1:] if line.kind == marked[0].kind]:
+        marked[0] = replace(marked[0], depth=min(depths))  # servers remove the blanks at the start
+    return _join_lines(marked)
 
 
 def _mark_line(line: str) -> _Line:
@@ -580,41 +513,55 @@ def _find_owner(lines: Sequence[_Line], depth: int) -> int:
 
 def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
     """Return the lines that are the list, without markers."""
-    counted = [row for row, line in enumerate(lines) if line.kind == "number"]
-    if len(counted) > 1:  # lines before are no part of the list: films that were watched
-        lines = lines[counted[0] :]
-    depths = sorted({line.depth for line in lines})
-    numbers, bullets = (
-        [[line for line in lines if (line.kind, line.depth) == (kind, depth)] for depth in depths]
-        for kind in ("number", "bullet")
-    )
-    labels, headings = ([line for line in lines if line.kind == kind] for kind in ("label", "heading"))
+    selected: Sequence[_Line] = []
+    for group in _group_lines(lines, k):
+        n_dated = 0 if any(map(_is_dated, selected)) else sum(map(_is_dated, group))
+        if not selected or n_dated > len(selected):
+            selected = group
+    return _move_years([line.text for line in selected])
+
+
+_KINDS = ("number", "label", "bullet")
+"""The kinds of lines with a marker, in the order in which they are looked for."""
+
+
+def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
+    """Yield the groups of lines that may be the list, the likeliest first."""
+    headings = [line for line in lines if line.kind == "heading"]
+    if sum(map(_is_dated, headings)) > 1:
+        yield headings
+    numbers = [line for line in lines if line.kind == "number"]
+    if len(numbers) > 1:  # what is listed before may be the films that were watched
+        first = lines.index(numbers[0])
+        lines = [line for line in lines[:first] if line.depth < numbers[0].depth] + [*lines[first:]]
+    grouped: dict[tuple[int, int], list[_Line]] = defaultdict(list)
+    for line in lines:
+        if line.kind in _KINDS:
+            grouped[line.depth, _KINDS.index(line.kind)].append(line)
+    groups = [grouped[key] for key in sorted(grouped)]
+    if len(numbers) == 1 < k:  # one stray number is no list beside others
+        groups.sort(key=lambda group: not _outranks(group, numbers[0]))
+    yield from map(_order_countdown, groups)
     plain = [
         replace(line, text=text)
         for line in lines
         if line.kind == "plain" and (text := _skip_introduction(line.text))
     ]
-    groups = [*map(_order_countdown, numbers), labels, *bullets, _select_dated(plain)]
-    if len(counted) == 1 < k:  # one stray line with a number is no list
-        stray = lines[counted[0]]
-        lists = [group for group in groups if len(group) > 1 and group[0].depth <= stray.depth]
-        groups = [
-            *(group for group in lists if _is_dated(group[0]) or not _is_dated(stray)), *groups
-        ]
-    if sum(map(_is_dated, headings)) > 1:
-        groups.insert(0, headings)
-    selected: Sequence[_Line] = []
-    for group in groups:
-        n_dated = 0 if any(map(_is_dated, selected)) else sum(map(_is_dated, group))
-        if not selected or n_dated > len(selected):
-            selected = group
-    texts = [line.text for line in selected or _select_unmarked(plain)]
-    return _move_years(texts or [line.text for line in headings])
+    yield _select_dated(plain)
+    if not groups:
+        yield _select_unmarked(plain)
+        yield headings
 
 
 def _is_dated(line: _Line) -> bool:
     """Return whether a line shows that it holds a title, by a year or by marks of titles."""
     return bool(list_plain_years(line.text)) or line.text.startswith(("《", "『"))
+
+
+def _outranks(group: Sequence[_Line], stray: _Line) -> bool:
+    """Return whether a group is rather the list than the only line with a number."""
+    is_list = len(group) > 1 and group[0].depth <= stray.depth
+    return is_list and (_is_dated(group[0]) or not _is_dated(stray))
 
 
 def _order_countdown(group: list[_Line]) -> list[_Line]:
@@ -740,7 +687,7 @@ def _keep_names(item: str, quoted: re.Match[str]) -> str:
     return f"{title} ({year})" if year else f"{quoted[1]} {name[0] if name else ''}"
 
 
-def _make_proposal(text: str, line: str) -> Proposal:
+def _make_proposal(text: str, line: str) -> _Proposal:
     """Return the proposal of a text that holds one title; a blank title if it cannot be one."""
     text = " ".join(text.split())
     label = _LABEL.match(text)
@@ -752,4 +699,4 @@ def _make_proposal(text: str, line: str) -> Proposal:
         title = re.sub(r"^(.+?) / (.+)$", r"\1 (\2)", title)
     title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")
     is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
-    return Proposal(title if is_title else "", year, line)
+    return _Proposal(title if is_title else "", year, line)

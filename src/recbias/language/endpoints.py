@@ -21,9 +21,9 @@ from recbias.core.files import compute_digest
 from recbias.core.packages import require_packages
 from recbias.core.plugins import Device, ModelName
 from recbias.core.text import make_printable
-from recbias.language.answers import find_answer
 from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_causal_model_files
+from recbias.language.thought import find_answer
 
 _Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from
 

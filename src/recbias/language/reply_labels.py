@@ -358,9 +358,9 @@ def _read_lenient(text: str, words: _Words) -> _Stated | None:
         return asked + [(kind, value) for kind, value in others if kind not in named]
     if len(words) == 1 and (alone := _ALONE.fullmatch(plain.strip())):
         return [(kind, _to_number(alone["value"])) for kind in words]
-    first, _, others = plain.strip().partition("\n")
-    is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(others)
-    return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(others, words) else None
+    first, _, rest = plain.strip().partition("\n")
+    is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(rest)
+    return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(rest, words) else None
 
 
 def _read_asked(text: str, words: _Words) -> _Stated:

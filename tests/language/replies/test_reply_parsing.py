@@ -181,13 +181,23 @@ def test_item_is_kept_as_written() -> None:
         ",  1",
         "**",
         "(x, 1",
+        ": []",
+        "《a》",
+        "① ",
+        "1. (",
+        "<title>a",
+        "a\n",
+        "1\n",
+        "- 1995\n",
+        "a,title\n",
+        "**a** ",
     ],
 )
 def test_hostile_text_is_read_in_a_short_time(unit: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     parse_reply("1. " + unit * 200_000, 10)
     parse_reply(unit * 200_000, 10)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @given(st.text(max_size=300), st.integers(1, 5))
