@@ -133,12 +133,13 @@ def _read_lines(text: str, k: int) -> list[_Proposal]:
 
 _SIGNS = {
     **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},  # full-width letters and signs
-    **dict.fromkeys([0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2060, 0xFE0F, 0xFEFF]),
-    **str.maketrans("　【】〔〕〖〗│┃،؛﹒．", " [][][]||,;..", ""),
+    **str.maketrans("　【】〔〕〖〗│┃،؛", " [][][]||,;"),
 }
-"""Signs of other scripts as they are in English, and invisible ones, which are left out."""
+"""Signs of other scripts as they are in English."""
 
-_ENCLOSED = re.compile(r"(?m)^([^\w\n]*)(?:([\u2160-\u216b\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\u20e3)+))\.?")
+_INVISIBLE = " \t\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufe0f\ufeff"
+
+_ENCLOSED = re.compile(r"(?m)^([^\w\n]*)(?:([\u2160-\u216b\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\ufe0f?\u20e3)+))\.?")
 
 
 def _write_signs(text: str) -> str:
@@ -150,7 +151,7 @@ def _write_signs(text: str) -> str:
 def _read_enclosed(match: re.Match[str]) -> str:
     """Return the number of a circled digit or of keycaps."""
     if match[3]:
-        return match[3].replace("\u20e3", "")
+        return re.sub(r"\D", "", match[3])
     return "10" if match[2] == "🔟" else str(int(unicodedata.numeric(match[2])))
 
 
@@ -421,11 +422,11 @@ def _mark_lines(lines: Sequence[str]) -> list[_Line]:
 
 
 def _mark_line(line: str) -> _Line:
-    text = line.strip()
+    text = line.strip(_INVISIBLE)
     kind, depth = "plain", (len(line) - len(line.lstrip())) // 2
     for name, pattern in (("heading", _HEADING), ("bullet", _BULLET)):
         if kind == "plain" and (marker := pattern.match(text)):
-            kind, text = name, text[marker.end() :].lstrip()
+            kind, text = name, text[marker.end() :].strip(_INVISIBLE)
     if label := _LABEL.match(text):
         kind, text = "label", text[label.end() :]
     bare = text.lstrip("_*")

@@ -53,7 +53,7 @@ _INTERRUPT_SECONDS = 5.0  # how long an interrupted run waits for the replies to
 _POLL_SECONDS = 0.05
 """How often it is looked whether a request in flight has cost less than was reserved for it."""
 
-_CUT_RATIO = 2  # prompts of such different length do not have as many tokens
+_CUT_RATIO = 1.5  # prompts of such different length do not have as many tokens
 
 _MAX_NAME_LENGTH = 80
 
