@@ -1,7 +1,7 @@
 """The titles that the answer of a model lists.
 
-An answer is read in steps: signs of other scripts are written as in English; the list is JSON, else
-a table, else the lines of one kind; each of its entries holds one title, or several.
+An answer is read in steps: signs of other scripts are written as in English; the list is JSON,
+else a table, else the lines of one kind; each of its entries holds one title, or several.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ParsedReply:
 _LIST_HEADING = re.compile(
     r"^\W*(?:(?:my|the|your|our|here are) )*(?:(?:top \d+|final|film|movie) )*"
     r"(?:recommendations|suggestions|picks|list|ranking)\W*$"
-    r"|^.*\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking|version)\b[^\n]*:\W*$",
+    r"|^.*\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking)\b.*:\W*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line before the list, after a draft or the films that were watched."""
@@ -139,7 +139,10 @@ _SIGNS = {
 
 _INVISIBLE = " \t\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufe0f\ufeff"
 
-_ENCLOSED = re.compile(r"(?m)^([^\w\n]*)(?:([\u2160-\u216b\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\ufe0f?\u20e3)+))\.?")
+_ENCLOSED = re.compile(
+    r"(?m)^([^\w\n]*)(?:([\u2160-\u216b\u2460-\u249b\u2776-\u2793]|🔟)|((?:\d\ufe0f?\u20e3)+))\.?"
+)
+"""A Roman or circled number of one sign, or keycaps, at the start of a line."""
 
 
 def _write_signs(text: str) -> str:
@@ -228,7 +231,7 @@ def _is_sentence(value: Any) -> bool:
 
 
 def _name_entry(key: str, child: Any) -> Any:
-    """Return an entry of an object by rank (``{"1": "Heat"}``) or by title (``{"Heat": 1995}``)."""
+    """Return an entry by rank (``{"1": "Heat"}``) or by title (``{"Heat": 1995}``)."""
     if isinstance(child, dict):
         return child if _get_text(child, _TITLE_KEYS) else {**child, "title": key}
     is_title = _YEAR.fullmatch(str(child).strip()) or list_plain_years(key)
@@ -241,8 +244,9 @@ def _read_entry(entry: Any) -> _Proposal:
         return _make_proposal(html.unescape(entry), entry)
     if isinstance(entry, list):
         return _make_proposal(_join_cells([str(cell) for cell in entry], None, None), line)
-    text, year = _get_text(entry, _TITLE_KEYS), _find_year(_get_text(entry, _YEAR_KEYS))
-    return _make_proposal(html.unescape(_add_year(split_year(text)[0], year) if year else text), line)
+    text = html.unescape(_get_text(entry, _TITLE_KEYS))
+    year = _find_year(_get_text(entry, _YEAR_KEYS))
+    return _make_proposal(_add_year(split_year(text)[0], year) if year else text, line)
 
 
 def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
@@ -377,7 +381,8 @@ _BULLET = re.compile(
 _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
     rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?: ?[.)\]、º°]{{1,2}}(?!\d)|[位위] ?[.:)-]? ?)"
-    rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?|\(?[{_CHINESE}]{{1,3}}[、.:)] ?"
+    rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?"
+    rf"|\(?[{_CHINESE}]{{1,3}}[、.:)] ?"
 )
 """A number that begins an item wherever it begins a line."""
 
@@ -478,7 +483,7 @@ def _read_count(match: re.Match[str]) -> tuple[str, int]:
 
 
 def _join_lines(lines: Sequence[_Line]) -> list[_Line]:
-    """Return the lines; a line with a year only, or after a number only, joins that of its item."""
+    """Return the lines; one with a year only, or after a number only, joins its item."""
     joined: list[_Line] = []
     n_bare = sum(line.kind == "plain" and line.text.isdigit() for line in lines)
     for line in lines:
@@ -534,7 +539,8 @@ def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
     numbers = [line for line in lines if line.kind == "number"]
     if len(numbers) > 1:  # what is listed before may be the films that were watched
         first = lines.index(numbers[0])
-        lines = [line for line in lines[:first] if line.depth < numbers[0].depth] + [*lines[first:]]
+        outer = [line for line in lines[:first] if line.depth < numbers[0].depth]
+        lines = [*outer, *lines[first:]]
     grouped: dict[tuple[int, int], list[_Line]] = defaultdict(list)
     for line in lines:
         if line.kind in _KINDS:
@@ -624,10 +630,14 @@ def _move_years(texts: Sequence[str]) -> list[str]:
     return [f"{match.string[match.end() :]} ({match[1]})" for match in matches if match]
 
 
-_EDGES = ' \t"“”„«»`*_,;|《》〈〉「」『』<>‹›、'
+_EDGES = ' \t"“”„«»`*_,;|《》〈〉「」『』‹›、'
 _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「」『』]{1,200})[\"”“»》〉」』]")
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
-_BETWEEN_TITLES = re.compile(rf"\s*(?:[,;/|&•+、>→]|{_AND})[\s,;/|&•+、>→]*(?:{_AND}\s*)?", re.IGNORECASE)
+_SEPARATORS = ",;/|&•+、>→"
+_BETWEEN_TITLES = re.compile(
+    rf"\s*(?:[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
+)
+_LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _DESCRIPTION = re.compile(r" [–—] ")
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
@@ -638,7 +648,7 @@ def _split_enumeration(text: str) -> list[str]:
     titles = _split_titles(text)
     parts = re.split(r"[,、]| [>→/|] ", text)
     if len(titles) == 1 and len(parts) > 2 and not text.startswith(("[", "{")):
-        return [re.sub(rf"^\s*{_AND}\s+", "", part, flags=re.IGNORECASE).strip(" .") for part in parts]
+        return [_LAST.sub("", part).strip(" .") for part in parts]
     return titles
 
 
@@ -659,7 +669,7 @@ def _split_titles(item: str) -> list[str]:
 
 
 def _start_at_title(item: str) -> str:
-    """Return an item from the title in bold, if there is one; another name in marks in brackets."""
+    """Return an item from its title in bold on; a name in marks after another is in brackets."""
     bold, years = _BOLD.search(item), list_plain_years(item)
     if bold and (not years or bold.start() < years[0].start()):
         return item[bold.start() :]
@@ -699,5 +709,6 @@ def _make_proposal(text: str, line: str) -> _Proposal:
     else:
         title = re.sub(r"^(.+?) / (.+)$", r"\1 (\2)", title)
     title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")
+    title = re.sub(r"^<([^<>]*)>$", r"\1", title)
     is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
     return _Proposal(title if is_title else "", year, line)

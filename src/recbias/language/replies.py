@@ -30,6 +30,7 @@ from recbias.language.titles import (
     remove_article,
 )
 
+
 class Reason(IntEnum):
     """Why a rank holds no item. If several reasons apply, the first in this order is recorded."""
 

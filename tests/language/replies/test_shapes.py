@@ -56,7 +56,9 @@ def find_names(text: str) -> list[str]:
         shown = f"the {name[:-5]}" if name.endswith(", The") else name
         pattern = rf"(?<!\w){re.escape(unicodedata.normalize('NFKC', shown).casefold())}(?!\w)"
         for match in re.finditer(pattern, plain):
-            is_free = not any(start <= match.start() < start + len(places[start]) for start in places)
+            is_free = not any(
+                start <= match.start() < start + len(places[start]) for start in places
+            )
             if is_free:
                 places[match.start()] = name
     return list(dict.fromkeys(places[start] for start in sorted(places)))
