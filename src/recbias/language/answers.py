@@ -88,6 +88,10 @@ _LIST_HEADING = re.compile(
 """A line before the list, after a draft or the films that were watched."""
 
 
+_BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
+"""A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
+
+
 def parse_reply(text: str, k: int) -> ParsedReply:
     r"""Return the titles that an answer proposes, at most ``k``.
 
@@ -113,10 +117,10 @@ def parse_reply(text: str, k: int) -> ParsedReply:
         text: The answer, without thought.
         k: The largest number of titles.
     """
-    text = _write_signs(text[:_MAX_REPLY_LENGTH])
+    text = _BRACKETS.sub(r"\1", _write_signs(text[:_MAX_REPLY_LENGTH]))
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
     proposals = (
-        _read_json(text) or (heading and _read_lines(text[heading:], k)) or _read_lines(text, k)
+        _read_json(text, k) or (heading and _read_lines(text[heading:], k)) or _read_lines(text, k)
     )
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
@@ -168,20 +172,22 @@ _PYTHON_QUOTE = re.compile(r"(?<=[\[{,:])( ?|\n *)'|'(?=\s?[,\]}:])")
 _MAX_BROKEN = 50  # how many brackets that begin no JSON are tried
 
 
-def _read_json(text: str) -> list[_Proposal]:
+def _read_json(text: str, k: int) -> list[_Proposal]:
     r"""Return the titles of the JSON values in a text; empty if there is none with titles.
 
     An entry of a list that is neither text nor an object with a title keeps its rank without one.
 
     >>> reply = 'Here: \n{"movies": [{"title": "Heat", "year": 1995}, "Casino (1995)"]}'
-    >>> [(proposal.title, proposal.year) for proposal in _read_json(reply)]
+    >>> [(proposal.title, proposal.year) for proposal in _read_json(reply, 10)]
     [('Heat', 1995), ('Casino', 1995)]
     """
     for source in (text, _TRAILING_COMMA.sub("", _PYTHON_QUOTE.sub(r'\1"', text))):
         entries = [entry for value in _iterate_values(source) for entry in _list_entries(value)]
-        if entries and all(isinstance(entry, str) for entry in entries):
-            lines = [_mark_line(line) for entry in entries for line in entry.splitlines() or [""]]
-            entries = [line.text for line in _mark_counted(lines)]
+        texts = [entry for entry in entries if isinstance(entry, str)]
+        if len(texts) == len(entries) == 1 and (listed := _read_lines(texts[0], k)):
+            return listed
+        if len(texts) == len(entries):
+            entries = [line.text for line in _mark_counted([*map(_mark_line, texts)])]
         proposals = [_read_entry(entry) for entry in entries]
         if any(proposal.title for proposal in proposals):
             return proposals
@@ -190,7 +196,7 @@ def _read_json(text: str) -> list[_Proposal]:
 
 def _iterate_values(text: str) -> Iterator[Any]:
     """Yield the JSON values in a text, but none that is a detail of a list of lines."""
-    decoder, position, n_broken = json.JSONDecoder(), 0, 0
+    decoder, position, n_broken = json.JSONDecoder(strict=False), 0, 0
     listed = _LISTED.search(text)
     while n_broken < _MAX_BROKEN and (start := _VALUE.search(text, position)):
         position = start.end() + 1
@@ -221,13 +227,9 @@ def _list_entries(value: Any) -> list[Any]:
     named = [child for key, child in children.items() if _spell_key(key) in _LIST_KEYS]
     if chosen := named or objects or lists or ([*children.values()] if len(children) == 1 else []):
         return [entry for child in chosen for entry in _list_entries(child)]
-    if len(value) == 1 and _is_sentence(*value.values()):
-        return []
-    return [_name_entry(key, child) for key, child in value.items()]
-
-
-def _is_sentence(value: Any) -> bool:
-    return isinstance(value, str) and "\n" not in value and not list_plain_years(value)
+    entries = [_name_entry(key, child) for key, child in value.items()]
+    is_list = len(value) > 1 or _spell_key(next(iter(value), "")) in _LIST_KEYS
+    return entries if is_list or any(isinstance(entry, dict) for entry in entries) else []
 
 
 def _name_entry(key: str, child: Any) -> Any:
@@ -256,7 +258,7 @@ def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
     values = {_spell_key(key): value for key, value in entry.items()}
     present = [values[key] for key in keys if key in values]
     texts = [str(value) for value in present if isinstance(value, (str, int))]
-    inner = [_get_text(value, keys) for value in present if isinstance(value, dict)]
+    inner = [_get_text(value, keys) for value in values.values() if isinstance(value, dict)]
     return next(iter([*texts, *inner]), "")
 
 
@@ -380,7 +382,7 @@ _BULLET = re.compile(
 )
 _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
-    rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?: ?[.)\]、º°]{{1,2}}(?!\d)|[位위] ?[.:)-]? ?)"
+    rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?:st|nd|rd|th)(?: \w+)? ?[-–.:)] ?|(\d{{1,3}})(?: ?[.)\]、º°]{{1,2}}(?!\d)|[位위] ?[.:)-]? ?)"
     rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?"
     rf"|\(?[{_CHINESE}]{{1,3}}[、.:)] ?"
 )
@@ -527,6 +529,9 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
     return _move_years([line.text for line in selected])
 
 
+_WATCHED = re.compile(r"\b(?:watched|seen|liked|enjoyed|rated|history|based on)\b", re.IGNORECASE)
+"""Words of a line before the films that a user knows."""
+
 _KINDS = ("number", "label", "bullet")
 """The kinds of lines with a marker, in the order in which they are looked for."""
 
@@ -537,10 +542,9 @@ def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
     if sum(map(_is_dated, headings)) > 1:
         yield headings
     numbers = [line for line in lines if line.kind == "number"]
-    if len(numbers) > 1:  # what is listed before may be the films that were watched
-        first = lines.index(numbers[0])
-        outer = [line for line in lines[:first] if line.depth < numbers[0].depth]
-        lines = [*outer, *lines[first:]]
+    first = lines.index(numbers[0]) if len(numbers) > 1 else 0
+    if any(line.kind == "plain" and _WATCHED.search(line.text) for line in lines[:first]):
+        lines = lines[first:]
     grouped: dict[tuple[int, int], list[_Line]] = defaultdict(list)
     for line in lines:
         if line.kind in _KINDS:
@@ -548,13 +552,16 @@ def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
     groups = [grouped[key] for key in sorted(grouped)]
     if len(numbers) == 1 < k:  # one stray number is no list beside others
         groups.sort(key=lambda group: not _outranks(group, numbers[0]))
-    yield from map(_order_countdown, groups)
     plain = [
         replace(line, text=text)
         for line in lines
         if line.kind == "plain" and (text := _skip_introduction(line.text))
     ]
-    yield _select_dated(plain)
+    dated = _select_dated(plain)
+    if len(dated) > 1 and not numbers:  # with bullets of details
+        yield dated
+    yield from map(_order_countdown, groups)
+    yield dated
     if not groups:
         yield _select_unmarked(plain)
         yield headings
@@ -581,7 +588,7 @@ _SENTENCE_END = (".", ":", "?", "!", "。", "।", "؟")
 _DESCRIBED = re.compile(rf"[^.:]{{1,80}}\({YEAR}\) ?[:–—-]")
 _TITLE_MARK = re.compile("[《『]")
 _INTRODUCTION = re.compile(
-    r"\b(?:here|my|your|picks|recommend\w*|suggest\w*|movies|films|list|titles)\b|推荐|推薦|おすすめ"
+    r"\b(?:answer|here|my|your|picks|recommend\w*|suggest\w*|movies|films|list|titles)\b|推荐|推薦|おすすめ"
     r"|추천|empfehl|recomend|recommand|consigli|рекоменд|filme|películas",
     re.IGNORECASE,
 )
@@ -635,10 +642,11 @@ _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
 _SEPARATORS = ",;/|&•+、>→"
 _BETWEEN_TITLES = re.compile(
-    rf"\s*(?:[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
+    rf"\s*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
-_DESCRIPTION = re.compile(r" [–—] ")
+_DESCRIPTION = re.compile(r" [–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
+_CREDIT = re.compile(r",? directed by .*|(?<=[\"”»])\W*by .*", re.IGNORECASE)
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
 
@@ -705,10 +713,10 @@ def _make_proposal(text: str, line: str) -> _Proposal:
     text = (text[label.end() :] if label else text).strip(_EDGES)
     title, year = split_year(text)
     if year is None:
-        title = _DESCRIPTION.split(title, maxsplit=1)[0]
+        title = _DESCRIPTION.sub("", title)
     else:
         title = re.sub(r"^(.+?) / (.+)$", r"\1 (\2)", title)
     title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")
-    title = re.sub(r"^<([^<>]*)>$", r"\1", title)
+    title = _CREDIT.sub("", re.sub(r"^<([^<>]*)>$", r"\1", title))
     is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
     return _Proposal(title if is_title else "", year, line)

@@ -10,8 +10,8 @@ _NAMES = (
 )
 _OPEN = re.compile(
     rf"<\|?(?:start_|begin_of_)?{_NAMES}(?:\s[^<>]{{0,80}})?\|?>|\[think(?:ing)?\]|◁think▷"
-    r"|<\|inner_prefix\|>|<unused94>(?:thought)?|<\|channel>|<\|turn>thinking"
-    r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z])|<\|im_start\|>think"
+    r"|<\|inner_prefix\|>|<unused94>(?:thought)?|<\|channel>"
+    r"|<\|channel\|>(?:analysis|commentary)|(?-i:\Aanalysis(?=[A-Z]))|<\|im_start\|>think"
     r"|\A\W*here(?:['’]s| is) my thought process:|\A\s*thinking\.\.\.",
     re.IGNORECASE,
 )
@@ -19,9 +19,9 @@ _OPEN = re.compile(
 
 _CLOSE = re.compile(
     rf"<\|?/{_NAMES}\|?>|<\|?end_(?:of_)?{_NAMES}\|?>|\[/think(?:ing)?\]|◁/think▷"
-    r"|<\|inner_suffix\|>|<unused95>|<channel\|>|<turn\|>(?=\s*\S)"
+    r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
     r"|<\|channel\|>final[^<]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>"
-    r"|assistant(?:commentary)?final(?=[^a-z])|<\|im_start\|>answer"
+    r"|(?-i:assistantfinal(?![a-z]))|<\|im_start\|>answer"
     r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?",
     re.IGNORECASE,
 )
