@@ -216,7 +216,11 @@ _RANK_KEY = re.compile(r"\D{0,20}\d{1,3}")
 def _list_entries(value: Any) -> list[Any]:
     """Return the entries of a JSON value: of a list, or of the lists in an object, or itself."""
     if not isinstance(value, dict):
-        return list(value)
+        pairs = [[*each.items()] if isinstance(each, dict) else [] for each in value]
+        return [
+            _name_entry(*pair[0]) if len(pair) == 1 and not _get_text(each, _TITLE_KEYS) else each
+            for each, pair in zip(value, pairs, strict=True)
+        ]
     children = {key: child for key, child in value.items() if isinstance(child, (list, dict))}
     lists = [child for child in children.values() if isinstance(child, list) and child]
     objects = [child for child in lists if isinstance(child[0], dict)]
@@ -382,17 +386,29 @@ _BULLET = re.compile(
 )
 _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
-    rf"[#№] ?(\d{{1,3}})\b[ .:)-]*|(\d{{1,3}})(?:st|nd|rd|th)(?: \w+)? ?[-–.:)] ?|(\d{{1,3}})(?: ?[.)\]、º°]{{1,2}}(?!\d)|[位위] ?[.:)-]? ?)"
-    rf"|\[(\d{{1,3}})\]|第[{_CHINESE}\d]{{1,3}}[位名部]? ?[、.:)]? ?"
-    rf"|\(?[{_CHINESE}]{{1,3}}[、.:)] ?"
+    rf"""
+    [#№]\ ?(\d{{1,3}})\b[ .:)-]*                          # number sign
+    | (\d{{1,3}})(?:st|nd|rd|th)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
+    | (\d{{1,3}})\ ?[.)\]、º°]{{1,2}}(?!\d)               # 1.
+    | (\d{{1,3}})[位위]\ ?[.:)-]?\ ?
+    | \[(\d{{1,3}})\]
+    | 第[{_CHINESE}\d]{{1,3}}[位名部]?\ ?[、.:)]?\ ?
+    | \(?[{_CHINESE}]{{1,3}}[、.:)]\ ?
+    """,
+    re.VERBOSE,
 )
 """A number that begins an item wherever it begins a line."""
 
 _COUNT = re.compile(
-    r"(?:(?:no|nr|rank|number|pick|option|top)\.? ?)?(?:(?P<digits>\d{1,3})(?: ?:(?!\d)| ?[-–—] )"
-    r"|\((?P<bracketed>\d{1,3})\) ?|(?P<roman>[ivx]{1,4})[.)] |(?P<letter>[a-zа-я])[.)] "
-    r"|(?P<spaced>\d{1,3}) (?=[^\W\d]))",
-    re.IGNORECASE,
+    r"""
+    (?:(?:no|nr|rank|number|pick|option|top|platz|place|position|n[°º])\.?\ ?)?
+    (?: (?P<digits>\d{1,3})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
+      | \((?P<bracketed>\d{1,3})\)\ ?
+      | (?P<roman>[ivx]{1,4})[.)]\ 
+      | (?P<letter>[a-zа-я])[.)]\ 
+      | (?P<spaced>\d{1,3})\ (?=[^\W\d]) )
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 """A number or letter that begins an item only if the next line of its form counts on."""
 
@@ -409,12 +425,14 @@ class _Line:
         depth: The indent, in pairs of blanks.
         text: The text after the marker.
         number: The number of the marker, 0 without one.
+        row: The place among all lines.
     """
 
     kind: str
     depth: int
     text: str
     number: int = 0
+    row: int = 0
 
 
 def _mark_lines(lines: Sequence[str]) -> list[_Line]:
@@ -425,7 +443,7 @@ def _mark_lines(lines: Sequence[str]) -> list[_Line]:
     marked = _mark_counted(marked)
     if depths := [line.depth for line in marked[1:] if line.kind == marked[0].kind]:
         marked[0] = replace(marked[0], depth=min(depths))  # servers remove the blanks at the start
-    return _join_lines(marked)
+    return [replace(line, row=row) for row, line in enumerate(_join_lines(marked))]
 
 
 def _mark_line(line: str) -> _Line:
@@ -524,7 +542,8 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
     selected: Sequence[_Line] = []
     for group in _group_lines(lines, k):
         n_dated = 0 if any(map(_is_dated, selected)) else sum(map(_is_dated, group))
-        if not selected or n_dated > len(selected):
+        is_whole = len(selected) >= k and group and group[0].row > selected[-1].row
+        if not selected or (n_dated > len(selected) and not is_whole):
             selected = group
     return _move_years([line.text for line in selected])
 
@@ -588,8 +607,8 @@ _SENTENCE_END = (".", ":", "?", "!", "。", "।", "؟")
 _DESCRIBED = re.compile(rf"[^.:]{{1,80}}\({YEAR}\) ?[:–—-]")
 _TITLE_MARK = re.compile("[《『]")
 _INTRODUCTION = re.compile(
-    r"\b(?:answer|here|my|your|picks|recommend\w*|suggest\w*|movies|films|list|titles)\b|推荐|推薦|おすすめ"
-    r"|추천|empfehl|recomend|recommand|consigli|рекоменд|filme|películas",
+    r"\b(?:answer|here|my|your|picks|recom\w*|suggest\w*|sug[ei]r\w*|movies|films?|filme|list|titles"
+    r"|películas|empf\w*|consigli\w*|рекоменд\w*|фильм\w*)\b|推荐|推薦|おすすめ|추천|电影|映画|영화",
     re.IGNORECASE,
 )
 
@@ -646,6 +665,9 @@ _BETWEEN_TITLES = re.compile(
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _DESCRIPTION = re.compile(r" [–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
+_AFTER_BOLD = re.compile(r"\*\*(\s*\([^()]*\))?.*")
+_TWO_SCRIPTS = re.compile(r"^([\u3040-\u9fff\uac00-\ud7af·:]+)[》」』\s]+([A-Za-z][^()]*)$")
+_INLINE_YEAR = re.compile(rf"[\s,;|(–-]*{_join_names(_YEAR_KEYS)} ?: ?{YEAR}.*", re.IGNORECASE)
 _CREDIT = re.compile(r",? directed by .*|(?<=[\"”»])\W*by .*", re.IGNORECASE)
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
@@ -654,7 +676,8 @@ _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
 def _split_enumeration(text: str) -> list[str]:
     """Return the titles of a line; those of a line without years or quotes between commas."""
     titles = _split_titles(text)
-    parts = re.split(r"[,、]| [>→/|] ", text)
+    parts = re.split(r"[,、]| [>→/|·] ", text)
+    parts += re.split(rf"\s+{_AND}\s+", parts.pop(), maxsplit=1, flags=re.IGNORECASE)
     if len(titles) == 1 and len(parts) > 2 and not text.startswith(("[", "{")):
         return [_LAST.sub("", part).strip(" .") for part in parts]
     return titles
@@ -711,12 +734,13 @@ def _make_proposal(text: str, line: str) -> _Proposal:
     text = " ".join(text.split())
     label = _LABEL.match(text)
     text = (text[label.end() :] if label else text).strip(_EDGES)
-    title, year = split_year(text)
+    title, year = split_year(_INLINE_YEAR.sub(r" (\1)", text))
     if year is None:
         title = _DESCRIPTION.sub("", title)
     else:
         title = re.sub(r"^(.+?) / (.+)$", r"\1 (\2)", title)
-    title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")
+    title = _AFTER_BOLD.sub(r"\1", title.strip(_EDGES)).strip(_EDGES).rstrip(":")
+    title = _TWO_SCRIPTS.sub(r"\1 (\2)", title)
     title = _CREDIT.sub("", re.sub(r"^<([^<>]*)>$", r"\1", title))
     is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
     return _Proposal(title if is_title else "", year, line)

@@ -41,12 +41,12 @@ _PLAIN_YEAR = re.compile(rf"[(\[]\s*{YEAR}{_YEAR_SIGN}(?:[-–—/]\s*\d{{0,4}}\
 _YEAR_WITH_TEXT = re.compile(
     rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[^\d()\[\]][^()\[\]]{{0,60}})?[)\]]"
 )
-_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—])\s*{YEAR}{_YEAR_SIGN}(?:$|,|\s[-–—])")
+_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—|])\s*{YEAR}(?:년|年)?(?=$|[\s,;|])")
 _DASH = re.compile(r" [-–—] ")
 _BARE_YEAR = re.compile(rf"(.+) {YEAR}")
 _NO_NAME = re.compile(
     r"\W*|.*\b(?:films?|movies?|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
-    r"|us|usa|uk|u\.s\.a?\.?|u\.k\.",
+    r"|c\.?|ca\.?|circa|us|usa|uk|u\.s\.a?\.?|u\.k\.",
     re.IGNORECASE,
 )
 """Matches text before a year in brackets that is no other name of the film."""
