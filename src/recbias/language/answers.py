@@ -80,13 +80,12 @@ class ParsedReply:
 
 
 _LIST_HEADING = re.compile(
-    r"^\W*(?:(?:my|the|your|our|here are) )*(?:(?:top \d+|final|film|movie) )*"
-    r"(?:recommendations|suggestions|picks|list|ranking)\W*$"
-    r"|^.*\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking)\b.*:\W*$",
+    r"^[^\w\n]{0,9}(?:(?:my|the|your|our|here are) )?(?:(?:top \d+|final|film|movie) )?"
+    r"(?:recommendations|suggestions|picks|list|ranking)[^\w\n]{0,9}$"
+    r"|\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking)\b.{0,80}:\W{0,9}$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line before the list, after a draft or the films that were watched."""
-
 
 _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
@@ -97,8 +96,8 @@ def parse_reply(text: str, k: int) -> ParsedReply:
 
     The answer is JSON, before, between or after other text; else a table; else lines. Of lines,
     those with one kind of marker are the list: numbers, labels (``Title: A``), bullets of one
-    depth, or none. The outermost kind is the list, unless it has no years in brackets and a later
-    kind has one for each of its lines; one stray numbered line is not. All other lines, such as
+    depth, or none. The outermost kind is the list, unless it has no years in brackets and another
+    has more of them than it has lines; one stray numbered line is not. All other lines, such as
     an introduction, are left out. Lines without a marker count from the first to the last with a
     year, unless they end like a sentence; without any year, if they are short and at least two.
 
@@ -119,9 +118,7 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     """
     text = _BRACKETS.sub(r"\1", _write_signs(text[:_MAX_REPLY_LENGTH]))
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
-    proposals = (
-        _read_json(text, k) or (heading and _read_lines(text[heading:], k)) or _read_lines(text, k)
-    )
+    proposals = _read_json(text, k) or _read_lines(text[heading:], k) or _read_lines(text, k)
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
@@ -404,8 +401,8 @@ _COUNT = re.compile(
     (?:(?:no|nr|rank|number|pick|option|top|platz|place|position|n[°º])\.?\ ?)?
     (?: (?P<digits>\d{1,3})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
       | \((?P<bracketed>\d{1,3})\)\ ?
-      | (?P<roman>[ivx]{1,4})[.)]\ 
-      | (?P<letter>[a-zа-я])[.)]\ 
+      | (?P<roman>[ivx]{1,4})[.)][ ]
+      | (?P<letter>[a-zа-я])[.)][ ]
       | (?P<spaced>\d{1,3})\ (?=[^\W\d]) )
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -667,7 +664,9 @@ _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _DESCRIPTION = re.compile(r" [–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
 _AFTER_BOLD = re.compile(r"\*\*(\s*\([^()]*\))?.*")
 _TWO_SCRIPTS = re.compile(r"^([\u3040-\u9fff\uac00-\ud7af·:]+)[》」』\s]+([A-Za-z][^()]*)$")
-_INLINE_YEAR = re.compile(rf"[\s,;|(–-]*{_join_names(_YEAR_KEYS)} ?: ?{YEAR}.*", re.IGNORECASE)
+_INLINE_YEAR = re.compile(
+    rf"[\s,;|(–-]{{0,4}}{_join_names(_YEAR_KEYS)} ?: ?{YEAR}.*", re.IGNORECASE
+)
 _CREDIT = re.compile(r",? directed by .*|(?<=[\"”»])\W*by .*", re.IGNORECASE)
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
@@ -731,7 +730,7 @@ def _keep_names(item: str, quoted: re.Match[str]) -> str:
 
 def _make_proposal(text: str, line: str) -> _Proposal:
     """Return the proposal of a text that holds one title; a blank title if it cannot be one."""
-    text = " ".join(text.split())
+    text = " ".join(text.split())[: 5 * _MAX_TITLE_LENGTH]
     label = _LABEL.match(text)
     text = (text[label.end() :] if label else text).strip(_EDGES)
     title, year = split_year(_INLINE_YEAR.sub(r" (\1)", text))

@@ -30,7 +30,7 @@ _CLOSE = re.compile(
 _ANSWER = re.compile(
     r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
     r"|begin_of_solution)\|?>(?=\s*\S)"
-    r"|^\W*(?:(?:my|the) )?final answer\W*$(?=\s*\S)",
+    r"|^[^\w\n]{0,9}(?:(?:my|the) )?final answer[^\w\n]{0,9}$(?=\s*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The marks before an answer."""
