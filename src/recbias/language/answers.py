@@ -101,10 +101,10 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     an introduction, are left out. Lines without a marker count from the first to the last with a
     year, unless they end like a sentence; without any year, if they are short and at least two.
 
-    A number is a marker at the start of a line only, and before a colon or in brackets only where
-    the next line goes on with the next number (``300: Rise of an Empire``). A year alone on a
-    line, or in a column, belongs to the item beside it. A line may hold several titles: each with
-    its year, in quotes, or separated by semicolons.
+    A number is a marker at the start of a line only, or where one line has the whole list; before
+    a colon or in brackets only if the lines beside it count on (``300: Rise of an Empire``). A
+    year alone on a line, or in a column, belongs to the item beside it. A line may hold several
+    titles: each with its year, in quotes, or separated by semicolons.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]

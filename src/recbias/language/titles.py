@@ -407,8 +407,9 @@ class CatalogueTitles:
     A title matches an item if, after normalising, one of its forms equals one of the item's, and
     the years differ by at most one or one of the two has no year. Of several items the smaller
     difference of years decides, then the closer form (the whole title before an alternative in
-    parentheses), then the popularity, then the order of the catalogue. A title without an exact
-    match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold on
+    parentheses), then the popularity, then the order of the catalogue. Of a title without such a
+    match, the part before a dash is tried, then a number at its end as its year. One without any
+    exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold on
     matches, if it has the same numbers and the year allows it.
 
     Args:
