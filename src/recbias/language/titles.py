@@ -409,8 +409,8 @@ class CatalogueTitles:
     difference of years decides, then the closer form (the whole title before an alternative in
     parentheses), then the popularity, then the order of the catalogue. Of a title without such a
     match, the part before a dash is tried, then a number at its end as its year. One without any
-    exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold on
-    matches, if it has the same numbers and the year allows it.
+    exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold
+    on matches, if it has the same numbers and the year allows it.
 
     Args:
         entries: The forms of the titles.
