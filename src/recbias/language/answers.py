@@ -545,7 +545,10 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
     return _move_years([line.text for line in selected])
 
 
-_WATCHED = re.compile(r"\b(?:watched|seen|liked|enjoyed|rated|history|based on)\b", re.IGNORECASE)
+_WATCHED = re.compile(
+    r"(?!.*\b(?:recom|suggest|here)).*\b(?:watched|seen|liked|enjoyed|rated|history)\b",
+    re.IGNORECASE,
+)
 """Words of a line before the films that a user knows."""
 
 _KINDS = ("number", "label", "bullet")
@@ -559,7 +562,7 @@ def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
         yield headings
     numbers = [line for line in lines if line.kind == "number"]
     first = lines.index(numbers[0]) if len(numbers) > 1 else 0
-    if any(line.kind == "plain" and _WATCHED.search(line.text) for line in lines[:first]):
+    if any(line.kind == "plain" and _WATCHED.match(line.text) for line in lines[:first]):
         lines = lines[first:]
     grouped: dict[tuple[int, int], list[_Line]] = defaultdict(list)
     for line in lines:
@@ -574,7 +577,9 @@ def _group_lines(lines: Sequence[_Line], k: int) -> Iterator[Sequence[_Line]]:
         if line.kind == "plain" and (text := _skip_introduction(line.text))
     ]
     dated = _select_dated(plain)
-    if len(dated) > 1 and not numbers:  # with bullets of details
+    details = [line for group in groups for line in group]
+    is_between = dated and details and dated[0].row < details[0].row < dated[-1].row
+    if is_between and not any(map(_is_dated, details)):  # titles without markers, then details
         yield dated
     yield from map(_order_countdown, groups)
     yield dated
