@@ -45,7 +45,7 @@ _YEAR_AT_END = re.compile(rf"(?:,|\s[-–—|])\s*{YEAR}(?:년|年)?(?=$|[\s,;|]
 _DASH = re.compile(r" [-–—] ")
 _BARE_YEAR = re.compile(rf"(.+) {YEAR}")
 _NO_NAME = re.compile(
-    r"\W*|.*\b(?:films?|movies?|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
+    r"\W*|.*\b(?:films?|movies?|animated|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
     r"|c\.?|ca\.?|circa|us|usa|uk|u\.s\.a?\.?|u\.k\.",
     re.IGNORECASE,
 )
@@ -90,7 +90,8 @@ def split_year(text: str) -> tuple[str, int | None]:
         return text.strip(), None
     title, name = text[: match.start()].strip(), match.groupdict().get("name") or ""
     name = name.rpartition(":")[2].strip(" ,;")
-    named = title if _NO_NAME.fullmatch(name) else f"{title} ({name})"
+    is_name = not (name[:1].islower() or _NO_NAME.fullmatch(name))
+    named = f"{title} ({name})" if is_name else title
     return named, int(match[match.lastindex or 0])
 
 
