@@ -104,7 +104,7 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     A number is a marker at the start of a line only, or where one line has the whole list; before
     a colon or in brackets only if the lines beside it count on (``300: Rise of an Empire``). A
     year alone on a line, or in a column, belongs to the item beside it. A line may hold several
-    titles: each with its year, in quotes, or separated by semicolons.
+    titles: each with its year, or in quotes; the only line also between commas or semicolons.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
@@ -666,7 +666,8 @@ _BETWEEN_TITLES = re.compile(
     rf"\s*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
-_DESCRIPTION = re.compile(r" [–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
+_SEMICOLON = re.compile(r";(?![^()]*\))")
+_DESCRIPTION = re.compile(r" [–—] .*")
 _AFTER_BOLD = re.compile(r"\*\*(\s*\([^()]*\))?.*")
 _TWO_SCRIPTS = re.compile(r"^([\u3040-\u9fff\uac00-\ud7af·:]+)[》」』\s]+([A-Za-z][^()]*)$")
 _INLINE_YEAR = re.compile(
@@ -678,8 +679,10 @@ _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
 
 
 def _split_enumeration(text: str) -> list[str]:
-    """Return the titles of a line; those of a line without years or quotes between commas."""
+    """Return the titles of a line; without years or quotes those between signs."""
     titles = _split_titles(text)
+    if len(titles) == 1 and ";" in text:
+        return [part for part in _SEMICOLON.split(text) if part.strip(_EDGES)]
     parts = re.split(r"[,、]| [>→/|·] ", text)
     parts += re.split(rf"\s+{_AND}\s+", parts.pop(), maxsplit=1, flags=re.IGNORECASE)
     if len(titles) == 1 and len(parts) > 2 and not text.startswith(("[", "{")):
@@ -700,7 +703,7 @@ def _split_titles(item: str) -> list[str]:
             for before, after in pairwise(quoted)
         )
         return [match[1] for match in quoted] if is_list else [_keep_names(item, quoted[0])]
-    return [piece for piece in item.split(";") if piece.strip(_EDGES)] or [item]
+    return [item]
 
 
 def _start_at_title(item: str) -> str:

@@ -42,7 +42,7 @@ _YEAR_WITH_TEXT = re.compile(
     rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[^\d()\[\]][^()\[\]]{{0,60}})?[)\]]"
 )
 _YEAR_AT_END = re.compile(rf"(?:,|\s[-–—|])\s*{YEAR}(?:년|年)?(?=$|[\s,;|])")
-_DASH = re.compile(r" [-–—] ")
+_DESCRIPTION = re.compile(r" [-–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
 _BARE_YEAR = re.compile(rf"(.+) {YEAR}")
 _NO_NAME = re.compile(
     r"\W*|.*\b(?:films?|movies?|animated|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
@@ -409,9 +409,9 @@ class CatalogueTitles:
     the years differ by at most one or one of the two has no year. Of several items the smaller
     difference of years decides, then the closer form (the whole title before an alternative in
     parentheses), then the popularity, then the order of the catalogue. Of a title without such a
-    match, the part before a dash is tried, then a number at its end as its year. One without any
-    exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold
-    on matches, if it has the same numbers and the year allows it.
+    match, the part before a description is tried, then a number at its end as its year. One
+    without any exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from
+    the threshold on matches, if it has the same numbers and the year allows it.
 
     Args:
         entries: The forms of the titles.
@@ -474,8 +474,8 @@ class CatalogueTitles:
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:
         """Return the item of a title, -1 if there is none, and whether popularity decided."""
         forms = _list_search_forms(title)
-        before_dash = _DASH.split(title, maxsplit=1)[0]
-        for form in [*forms, *(_list_search_forms(before_dash) if before_dash != title else [])]:
+        before = _DESCRIPTION.sub("", title)
+        for form in [*forms, *(_list_search_forms(before) if before != title else [])]:
             rows = self.entries.rows.get(form)
             if rows:
                 difference = _measure_year_difference(self.entries.years[[*rows]], year)
