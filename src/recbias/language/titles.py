@@ -7,6 +7,7 @@ that rapidfuzz finds.
 from __future__ import annotations
 
 import functools
+import html
 import re
 import unicodedata
 from collections import defaultdict
@@ -129,6 +130,7 @@ def normalize_title(title: str) -> str:
     >>> normalize_title("Fast & Furious, Part II"), normalize_title("Alien³")
     ('fast and furious part 2', 'alien3')
     """
+    title = html.unescape(title)  # MovieLens has "&#8230;" in a title
     letters = title.casefold() if title.isascii() else _remove_accents(title)
     words = _WORD.findall(_DELETED.sub("", letters.replace("&", " and ")))
     return " ".join([*words[:1], *(_NUMERALS.get(word, word) for word in words[1:])])

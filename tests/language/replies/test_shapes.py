@@ -73,3 +73,20 @@ def test_another_reader_agrees_on_replies_that_name_nothing_else() -> None:
             compared += 1
             assert read(ChatReply(text=shape["reply"]), shape.get("k", 3)) == named
     assert compared >= 50
+
+
+@pytest.mark.parametrize(
+    "line", ["{rank}. {title}", "- {title}", "| {rank} | {title} |", "{rank}: **{name}** ({year})"]
+)
+def test_titles_of_movielens_are_read_back_from_lists(real_data: Path, line: str) -> None:
+    rows = (real_data / "ml-1m" / "movies.dat").read_text(encoding="latin-1").splitlines()
+    titles = [html.unescape(row.split("::")[1]) for row in rows]
+    pairs = [split_year(title) for title in titles]
+    for start in range(0, len(titles), 10):
+        shown = zip(titles[start : start + 10], pairs[start : start + 10], strict=True)
+        reply = "\n".join(
+            line.format(rank=rank, title=title, name=name, year=year)
+            for rank, (title, (name, year)) in enumerate(shown, 1)
+        )
+        read_back = [(found.title, found.year) for found in parse_reply(reply, 10).proposals]
+        assert read_back == pairs[start : start + 10]
