@@ -212,7 +212,7 @@ class _HttpBackend(Backend):
             return self._clean(Failure(cause="connection", message=message))
         except sdk.APIStatusError as error:
             response = error.response
-            body = _parse_json(response.content) or response.text.strip()
+            body = _parse_json(response.content) or re.sub("<[^<>]*>", " ", response.text)
             return self._react(response.status_code, body, response.headers, payload)
 
     def _read(
