@@ -73,6 +73,16 @@ def test_items_are_labelled_by_what_the_model_says_of_their_text(tmp_path: Path)
     assert facts.items() >= counts.items()
 
 
+def test_thought_is_not_judged(tmp_path: Path) -> None:
+    def rate(text: str) -> str:
+        return "<think>gender: 1" if "river" in text else f"gender: 1\n</think>{rate_words(text)}"
+
+    with serve_chat(judge(rate)) as server:
+        columns, replies, _, _ = label(make_judge(server), tmp_path)
+    assert columns["gender_score"][:3] == [0.9, 0.9, 0]
+    assert replies["reading"].tolist() == ["strict", "strict", "length"]
+
+
 def test_a_probability_at_the_threshold_is_labelled(tmp_path: Path) -> None:
     with serve_chat(judge(lambda _: "gender: 0.7\nrace: 0.69\nreligion: 0.71")) as server:
         columns, *_ = label(make_judge(server), tmp_path)
@@ -192,7 +202,7 @@ def test_a_long_text_is_cut_at_a_word_and_counted(tmp_path: Path) -> None:
     assert whole["gender"] == [1, 1]
     assert replies["cut"].tolist() == [True, False]
     assert facts["texts_cut"] == 1
-    assert warnings == ["1 of 2 texts are cut to 8,000 characters"]
+    assert warnings[0] == "1 of 2 texts are cut to 8,000 characters"
 
 
 def test_several_samples_are_averaged_and_their_agreement_recorded(tmp_path: Path) -> None:

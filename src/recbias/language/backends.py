@@ -60,17 +60,20 @@ _REFUSAL = re.compile(
 """Matches the message of a server that refuses a parameter, and not its value."""
 
 _COMPLETE = re.compile(
-    "((stop|eos|end)(tokens?|tokenids?|turn|oftext|sequence|word|string)?|completed?|done"
+    "((stop(ped)?|eo[sgt]|end)(tokens?|tokenids?|turn|oftext|sequence|word|string|trigger)?"
+    "|completed?|done"
     "|toolcalls?|tooluse|functioncall|normal|finish(ed)?|success)?"
 )
 """Matches finish reasons of vendors, in small letters without other characters."""
 
 _ENDS: Mapping[Outcome, re.Pattern[str]] = {
     "refusal": re.compile("contentfilter|refusal|safety|prohibited|blocklist|spii|recitation"
-                          "|guardrail|sensitive|toxic|moderation"),
-    "length": re.compile("length|token|limit|window|^max|truncat|incomplete|notfinished|unfinished"
-                         "|timeout|timedout|pauseturn"),
-    "failed": re.compile("error|abort|cancel|overload|unavailable|insufficient|exception"),
+                          "|guardrail|sensitive|toxic|moderation|armor"),
+    "length": re.compile("length|token|(?<!rate)limit|window|max|truncat|incomplete|notfinished"
+                         "|unfinished|timeout|timedout|deadline|pauseturn|budget|cutoff|cutshort"
+                         "|partial"),
+    "failed": re.compile("error|abort|cancel|overload|unavailable|insufficient|exception|exceeded"
+                         "|ratelimit|quota|interrupt"),
 }  # fmt: skip
 """Words in the other finish reasons, by what they mean, in the order in which they are tried."""
 
@@ -209,7 +212,7 @@ class _HttpBackend(Backend):
             return self._clean(Failure(cause="connection", message=message))
         except sdk.APIStatusError as error:
             response = error.response
-            body = _parse_json(response.content)
+            body = _parse_json(response.content) or re.sub("<[^<>]*>", " ", response.text)
             return self._react(response.status_code, body, response.headers, payload)
 
     def _read(
@@ -222,10 +225,11 @@ class _HttpBackend(Backend):
             raise NoReply(f"the answer is not a JSON object: {start}")
         choice = _get_choice(body)
         error = body if _has_error(body) else choice if _has_error(choice) else None
-        if error is None and body.get("detail") and not choice and "content" not in body:
-            error = body
+        is_reply = choice or "content" in body or "choices" in body
+        if error is None and not is_reply and _as_text(_read_error(body).get("message")):
+            error = body  # a detail or a message without a reply
         if error is not None:
-            code = _as_text(_read_error(error).get("code"))
+            code = _as_text(_read_error(error).get("code") or _read_error(error).get("status"))
             is_status = re.fullmatch("[45][0-9][0-9]", code)
             return self._react(int(code) if is_status else 500, error, {}, payload)
         reply, hide = self.read_reply(body, request), self._credentials.hide_in

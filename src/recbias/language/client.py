@@ -53,6 +53,8 @@ _INTERRUPT_SECONDS = 5.0  # how long an interrupted run waits for the replies to
 _POLL_SECONDS = 0.05
 """How often it is looked whether a request in flight has cost less than was reserved for it."""
 
+_CUT_RATIO = 1.5  # prompts of such different length do not have as many tokens
+
 _MAX_NAME_LENGTH = 80
 
 _REMEDIES = {
@@ -112,6 +114,7 @@ def complete(
         replies |= dispatch.send(missing)
     ordered = [replies[request.address] for request in requests]
     _report_replies(ordered, model)
+    _report_cut_prompts(requests, ordered)
     if repeats:
         pairs = [(replies[first], replies[again.address]) for first, again in repeats.items()]
         _report_repeats(pairs, read)
@@ -462,6 +465,18 @@ def _report_served(replies: Sequence[ChatReply], model: LanguageModel) -> None:
     fingerprints = {reply.fingerprint for reply in replies if reply.fingerprint}
     if fingerprints:
         record_fact("system_fingerprints", len(fingerprints))
+
+
+def _report_cut_prompts(requests: Sequence[ChatRequest], replies: Sequence[ChatReply]) -> None:
+    """Warn of prompts of different length of which the server counted as many tokens."""
+    most = max((reply.prompt_tokens for reply in replies), default=0)
+    pairs = zip(requests, replies, strict=True)
+    lengths = [asked.prompt_tokens for asked, reply in pairs if most == reply.prompt_tokens > 0]
+    if lengths and max(lengths) > _CUT_RATIO * min(lengths):
+        warn(
+            f"{len(lengths):,} prompts of very different length have {most:,} tokens each, as the "
+            "server counts them: it seems to cut them to its context; make that longer"
+        )
 
 
 def _report_repeats(

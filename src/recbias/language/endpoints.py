@@ -23,6 +23,7 @@ from recbias.core.plugins import Device, ModelName
 from recbias.core.text import make_printable
 from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_causal_model_files
+from recbias.language.thought import find_answer
 
 _Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from
 
@@ -138,9 +139,9 @@ class ChatReply:
     Args:
         text: What the model wrote, unchanged but for lone surrogates, which no file can hold; of a
             likelihood, the tokens of the text and their log-probabilities, a JSON object.
-        outcome: ``complete``; ``length`` if a limit of tokens or time cut it off; ``refusal``
-            if the model or a content filter refused; ``empty`` without text; ``failed`` if the
-            server rejected this request.
+        outcome: ``complete``; ``length`` if a limit of tokens or time cut it off, or it ends
+            within the thought of the model; ``refusal`` if the model or a content filter refused;
+            ``empty`` without an answer; ``failed`` if the server rejected this request.
         prompt_tokens: The tokens of the conversation, as the server counted them.
         completion_tokens: The tokens of the reply, as the server counted them.
         served_model: The model that the server says it used.
@@ -165,11 +166,14 @@ class ChatReply:
     def __post_init__(self) -> None:
         text = self.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         object.__setattr__(self, "text", text)
+        answer = find_answer(text)
+        if self.outcome == "complete" and text and not (answer and answer.strip()):
+            object.__setattr__(self, "outcome", "length" if answer is None else "empty")
 
     @property
     def answer(self) -> str:
-        """The text to read: empty unless the reply is complete."""
-        return self.text if self.outcome == "complete" else ""
+        """The text to read, without the thought of the model; empty unless it is complete."""
+        return find_answer(self.text) or "" if self.outcome == "complete" else ""
 
 
 def select_repeats(requests: Iterable[ChatRequest], share: float | None) -> dict[str, ChatRequest]:

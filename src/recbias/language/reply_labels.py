@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-_NUMBER = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:\s*(?:%|/\s*\d+|out of \d+))?"
-"""The pattern of a number, also as a percentage or fraction."""
+_EXPONENT = r"(?:e[-+]?\d{1,3})?"
+_NUMBER = rf"(?:\d+(?:[.,]\d+)?|[.,]\d+){_EXPONENT}(?:\s*(?:%|/\s*\d+|out of \d+))?"
+"""The pattern of a number, also with an exponent, as a percentage or fraction."""
 
 _VALUE = rf"(?P<value>-?{_NUMBER}|(?:yes|no|true|false|present|absent)\b)"
 """The pattern of a number or a word for one."""
@@ -90,15 +91,15 @@ def _has_digit(text: str) -> bool:
 def _to_number(text: str) -> float:
     """Return a stated value as a number: 0.7 for ``70 %``, ``7/10`` and ``0,7``; 1 for ``yes``.
 
-    >>> [_to_number(text) for text in ("70 %", "7/10", "0,7", "yes", "no", "1/0")]
-    [0.7, 0.7, 0.7, 1.0, 0.0, nan]
+    >>> [_to_number(text) for text in ("70 %", "7/10", "0,7", "1e-3", "yes", "no", "1/0")]
+    [0.7, 0.7, 0.7, 0.001, 1.0, 0.0, nan]
     """
     word = text.casefold()
     if word in {"yes", "true", "present"}:
         return 1.0
     if word in {"no", "false", "absent"}:
         return 0.0
-    number, *parts = re.findall(r"-?(?:\d+(?:\.\d+)?|\.\d+)", text.replace(",", "."))
+    number, *parts = re.findall(rf"-?(?:\d+(?:\.\d+)?|\.\d+){_EXPONENT}", word.replace(",", "."))
     whole = 100.0 if "%" in text else float(parts[0]) if parts else 1.0
     return float(number) / whole if whole else math.nan
 
@@ -208,7 +209,7 @@ no probability, no kind with one value, a refusal, or text in which no label is 
 READ: tuple[_Reading, ...] = ("strict", "lenient")
 """The readings of replies with probabilities."""
 
-_STRICT_VALUE = r"(?P<value>\d*\.\d+|\d+|yes|no)"
+_STRICT_VALUE = rf"(?P<value>(?:\d*\.\d+|\d+){_EXPONENT}|yes|no)"
 _STRICT_LINE = re.compile(rf"(?P<label>[^:]+?)\s*:\s*{_STRICT_VALUE}", re.IGNORECASE)
 _STRICT_PAIR = re.compile(
     rf"stereotype\s*:\s*(?P<label>[^,:]+?)\s*,\s*probability\s*:\s*{_STRICT_VALUE}", re.IGNORECASE
@@ -233,11 +234,14 @@ _REFUSAL = re.compile(
     r"|as an ai\b|i\s+(?:can(?:no|['’])?t|can not|won['’]?t|will not|must decline|decline))",
     re.IGNORECASE,
 )
-_MARKUP = re.compile(r"[*`#\"]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
+_MARKUP = re.compile(r"[*`#\"\[\]]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
 _BLANKS = re.compile(r"\s+")
-_NEXT_LABEL = re.compile(r"[,;]\s?(?=(?P<label>[^:=|;,.\n\d]{1,60}):)")
+_NEXT_LABEL = re.compile(r"[,;]\s?(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])")
 _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 """Signs as they are written with Chinese characters, and as the patterns have them."""
+
+_ALONE = re.compile(_VALUE, re.IGNORECASE)
+"""A value alone, where one kind was asked for."""
 
 _CONTRAST = re.compile(
     r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
@@ -271,7 +275,9 @@ def read_labels(answer: str, words: _Words, form: Form = "lenient") -> LabelProb
     JSON object with these keys, lines ``Stereotype: label, Probability: probability``, or ``0``
     for none; the value may be ``yes`` or ``no``. ``lenient`` also reads such lines and values
     between other text, in markup, with words of a kind for its name, as percentages and
-    fractions, and the sentence ``No stereotypes are present``.
+    fractions, and the sentence ``No stereotypes are present``; and XML, ``[[0.8]]``, and a number
+    alone where one kind was asked for. What is stated in JSON or on a line ``kind: probability``
+    outranks all else that the reply says of this kind.
 
     A kind has the value NaN if the reply does not state it, states two different values, a range,
     a comparison (``less than 0.1``) or no number (``high``, ``none``, ``N/A``). Lines
@@ -334,18 +340,42 @@ def _read_strict(text: str, words: _Words) -> _Stated | None:
 
 def _read_lenient(text: str, words: _Words) -> _Stated | None:
     """Return what a reply states anywhere; None if it states nothing, not even that none is."""
-    plain = _divide_lists(_join_blanks(_MARKUP.sub("", text.translate(_ASCII_SIGNS))), words)
-    if (found := _read_json(text, words)) is not None:
-        stated, lists_labels = found
-        return _complete(stated, "", words) if lists_labels else stated + _find(plain, words)
-    if pairs := [*_PAIR.finditer(plain)]:
+    lines = _MARKUP.sub("", _divide_elements(text.translate(_ASCII_SIGNS), words))
+    lines = _join_blanks(lines)
+    plain = _divide_lists(lines, words)
+    asked, lists_labels = _read_json(text, words) or ([], False)
+    if lists_labels:
+        return _complete(asked, "", words)
+    pairs = [] if asked else [*_PAIR.finditer(plain)]
+    if pairs:
         stated = [row for pair in pairs for row in _name(pair, words)]
         return _complete(stated, _PAIR.sub("", plain), words)
-    if stated := _read_lines(plain, words):
-        return stated + _find(plain, words)
-    first, _, others = plain.strip().partition("\n")
-    is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(others)
-    return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(others, words) else None
+    asked = asked + _read_asked(lines, words)
+    others = _read_lines(plain, words)
+    if asked or others:
+        named = {kind for kind, _ in asked}
+        others += _find(plain, words)
+        return asked + [(kind, value) for kind, value in others if kind not in named]
+    if len(words) == 1 and (alone := _ALONE.fullmatch(plain.strip())):
+        return [(kind, _to_number(alone["value"])) for kind in words]
+    first, _, rest = plain.strip().partition("\n")
+    is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(rest)
+    return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(rest, words) else None
+
+
+def _read_asked(text: str, words: _Words) -> _Stated:
+    """Return the values of lines in the form that was asked for, ``kind: probability``."""
+    kinds = {kind.casefold(): kind for kind in words}
+    matches = [_STRICT_LINE.fullmatch(line.strip()) for line in text.splitlines()]
+    named = [(kinds.get(match["label"].casefold()), match) for match in matches if match]
+    return [(kind, _to_number(match["value"])) for kind, match in named if kind]
+
+
+def _divide_elements(text: str, words: _Words) -> str:
+    """Return a text with a line ``kind: probability`` for ``<kind>probability</kind>``."""
+    names = "|".join(re.escape(name) for names in words.values() for name in names)
+    element = re.compile(rf"<({names})\b[^<>]{{0,80}}>([^<]{{0,80}})</\1>", re.IGNORECASE)
+    return element.sub(r"\n\1: \2\n", text)
 
 
 def _join_blanks(text: str) -> str:

@@ -7,6 +7,7 @@ that rapidfuzz finds.
 from __future__ import annotations
 
 import functools
+import html
 import re
 import unicodedata
 from collections import defaultdict
@@ -32,13 +33,25 @@ _ARTICLES = (
 )
 """The articles that a catalogue moves to the end of a title, besides L'."""
 
-_YEAR = r"((?:18|19|20)\d\d)"
+YEAR = r"((?:18|19|20)\d\d)"
+"""The pattern of a year."""
+
 _ARTICLE = "|".join(_ARTICLES)
-_PLAIN_YEAR = re.compile(rf"[(\[]\s*{_YEAR}\s*(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
+_YEAR_SIGN = r"\s*(?:年|년|г\.?)?\s*"
+_PLAIN_YEAR = re.compile(rf"[(\[]\s*{YEAR}{_YEAR_SIGN}(?:[-–—/]\s*\d{{0,4}}\s*)?[)\]]")
 _YEAR_WITH_TEXT = re.compile(
-    rf"[(\[](?:[^()\[\]]{{0,60}}[,\s])?{_YEAR}(?:[,;\s][^()\[\]]{{0,60}})?[)\]]"
+    rf"[(\[](?:(?P<name>[^()\[\]]{{0,60}})[,\s])?{YEAR}(?:[^\d()\[\]][^()\[\]]{{0,60}})?[)\]]"
 )
-_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—])\s*{_YEAR}\s*$")
+_YEAR_AT_END = re.compile(rf"(?:,|\s[-–—|])\s*{YEAR}(?:년|年)?(?=$|[\s,;|])")
+_DESCRIPTION = re.compile(r" [-–—] .*|(?<=[^\W\d_]): (?=[a-z](?:\S* ){3}).*")
+_BARE_YEAR = re.compile(rf"(.+) {YEAR}")
+_NO_NAME = re.compile(
+    r"\W*|.*\b(?:films?|movies?|animated|tv|series|remake|dir|directed|director|starring|r[ée]al|regie)\b.*"
+    r"|c\.?|ca\.?|circa|us|usa|uk|u\.s\.a?\.?|u\.k\.",
+    re.IGNORECASE,
+)
+"""Matches text before a year in brackets that is no other name of the film."""
+
 _MOVED_ARTICLE = re.compile(rf"(.+),\s*({_ARTICLE}|l['’])", re.IGNORECASE)
 _LEADING_ARTICLE = re.compile(rf"(?:{_ARTICLE}) (?=.)")
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
@@ -62,19 +75,25 @@ def list_plain_years(text: str) -> list[re.Match[str]]:
 def split_year(text: str) -> tuple[str, int | None]:
     """Return a title without its year and what follows the year, and the year.
 
-    The year stands in brackets, alone (the first such year counts) or with other text, or at the
-    end after a comma or a dash.
+    The year stands in brackets, alone (the first such year counts) or with other text, or after a
+    comma or a dash. A name before it in the brackets stays, as another name of the film.
 
     >>> split_year("Matrix, The (1999)"), split_year("1984")
     (('Matrix, The', 1999), ('1984', None))
     >>> split_year("Heat (film, 1995): a thriller"), split_year("Heat - 1995")
     (('Heat', 1995), ('Heat', 1995))
+    >>> split_year("Der Pate (The Godfather, 1972)")
+    ('Der Pate (The Godfather)', 1972)
     """
     years = _PLAIN_YEAR, _YEAR_WITH_TEXT, _YEAR_AT_END
     match = next(filter(None, (pattern.search(text) for pattern in years)), None)
     if match is None or not text[: match.start()].strip():
         return text.strip(), None
-    return text[: match.start()].strip(), int(match[1])
+    title, name = text[: match.start()].strip(), match.groupdict().get("name") or ""
+    name = name.rpartition(":")[2].strip(" ,;")
+    is_name = not (name[:1].islower() or _NO_NAME.fullmatch(name))
+    named = f"{title} ({name})" if is_name else title
+    return named, int(match[match.lastindex or 0])
 
 
 def restore_article(title: str) -> str:
@@ -111,6 +130,7 @@ def normalize_title(title: str) -> str:
     >>> normalize_title("Fast & Furious, Part II"), normalize_title("Alien³")
     ('fast and furious part 2', 'alien3')
     """
+    title = html.unescape(title)  # MovieLens has "&#8230;" in a title
     letters = title.casefold() if title.isascii() else _remove_accents(title)
     words = _WORD.findall(_DELETED.sub("", letters.replace("&", " and ")))
     return " ".join([*words[:1], *(_NUMERALS.get(word, word) for word in words[1:])])
@@ -390,9 +410,10 @@ class CatalogueTitles:
     A title matches an item if, after normalising, one of its forms equals one of the item's, and
     the years differ by at most one or one of the two has no year. Of several items the smaller
     difference of years decides, then the closer form (the whole title before an alternative in
-    parentheses), then the popularity, then the order of the catalogue. A title without an exact
-    match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from the threshold on
-    matches, if it has the same numbers and the year allows it.
+    parentheses), then the popularity, then the order of the catalogue. Of a title without such a
+    match, the part before a description is tried, then a number at its end as its year. One
+    without any exact match is compared by ``rapidfuzz.fuzz.ratio``: the most similar item from
+    the threshold on matches, if it has the same numbers and the year allows it.
 
     Args:
         entries: The forms of the titles.
@@ -455,15 +476,17 @@ class CatalogueTitles:
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:
         """Return the item of a title, -1 if there is none, and whether popularity decided."""
         forms = _list_search_forms(title)
-        before_dash = title.partition(" - ")[0]
-        for form in [*forms, *(_list_search_forms(before_dash) if before_dash != title else [])]:
+        before = _DESCRIPTION.sub("", title)
+        for form in [*forms, *(_list_search_forms(before) if before != title else [])]:
             rows = self.entries.rows.get(form)
             if rows:
                 difference = _measure_year_difference(self.entries.years[[*rows]], year)
                 allowed = difference <= MAX_YEAR_DIFFERENCE
                 if allowed.any():
                     return self._select_first(np.array(rows)[allowed], difference[allowed])
-        return -1, False
+        bare = None if year else _BARE_YEAR.fullmatch(title)
+        code, is_tied = self._find_exact(bare[1], int(bare[2])) if bare else (-1, False)
+        return (code, is_tied) if code >= 0 and self.years[code] else (-1, False)
 
     def _select_first(self, rows: AnyArray, difference: AnyArray) -> tuple[int, bool]:
         if rows.size == 1:

@@ -26,6 +26,7 @@ from recbias.core.plugins import InputFile, ModelName
 from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
+from recbias.language.thought import find_answer
 from recbias.metrics.base import PerQuery, Totals, WholeSet
 from recbias.statistics.bootstrap import build_estimate, sample_jackknife
 
@@ -57,7 +58,12 @@ def _get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, B
     if n_missing := int((~has_reference).sum()):
         total = has_reference.size
         warn(f"{evidence.metric}: {n_missing:,} of {total:,} responses have no reference")
-    return responses.texts, responses.references, has_reference
+    return _read_texts(responses), responses.references, has_reference
+
+
+def _read_texts(responses: Responses) -> AnyArray:
+    """Return the texts without the thought of the model; a text that ends within it is empty."""
+    return np.array([find_answer(text) or "" for text in responses.texts], dtype=object)
 
 
 def _warn_of_undivided_texts(
@@ -551,7 +557,7 @@ class Distinct(WholeSet):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with samples from the jackknife."""
-        texts = [tokenize(text, self.tokens) for text in get_responses(evidence).texts]
+        texts = [tokenize(text, self.tokens) for text in _read_texts(get_responses(evidence))]
         counts: Any = count_ngrams(texts, self.n)
         has_ngram = counts.sum(axis=1) > 0
         distinct, samples = np.nan, np.full(evidence.n_bootstrap, np.nan)

@@ -28,10 +28,11 @@ from recbias.core.plugins import (
     SelectedModel,
 )
 from recbias.core.queries import Queries
+from recbias.language.answers import parse_reply
 from recbias.language.client import plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
 from recbias.language.prompts import HistoryItem, RenderedPrompt
-from recbias.language.replies import REASONS, Reason, ReplyOutcomes, parse_reply, resolve_replies
+from recbias.language.replies import REASONS, Reason, ReplyOutcomes, resolve_replies
 from recbias.language.titles import index_titles
 from recbias.models.prompted import (
     Histories,

@@ -20,6 +20,7 @@ from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
 from recbias.core.queries import SAMPLE, Queries
+from recbias.language.answers import ParsedReply, parse_reply
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
 from recbias.language.prompts import (
@@ -31,13 +32,7 @@ from recbias.language.prompts import (
     find_prompt,
     find_request_prompt,
 )
-from recbias.language.replies import (
-    ParsedReply,
-    ReplyOutcomes,
-    index_said_titles,
-    parse_reply,
-    resolve_replies,
-)
+from recbias.language.replies import ReplyOutcomes, index_said_titles, resolve_replies
 from recbias.language.titles import (
     CatalogueTitles,
     index_titles,

@@ -115,15 +115,17 @@ def test_only_a_complete_reply_has_an_answer(
 
 
 ENDS = {
-    "complete": "stop end_turn eos_token stop_sequence STOP COMPLETE tool_calls normal endoftext",
+    "complete": "stop end_turn eos_token stop_sequence STOP COMPLETE tool_calls normal endoftext "
+    "eogToken stopTrigger stopped",
     "length": (
         "length max_tokens MAX_TOKENS model_length model_context_window_exceeded token_limit "
         "max_output_tokens ERROR_LIMIT tokenLimitReached FINISH_REASON_MAX_TOKENS time_limit "
-        "not_finished pause_turn"
+        "not_finished pause_turn max_length max_new_tokens output_limit budget_exceeded cutoff "
+        "truncated partial deadline_exceeded max_time context_length_exceeded"
     ),
     "refusal": (
         "content_filter content_filtered SAFETY refusal PROHIBITED_CONTENT BLOCKLIST SPII "
-        "RECITATION guardrail_intervened sensitive ERROR_TOXIC"
+        "RECITATION guardrail_intervened sensitive ERROR_TOXIC MODEL_ARMOR"
     ),
 }
 
@@ -157,11 +159,14 @@ def test_an_unknown_finish_reason_is_said_once(tmp_path: Path) -> None:
         {"error": {"message": "busy", "code": "unavailable"}, "choices": []},
         {"error": "busy"},
         {"detail": "busy"},
+        {"message": "busy", "status": 503},
+        {"object": "error", "message": "busy", "code": 503},
         {"detail": [{"loc": ["body"], "msg": "busy"}]},
         make_reply("1. Al", "error"),
         make_reply("1. Al", "abort"),
         make_reply("1. Al", "insufficient_system_resource"),
         make_reply("1. Al", "network_error"),
+        make_reply("1. Al", "rate_limit_exceeded"),
         make_reply("1. Al", error="busy"),
         make_reply("", choices=[{"message": {"content": "1. Al"}, "error": {"code": 502}}]),
         {"choices": [], "usage": {}},
@@ -253,6 +258,51 @@ def test_what_cannot_be_negotiated_is_refused(tmp_path: Path, message: str, n_se
     with serve_chat(lambda _: error) as server, pytest.raises(RequestRefused, match=message):
         ask(server, tmp_path)
     assert len(server.payloads) == n_sent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"object": "error", "message": "no such parameter: k", "code": 400},
+        {"error": {"message": "no such parameter: k", "code": 400}},
+        {"message": "no such parameter: k", "status": 400},
+    ],
+)
+def test_a_rejection_in_an_answer_of_status_200_is_not_repeated(
+    tmp_path: Path, body: dict[str, Any]
+) -> None:
+    refusal = pytest.raises(RequestRefused, match="no such parameter: k")
+    with serve_chat(lambda _: Answer(body)) as server, refusal:
+        ask(server, tmp_path)
+    assert len(server.payloads) == 1
+
+
+@pytest.mark.parametrize("body", [b"404 page not found", b"<html><p>404 page not found</html>"])
+def test_the_words_of_a_server_are_shown_also_without_json(tmp_path: Path, body: bytes) -> None:
+    refusal = pytest.raises(RequestRefused, match=r"404: +404 page not found")
+    with serve_chat(lambda _: Answer(body, 404)) as server, refusal:
+        ask(server, tmp_path)
+
+
+THOUGHT = "<think>1. Jaws (1975)"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "answer"),
+    [
+        (f"{THOUGHT}</think>1. Alien", "complete", "1. Alien"),
+        (THOUGHT, "length", ""),
+        (f"{THOUGHT}</think>", "empty", ""),
+    ],
+)
+def test_thought_is_no_answer_and_unfinished_thought_no_reply(
+    tmp_path: Path, text: str, outcome: str, answer: str
+) -> None:
+    with serve_chat(lambda _: Answer(make_reply(text))) as server:
+        reply = ask(server, tmp_path)
+        again = ask(server, tmp_path)
+    assert (reply.outcome, reply.answer, reply.text) == (outcome, answer, text)
+    assert again == reply
 
 
 def test_an_answer_with_the_code_of_a_refused_key_stops(tmp_path: Path) -> None:

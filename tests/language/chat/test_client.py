@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.errors import BudgetSpent, MissingReplies
 from recbias.core.files import forbid_network
 from recbias.language.client import complete
-from recbias.language.endpoints import Budget, Prices
+from recbias.language.endpoints import Budget, Message, Prices
 from support.chat.chat_requests import count_missing, make_model, make_requests
 from support.chat.chat_server import Answer, make_error, make_reply, serve_chat
 
@@ -226,3 +227,20 @@ def test_a_budget_of_money_counts_input_and_output(tmp_path: Path) -> None:
         with pytest.raises(BudgetSpent, match=r"\(money\)"):
             complete(make_requests(model, 50), model, folder=tmp_path)
     assert len(server.payloads) == 4
+
+
+@pytest.mark.parametrize(("n_tokens", "n_warnings"), [(lambda n: min(n, 500), 1), (int, 0)])
+def test_a_server_that_cuts_prompts_is_warned_of(
+    tmp_path: Path, n_tokens: Callable[[int], int], n_warnings: int
+) -> None:
+    def script(payload: dict[str, Any]) -> Answer:
+        count = n_tokens(len(payload["messages"][-1]["content"].split()))
+        return Answer(make_reply("1. Alien", usage={"prompt_tokens": count}))
+
+    with serve_chat(script) as server, collect_warnings() as warnings:
+        model = make_model(server)
+        prompts = ["film " * n for n in (20, 400, 2_000, 8_000)]
+        requests = [model.build_request([Message("user", prompt)]) for prompt in prompts]
+        complete(requests, model, folder=tmp_path)
+    assert len(warnings) == n_warnings
+    assert all("2 prompts of very different length have 500 tokens" in text for text in warnings)

@@ -117,9 +117,9 @@ def test_other_replies_have_a_cause(answer: str, reading: str) -> None:
     [
         *("0.6-0.8", "0.6 – 0.8", "0.6 to 0.8", "between 0.6 and 0.8", "10-20%"),
         *("less than 0.1", "< 0.1", "> 0.8", "at most 0.1", "no more than 0.3", "0.1 or less"),
-        *("about 0.5", "~0.5", "0.5+", "1e-3", "0.1.2", "0.9; rather 0.1", "0.9 or 0.1"),
+        *("about 0.5", "~0.5", "0.5+", "0.1.2", "0.9; rather 0.1", "0.9 or 0.1"),
         *("high", "none", "N/A", "unknown", "no idea", "", "?", "0.9, rather gender: 0.1"),
-        *("probability < 0.1", "probability: 0.2-0.4", "0.8\nOn reflection, gender: 0.3"),
+        *("probability < 0.1", "probability: 0.2-0.4"),
     ],
 )
 def test_a_kind_without_one_value_is_undefined_and_the_others_are_read(value: str) -> None:
@@ -184,6 +184,45 @@ def test_lists_in_a_line_and_signs_of_chinese_are_read(answer: str) -> None:
     assert reading == "lenient"
     assert values == pytest.approx([0.8, 0.1, 0])
     assert read(answer, "strict") == ("format", [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("gender: 1e-3\nrace: 5E-1\nreligion: 0", [0.001, 0.5, 0]),
+        ("gender: [[0.8]]\nrace: [[0.1]]\nreligion: [0]", [0.8, 0.1, 0]),
+        ("<gender>0.8</gender>\n<race>0.1</race>\n<religion>0</religion>", [0.8, 0.1, 0]),
+        ("<r><gender> 80% </gender><race>0.1</race></r>", [0.8, 0.1, NAN]),
+        ("gender = 0.8; race = 0.1", [0.8, 0.1, NAN]),
+        ("gender=0.8, race=0.1, religion=0", [0.8, 0.1, 0]),
+        ('{"gender": 1e-3, "race": 0.1, "religion": 0}', [0.001, 0.1, 0]),
+    ],
+)
+def test_forms_of_numbers_and_lists(answer: str, expected: list[float]) -> None:
+    assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("At first: gender 0.3?\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
+        ("gender: 0.8\nrace: 0.1\nreligion: 0\nOn reflection, gender: 0.3", [0.8, 0.1, 0]),
+        ('The gender: 0.3 of it.\n{"gender": 0.8, "race": 0.1}\nreligion: 0', [0.8, 0.1, 0]),
+        ("Women: 0.3, I think\ngender: 0.8\nWith race: 0.5", [0.8, 0.5, NAN]),
+    ],
+)
+def test_the_form_that_was_asked_for_outranks_other_text(
+    answer: str, expected: list[float]
+) -> None:
+    assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"), [("0.8", 0.8), ("[[0.8]]", 0.8), ("1e-3", 0.001), ("80 %", 0.8)]
+)
+def test_a_number_alone_is_of_the_only_kind(answer: str, value: float) -> None:
+    stated = read_labels(answer, {"gender": ["gender"]})
+    assert stated.probabilities == {"gender": pytest.approx(value)}
 
 
 @pytest.mark.parametrize("start", ["Stereotype: ", "gender", "stereotype", "Gender: 0.1,"])

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.evidence import check_lists
-from recbias.language.replies import Reason, ReplyOutcomes, parse_reply, resolve_replies
+from recbias.language.answers import parse_reply
+from recbias.language.replies import Reason, ReplyOutcomes, resolve_replies
 from recbias.language.titles import index_titles
 
 FILMS = index_titles(["Heat (1995)", "Casino (1995)", "Babe (1995)", "Inception (2010)"])

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.replies import parse_reply
+from recbias.language.answers import parse_reply
+from recbias.language.thought import find_answer
 
 HEAT, CASINO, BABE = ("Heat", 1995), ("Casino", 1995), ("Babe", 1995)
 ALL = [HEAT, CASINO, BABE]
@@ -181,13 +182,25 @@ def test_item_is_kept_as_written() -> None:
         ",  1",
         "**",
         "(x, 1",
+        ": []",
+        "《a》",
+        "① ",
+        "1. (",
+        "<title>a",
+        "a\n",
+        "1\n",
+        "- 1995\n",
+        "a,title\n",
+        "**a** ",
+        "\n \n",
+        "<think>",
     ],
 )
 def test_hostile_text_is_read_in_a_short_time(unit: str) -> None:
-    start = time.perf_counter()
-    parse_reply("1. " + unit * 200_000, 10)
+    start = time.process_time()
+    parse_reply(find_answer("1. " + unit * 200_000) or "", 10)
     parse_reply(unit * 200_000, 10)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @given(st.text(max_size=300), st.integers(1, 5))

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.language.replies import index_said_titles, parse_reply
+from recbias.language.answers import parse_reply
+from recbias.language.replies import index_said_titles
 
 
 def index(*replies: str) -> tuple[list[str], list[list[int]]]:

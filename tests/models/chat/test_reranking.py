@@ -24,6 +24,7 @@ from support.worlds.film_worlds import (
     pivot,
     show,
     write_films,
+    write_list,
     write_random_films,
 )
 from support.worlds.reranking_worlds import make_rerank, read_candidates, reorder
@@ -69,6 +70,16 @@ def test_a_server_with_an_order_of_its_own_has_an_agreement_of_one(films: FilmWo
     titles = {str(film): show(film) for film in range(1, len(TITLES) + 1)}
     for items in list_items(run, "LMRerank").values():
         assert [titles[item] for item in items] == sorted(titles[item] for item in items)
+
+
+def test_the_thought_before_a_reply_has_no_effect(films: FilmWorld) -> None:
+    def script(payload: dict[str, Any]) -> str:
+        shown = write_list(read_candidates(payload))
+        return f"<think>\n{shown}\nBetter by name.\n</think>\n{reorder(sorted)(payload)}"
+
+    with serve_chat(script) as server:
+        run = films.run([make_rerank(server)], metrics=ORDER_METRICS)
+    assert pivot(run)["LMRerank", "order_agreement", ""] == 1
 
 
 def test_what_replies_invent_and_leave_out_is_counted(films: FilmWorld) -> None:

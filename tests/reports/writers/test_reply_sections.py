@@ -8,7 +8,7 @@ import recbias
 from support.chat.chat_server import Answer, make_reply, serve_chat
 from support.specs import make_small_spec
 
-HOSTILE = "<b>No|Such</b> \x1b[2J\ud800 Film"
+HOSTILE = "<img>No|Such</img> \x1b[2J\ud800 Film"
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,14 @@ def test_markdown_has_the_outcomes_and_the_unmatched_titles(reports: Path) -> No
     # 60 users: 40 complete replies and 20 refusals, each of 10 tokens in and 5 out.
     assert "| WOK | 60 | 40 | 0 | 20 | 0 | 0 | 0 | 600 | 300 |" in section
     assert "| WOK | Nor This One (1991) | unknown | 40 |" in section
-    assert r"&lt;b&gt;No\|Such&lt;/b&gt; \\x1b\[2J" in section
+    assert r"&lt;img&gt;No\|Such&lt;/img&gt; \\x1b\[2J" in section
 
 
 def test_html_has_a_section_of_replies_with_escaped_titles(reports: Path) -> None:
     page = (reports / "report.html").read_text(encoding="utf-8")
     section = page[page.index('<h2 id="replies">') : page.index('<h2 id="plots">')]
     assert "Nor This One (1991)" in section
-    assert "&lt;b&gt;No|Such&lt;/b&gt; \\x1b[2J" in section
+    assert "&lt;img&gt;No|Such&lt;/img&gt; \\x1b[2J" in section
     assert "<b>" not in section
     assert '<a href="#replies">' in page
 
