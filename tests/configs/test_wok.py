@@ -77,13 +77,17 @@ def test_most_popular_recommends_only_the_head(figures: pd.DataFrame) -> None:
     assert (figures["HR@5"] <= figures["HR@10"]).all()
 
 
+NO_KEYS = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+
+
 def run_without_key(spec: str, data: Path, folder: Path, *options: str) -> Path:
-    """Run a spec whose language models have no key; return its run folder."""
-    path, environment = SPECS / f"{spec}.yaml", {"OPENAI_API_KEY": ""}
+    """Run a spec whose language models have no keys; return its run folder."""
+    path = SPECS / f"{spec}.yaml"
     arguments = (path, "--data", data, *options)
-    result = invoke_recbias("run", *arguments, folder=folder, env=environment)
+    result = invoke_recbias("run", *arguments, folder=folder, env=NO_KEYS)
     assert result.code == 2
-    assert "the environment variable OPENAI_API_KEY with the key is not set" in result.err
+    for variable in NO_KEYS:
+        assert f"the environment variable {variable} with the key is not set" in result.err
     return folder / "results" / f"wok-{spec}" / "latest"
 
 
@@ -143,9 +147,9 @@ def test_tables_of_ml_10m_are_planned_and_measured_in_the_publishers_layout(
     write_ml_10m(tmp_path, rng)
     size = ("--set", "queries.sample=11")
     arguments = (SPECS / "ml-10m.yaml", "--data", tmp_path, *size)
-    planned = invoke_recbias("plan", *arguments, folder=tmp_path, env={"OPENAI_API_KEY": ""})
+    planned = invoke_recbias("plan", *arguments, folder=tmp_path, env=NO_KEYS)
     assert planned.code == 0, planned.err
-    assert "165 requests, 0 stored, 165 to send" in planned.out  # 55 users, three variants
+    assert "660 requests, 0 stored, 660 to send" in planned.out  # 55 users, 4 models, 3 prompts
     run = run_without_key("ml-10m", tmp_path, tmp_path, *size)
     values = read_means(run)["log_popularity_difference(popularity=all)"]
     assert values["Random"] < values["ItemKNN"] < values["MostPop"]
