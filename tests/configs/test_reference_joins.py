@@ -34,6 +34,7 @@ SETTINGS = (
 )
 """The starts of the values in texts that no run measures, or that follow from others."""
 
+
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The packaged specs, with the files that users bring, which are blank."""
