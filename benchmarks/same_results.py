@@ -42,7 +42,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "papers/children/a3": (),
     "papers/children/a3-elliot": tuple(
         f"models.{index}.epochs={epochs}"
-        for index, epochs in ((2, 5), (3, 2), (4, 1), (5, 1), (6, 1), (7, 2))
+        for index, epochs in enumerate((5, 5, 5, 5, 2, 1, 1, 1, 1, 2), start=2)
     ),
     "papers/children/a3-tuned": tuple(f"models.{index}.tune.trials=2" for index in range(5)),
     "papers/lmrec/yelp-layout": SHORT_LMREC,

@@ -34,9 +34,6 @@ SETTINGS = (
 )
 """The starts of the values in texts that no run measures, or that follow from others."""
 
-OTHER_SERVICES = ("WOK-claude-v1", "WOK-claude-v2.1", "WOK-gpt-3.5")
-"""The language models that papers/wok/ml-10m can be changed to, and that are no longer served."""
-
 
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -67,8 +64,7 @@ def list_addresses(table: PublishedTable, row: Mapping[str, Any]) -> set[tuple[A
 
 def is_measurable(row: Mapping[str, Any]) -> bool:
     """Return whether a run of the packaged specs as they are can have the value."""
-    is_setting = any(text in row["metric"] for text in SETTINGS)
-    return not is_setting and not row["system"].startswith(OTHER_SERVICES)
+    return not any(text in row["metric"] for text in SETTINGS)
 
 
 @pytest.mark.parametrize("name", JOINED)

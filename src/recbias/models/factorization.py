@@ -156,13 +156,18 @@ class _TrainedFactorModel(TrainedModel):
         device, size = resolve_device(self.device), self.embedding_size
         return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
 
+    def create_glorot_tables(
+        self, data: TrainingData, rng: np.random.Generator, *, biases: bool = False
+    ) -> FactorTables:
+        """Return tables sampled from Glorot's uniform distribution."""
+        device, sides = resolve_device(self.device), (data.train.n_users, data.train.n_items)
+        widths = (self.embedding_size, 1)[: 1 + biases]
+        shapes = [(n_rows, width) for width in widths for n_rows in sides]
+        return FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
+
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.from_state(state, self.device)
-
-
-class _RatingModel(_TrainedFactorModel):
-    """Base class of the models of ratings."""
 
 
 def sum_squares(x: Tensor) -> Tensor:
@@ -317,15 +322,11 @@ class _AdversarialLearner(Learner["FittedFactors"]):
     ) -> _AdversarialLearner:
         import torch
 
-        device, sides = resolve_device(model.device), (data.train.n_users, data.train.n_items)
-        if model.variant == "paper":
-            tables = model.create_tables(data, rng)
-        else:
-            shapes = [(n_rows, model.embedding_size) for n_rows in sides]
-            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
-        tables = tables.add_biases(users=False)
+        is_paper = model.variant == "paper"
+        create = model.create_tables if is_paper else model.create_glorot_tables
+        tables = create(data, rng).add_biases(users=False)
         previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
-        epochs = torch.zeros(1, device=device)
+        epochs = torch.zeros(1, device=tables.users.device)
         return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
 
     def parameters(self) -> Sequence[Tensor]:
@@ -431,7 +432,7 @@ def perturb(tables: FactorTables, change: _Perturbation) -> FactorTables:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMF(_RatingModel):
+class PMF(_TrainedFactorModel):
     """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
 
         minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
@@ -575,6 +576,7 @@ class BPRMF(_TrainedFactorModel):
         reg_bias: Weight of the squared item biases.
         popularity: The probability of an item as a negative is proportional to its number of
             training rows to this power; 0 for a uniform distribution.
+        variant: ``elliot`` samples a user uniformly and then one of the user's items.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         device: Where the model is trained and the lists are ranked.
 
@@ -597,6 +599,7 @@ class BPRMF(_TrainedFactorModel):
     reg_negative: Annotated[float, Ge(0)] = 0.01
     reg_bias: Annotated[float, Ge(0)] = 0.0
     popularity: Annotated[float, Ge(0)] = 0.0
+    variant: Literal["paper", "elliot"] = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
@@ -604,9 +607,12 @@ class BPRMF(_TrainedFactorModel):
         """Train on triples of a user, a positive and a negative item."""
         sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
         tables = self.create_tables(data, rng).add_biases(users=False)
+        sample = create_triple_sampler(sampler, in_blocks=tables.users.device.type == "cpu")
+        if self.variant == "elliot":
+            sample = partial(sampler.sample_triples, sampler.users.size, by_user=True)
         learner = SGDLearner(
             tables,
-            create_triple_sampler(sampler, in_blocks=tables.users.device.type == "cpu"),
+            sample,
             partial(self._sum_losses, tables),
             partial(self._step, tables),
             step_bpr,
@@ -755,7 +761,7 @@ class MF2020(_TrainedFactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF(_RatingModel):
+class MF(_TrainedFactorModel):
     """Factorize ratings by regularized squared error, without biases.
 
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
@@ -772,6 +778,9 @@ class MF(_RatingModel):
         learning_rate: Learning rate.
         reg: Weight of the squared vectors of a pair.
         negatives: Unseen items per training pair if all ratings are equal.
+        variant: ``elliot`` ignores the ratings and ``reg``: it samples users uniformly, tosses a
+            coin between a seen and an unseen item, initializes vectors by Glorot's uniform
+            distribution, and trains by Adam on batches.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         device: Where the model is trained and the lists are ranked.
 
@@ -791,18 +800,22 @@ class MF(_RatingModel):
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 4
+    variant: Literal["paper", "elliot"] = "paper"
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
+        if self.variant == "elliot":
+            learner = _create_coin_learner(self.create_glorot_tables(data, rng), data)
+            return self.train("MF", learner, data, rng)
         sampler = create_rating_sampler(data.train, self.negatives)
-        learner = _create_learner(self.create_tables(data, rng), sampler, self.reg)
-        return self.train("MF", learner, data, rng, "sgd")
+        sgd_learner = _create_learner(self.create_tables(data, rng), sampler, self.reg)
+        return self.train("MF", sgd_learner, data, rng, "sgd")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD(_RatingModel):
+class FunkSVD(_TrainedFactorModel):
     """Factorize ratings by regularized squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2
@@ -850,17 +863,19 @@ class FunkSVD(_RatingModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
         if self.variant == "elliot":
-            device, sides = resolve_device(self.device), (data.train.n_users, data.train.n_items)
-            shapes = [(n_rows, width) for width in (self.embedding_size, 1) for n_rows in sides]
-            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
-            loss = partial(_sum_squared_errors, tables, 0.0)
-            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
+            learner = _create_coin_learner(self.create_glorot_tables(data, rng, biases=True), data)
             return self.train("FunkSVD", learner, data, rng)
         tables = self.create_tables(data, rng).add_biases()
         sampler = create_rating_sampler(data.train, self.negatives)
         mean = compute_mean_target(data.train, self.negatives)
         sgd_learner = _create_learner(tables, sampler, self.reg, mean)
         return self.train("FunkSVD", sgd_learner, data, rng, "sgd")
+
+
+def _create_coin_learner(tables: FactorTables, data: TrainingData) -> _RowLearner:
+    """Return a learner of 0 and 1 by squared error, without a penalty."""
+    loss = partial(_sum_squared_errors, tables, 0.0)
+    return _RowLearner(tables, create_coin_sampler(data.train), loss)
 
 
 def _create_learner(

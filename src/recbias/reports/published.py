@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -213,7 +214,7 @@ def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
 
 
 def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return the results of tests, by the key of the estimate."""
+    """Return the results of tests, by the key of the estimate: means, and the median p."""
     tests: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = {}
     for row in to_records(run.significance):
         between_models = row["between"] == "models"
@@ -225,7 +226,8 @@ def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float
         values = statistics.setdefault(key, {})
         for column in ("statistic", "effect_size", "difference"):
             values[f"{column} {test}"] = math.fsum(row[column] for row in rows) / len(rows)
-        values[f"p {test}"] = rows[0]["p"] if len(rows) == 1 else math.nan
+        defined = [row["p"] for row in rows if not math.isnan(row["p"])]
+        values[f"p {test}"] = median(defined) if defined else math.nan
     return statistics
 
 

@@ -67,6 +67,21 @@ def test_loss_of_a_triple_matches_a_hand_computation() -> None:
     assert fitted.item() == pytest.approx(0.201413 + 0.65, abs=1e-6)
 
 
+def test_elliot_variant_samples_users_uniformly() -> None:
+    # user 0 has one of 40 pairs: about one triple of 40 in an epoch, with the variant about 20
+    data = TrainingData(
+        make_interactions([(0, 0), *((1, item) for item in range(39))], n_items=41)
+    )
+
+    def move(variant: str) -> float:
+        model = BPRMF(variant=variant, epochs=10, learning_rate=0.01, reg_user=0)  # type: ignore[arg-type]
+        start = replace(model, epochs=1, learning_rate=1e-12)
+        first, last = (part.fit(data, np.random.default_rng(3)) for part in (start, model))
+        return float(np.linalg.norm((last.user_factors - first.user_factors)[0]))
+
+    assert 10 < move("elliot") / move("paper") < 40
+
+
 def test_one_step_matches_a_hand_computation() -> None:
     # one user with item 0 of two: the only triple is (0, 0, 1). With biases of 0 the first step
     # moves them by lr σ(-(s_00 - s_01)), and the vectors by as much times the other's

@@ -27,9 +27,10 @@ MODELS: list[Any] = [
     MF(embedding_size=8, epochs=50, batch_size=64, learning_rate=0.02, device="cpu"),
     FUNK,
     replace(FUNK, variant="elliot", epochs=150),
+    MF(variant="elliot", embedding_size=8, epochs=150, batch_size=64, learning_rate=0.02),
 ]
 all_variants = pytest.mark.parametrize(
-    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{getattr(model, 'variant', '')}"
+    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.variant}"
 )
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +84,18 @@ def test_t_values_match_by_model_method_and_category(tmp_path: Path) -> None:
     assert table["within"].tolist() == [True, True]
 
 
-def test_tests_of_each_seed_have_the_mean_statistic_and_no_p(tmp_path: Path) -> None:
+def test_tests_of_each_seed_have_the_mean_statistic_and_the_median_p(tmp_path: Path) -> None:
     row = {"model": "CDial-GPT LMD", "value": 1.0, "group": "category=gender"}
     tests = [
-        {**row, "between": "groups", "test": "paired_t", "seed": seed, "statistic": t, "p": 0.5}
-        for seed, t in ((1, -2.0), (2, -3.5), (3, -2.0))
+        {**row, "between": "groups", "test": "paired_t", "seed": seed, "statistic": t, "p": p}
+        for seed, t, p in ((1, -2.0, 0.5), (2, -3.5, 0.1), (3, -2.0, 0.2))
     ]
     metric = {"name": "perplexity_gap", "parameters": {"scale": "perplexity"}}
     run = write_run(tmp_path, metric, [row], tests)
     (measured,) = compare_published(run, "chbias/3")["measured"]
     assert measured == pytest.approx(-2.5)
     (estimate,) = collect_estimates(run)
-    assert math.isnan(estimate.values["p paired_t groups"])
+    assert estimate.values["p paired_t groups"] == 0.2
 
 
 RAW_SHARES = {"name": "price_percentage", "parameters": {"rescale": False}}
@@ -269,12 +268,17 @@ def test_directions_match_in_pairs(tmp_path: Path) -> None:
     rows = [
         {"model": "WG", "value": 0.6, "target": "svc vs csvc 500"},
         {"model": "NG", "value": 0.1, "target": "centroid vs pca"},
+        {"model": "NG", "value": 0.3, "target": "centroid vs pca_centred"},
         {"model": "NG", "value": 0.2, "target": "svc vs random"},
     ]
     values = compare_values(
         write_run(tmp_path, {"name": "direction_similarity"}, rows, []), "aab/2"
     )
-    assert values == {"WG: SVC vs CSVC-2 (WG)": [0.75, 0.6], "NG: CD vs PCA (NG)": [0.06, 0.1]}
+    assert values == {
+        "WG: SVC vs CSVC-2 (WG)": [0.75, 0.6],
+        "NG: CD vs PCA (NG)": [0.06, 0.3],
+        "NG: CD vs PCA uncentred (NG)": [0.06, 0.1],
+    }
 
 
 def test_shares_of_men_are_the_complement(tmp_path: Path) -> None:

@@ -651,7 +651,7 @@ class _ResampledSets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectionChecks(GroupMetric):
+class DirectionChecks(ChoosingMetric, GroupMetric):
     """Whether a direction separates two groups better than a random direction does.
 
         mean_{a in A} cos(a, ψ) - mean_{b in B} cos(b, ψ)
