@@ -31,11 +31,11 @@ def compare(folds: Sequence[Measurement]) -> Contrast:
 
 
 def measure_gap(
-    folds: Sequence[Measurement], kind: GapKind = "difference", *, min_group: int = 0
+    folds: Sequence[Measurement], kind: GapKind = "difference", **settings: int
 ) -> Measurement:
     members = Members.of_pooled(pool_groups(folds))
     rng = np.random.default_rng(0)
-    return compute_gap_of(members, kind, rng=rng, min_group=min_group)
+    return compute_gap_of(members, kind, rng=rng, **settings)
 
 
 def test_units_in_some_folds_by_hand() -> None:
@@ -93,6 +93,19 @@ def test_the_gap_is_that_of_the_means_of_the_units() -> None:
     assert gap.contrasts == (compare(folds),)
     assert measure_gap(folds, "std").ci_high == pytest.approx(interval.high / math.sqrt(2))
     assert measure_gap(folds, "ratio").value == pytest.approx(0.4 / 0.6)
+
+
+@pytest.mark.parametrize("n_folds", [1, 3, 10])
+def test_the_interval_of_equal_groups_holds_0(n_folds: int) -> None:
+    rng, n_covered = np.random.default_rng(n_folds), 0
+    for _ in range(300):
+        folds = [
+            measure(name, {f"{name}{at}": value for at, value in enumerate(rng.beta(2, 4, 6))})
+            for _ in range(n_folds)
+            for name in "ab"
+        ]
+        n_covered += measure_gap(folds, n_samples=2).ci_low <= 0.0
+    assert 270 <= n_covered <= 299  # 95% of 300 is 285; four standard errors are 15
 
 
 def test_a_user_whose_group_depends_on_the_seed_counts_in_each_group() -> None:

@@ -155,7 +155,7 @@ def _find_worse_values(
 
 
 def _find_missing_values(
-    pair: tuple[RunFrames, RunFrames],
+    pair: Sequence[RunFrames],
     definitions: Mapping[str, Definition],
     tolerances: Tolerances,
 ) -> list[dict[str, Any]]:
@@ -274,10 +274,10 @@ def _explain_other_units(table: pd.DataFrame) -> list[str]:
     others = [f"{format_count(n, 'unit')} of {run}" for run, n in counts.items() if n]
     if not others:
         return []
-    sizes = f"{table.loc[table['n'] > 0, 'n'].min():,} to {table['n'].max():,}"
-    shared = _find_common_size(table)
-    n = format_count(shared, "unit") if shared is not None else f"{sizes} units"
-    return [f"Values are over the {n} that both runs have: up to {' and '.join(others)} are left out."]
+    least, most = (table.loc[table["n"] > 0, "n"].agg(name) for name in ("min", "max"))
+    n = format_count(most, "unit") if least == most else f"{least:,} to {most:,} units"
+    left_out = " and ".join(others)
+    return [f"Values are over the {n} that both runs have; up to {left_out} are left out."]
 
 
 def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
@@ -483,8 +483,7 @@ def _compare_side_by_side(
     gaps_by_run = dict(zip(labels, gaps_of_groups, strict=True))
     pairs = pair_runs(frames) if tolerances.tolerances else []
     judged = [
-        (_add_gaps(pair.a, gaps_by_run[pair.a.label]), _add_gaps(pair.b, gaps_by_run[pair.b.label]))
-        for pair in pairs
+        [_add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
     ]
     derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
     definitions = _collect_all_definitions(runs)

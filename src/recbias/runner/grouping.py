@@ -85,7 +85,7 @@ def _measure_by_probability(
 
 def _get_gap_kind(grouping: Grouping) -> GapKind:
     """Return the kind of a gap of probable groups: ``ugf`` is the difference of two."""
-    return grouping.gap if grouping.gap in {"ratio", "std"} else "difference"  # type: ignore[return-value]
+    return grouping.gap if grouping.gap in {"ratio", "std"} else "difference"
 
 
 def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
@@ -204,7 +204,6 @@ class GroupMeasurements:
             warn_of_probabilities(groups, self.name)
         rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         return _measure_by_probability(measurements, groups, self.grouping, rng)
-
 
 
 def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:

@@ -273,7 +273,8 @@ def _make_measurement(
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
     """Return all measurements of a run in the order of the plan; a metric without evidence too.
 
-    The gaps over several seeds and folds follow, whose seed or fold is ``all``.
+    The gaps and other summaries of groups over several seeds and folds follow, whose seed or fold
+    is ``all``: they are no means of those of single folds.
     """
     measurements = []
     for model_plan in plan.model_plans:
@@ -288,7 +289,11 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
             if model.label == model_plan.model.label
         ]
         executor.forget(model_plan.measures)
-    return [*measurements, *_pool_gaps(measurements, plan, executor)]
+    varying = _list_varying(measurements)
+    if not varying:
+        return measurements
+    gaps = _pool_gaps(varying, plan, executor)
+    return [*measurements, *gaps, *pool_summaries(measurements, varying)]
 
 
 def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
@@ -349,7 +354,8 @@ def _limit_intervals(
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return means over folds and seeds with the intervals of the units' means.
 
-    A gap is not the mean of gaps, which have no sign, but that of the units' means.
+    A gap is not the mean of gaps, which have no sign, but that of the units' means, and a summary
+    of groups of items that of the groups' means.
     """
     averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
@@ -363,9 +369,8 @@ def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
         folds = [row.measurement for row in rows]
         ends = _widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
         values.append((mean, *measures.limit_ends(ends, bounds, mean)))
-    return means.assign(
-        **dict(zip(("value", "ci_low", "ci_high"), map(list, zip(*values, strict=True)), strict=True))
-    )
+    points, lows, highs = map(list, zip(*values, strict=True))
+    return means.assign(value=points, ci_low=lows, ci_high=highs)
 
 
 def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
@@ -416,19 +421,42 @@ def collect_groups(
 
 def _list_varying(measured: Sequence[ModelMeasurement]) -> dict[str, Any]:
     """Return ``all`` for each of seed and fold that a run has several of."""
-    return {name: ALL for name in ("seed", "fold") if len({vars(row)[name] for row in measured}) > 1}
+    values = {name: {vars(row)[name] for row in measured} for name in ("seed", "fold")}
+    return {name: ALL for name in values if len(values[name]) > 1}
+
+
+def pool_summaries(
+    measured: Sequence[ModelMeasurement], varying: Mapping[str, Any]
+) -> Iterator[ModelMeasurement]:
+    """Yield each summary of groups of items over seeds and folds: that of the groups' means."""
+    rows_of: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in measured:
+        if row.measurement.parts:
+            rows_of[row.identity].append(row)
+    for rows in rows_of.values():
+        folds, metric = [row.measurement for row in rows], rows[0].metric.plugin
+        names = dict.fromkeys(name for fold in folds for name in fold.parts)
+        size = min(next(iter(fold.parts.values())).size for fold in folds)
+        undefined = np.full(size, np.nan)
+        parts = [[fold.parts.get(name, undefined)[:size] for name in names] for fold in folds]
+        values = metric.summarize(average_defined([np.stack(part, axis=1) for part in parts]))
+        replicates = values[1:] if values.size > 1 else average_replicates(folds)
+        value = replace(folds[0], value=float(values[0]), replicates=replicates, df=find_df(folds))
+        low, high = estimate_interval([value], value.value)
+        row = replace(rows[0], **varying)
+        value = replace(value, ci_low=low, ci_high=high)
+        yield replace(row, measurement=limit_interval(value, row.bounds))
 
 
 def _pool_gaps(
-    measured: Sequence[ModelMeasurement], plan: Plan, executor: Executor
+    varying: Mapping[str, Any], plan: Plan, executor: Executor
 ) -> Iterator[ModelMeasurement]:
     """Yield each gap over several seeds and folds: that of the mean of each unit over them."""
-    varying = _list_varying(measured)
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) not in {"", "groups"}]
     plans = defaultdict(list)
     for model_plan in plan.model_plans:
         plans[model_plan.data_context.keys.dataset, model_plan.model.label].append(model_plan)
-    for spec, folds_of_model in product(gaps, plans.values()) if varying else ():
+    for spec, folds_of_model in product(gaps, plans.values()):
         queries = folds_of_model[0].data_context.queries
         for folds in _gather_folds([*_measure_groups(spec, folds_of_model, executor)]):
             grouping: Any = spec.grouping
@@ -846,7 +874,8 @@ def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
 
     A metric of units with bounds has an interval nevertheless; see ``widen_ends``.
     """
-    without = [row for row in measurements if math.isnan(row.measurement.ci_low)]
+    singles = [row for row in measurements if not row.is_pooled]
+    without = [row for row in singles if math.isnan(row.measurement.ci_low)]
     of_units = [row for row in without if row.measurement.std == 0]
     of_samples = [row for row in without if _has_equal_samples(row.measurement)]
     for rows, reason in (

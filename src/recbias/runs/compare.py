@@ -58,9 +58,9 @@ class _SharedUnits:
         where the units are not in all of them.
         """
         columns = PairedT().pairs(self.values[::-1], np.random.default_rng(0))
-        test = {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
-        shift = difference - float(columns["difference"][0])
-        return test | {name: test[name] + shift for name in ("ci_low", "ci_high")}
+        shifts = dict.fromkeys(("ci_low", "ci_high"), difference - columns["difference"][0])
+        test = {name: float(columns[name][0] + shifts.get(name, 0.0)) for name in _TEST_COLUMNS}
+        return test | {"test": "paired_t"}
 
     @cached_property
     def content(self) -> _Key:
@@ -242,12 +242,11 @@ def _list_gaps(run: RunFrames) -> Iterator[tuple[str, str, str, int]]:
         settings.pop("reference_group", None)
         identity = to_canonical_json([row.get("name"), settings, least])
         entries.setdefault(identity, {})[kind] = str(row.get("metric")), least
-    for kinds in entries.values():
-        for kind in kinds.keys() & {"difference", "ratio", "std", "ugf"}:
-            if "groups" in kinds:
-                gap, least = kinds[kind]
-                kind = "difference" if kind == "ugf" else kind
-                yield gap, kinds["groups"][0], kind, least
+    for labels in entries.values():
+        for kind in ("difference", "ratio", "std", "ugf"):
+            if {kind, "groups"} <= labels.keys():
+                gap, least = labels[kind]
+                yield gap, labels["groups"][0], "difference" if kind == "ugf" else kind, least
 
 
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:

@@ -720,7 +720,8 @@ def resample_group_means(
     columns = np.stack([is_defined, np.where(is_defined, values, 0.0)], axis=1)
     sums = resample_group_sums(columns, codes, n_groups, n_samples, rng)
     undefined = np.full(sums.shape[:2], np.nan)
-    return np.divide(sums[..., 1], sums[..., 0], out=undefined, where=sums[..., 0] > 0)
+    totals, counts = sums[..., 1], sums[..., 0]
+    return np.asarray(np.divide(totals, counts, out=undefined, where=counts > 0))
 
 
 def resample_group_sums(

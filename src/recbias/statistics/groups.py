@@ -171,11 +171,10 @@ class Members:
     @classmethod
     def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
         """Return the units of pooled groups, with their means over seeds and folds."""
-        scores = [*map(_get_units, groups)]
-        sizes = [units.values.size for units in scores]
-        values = np.concatenate([units.values for units in scores])
+        names, scores = tuple(group.group for group in groups), [*map(_get_units, groups)]
+        codes = np.repeat(np.arange(len(names)), [row.values.size for row in scores])
+        values = np.concatenate([row.values for row in scores])
         ids, units = np.unique(np.concatenate([row.ids for row in scores]), return_inverse=True)
-        names, codes = tuple(group.group for group in groups), np.repeat(np.arange(len(sizes)), sizes)
         return cls(names, codes, units, values, ids.size, groups[0].target)
 
     @cached_property
@@ -493,7 +492,7 @@ def compute_gap_of(
 
 
 def _measure_covariance(members: Members) -> FloatArray:
-    """Return the covariance matrix of the group means; that of groups without shared units is 0."""
+    """Return the covariance matrix of the means; groups without shared units have covariance 0."""
     n, variance = members.moments.n, members.moments.variance
     covariance = np.diag(variance / n)
     if members.overlap:

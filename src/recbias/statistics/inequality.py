@@ -284,7 +284,7 @@ class GroupInequality:
     def _count_df(self, sums: FloatArray, columns: FloatArray, codes: AnyArray) -> float:
         """Return Satterthwaite's degrees of freedom of the index, linear in the group sums.
 
-            df = (Σ_g v_g)² / Σ_g v_g² / (n_g - 1),    v_g = n_g · the variance of Σ_c ∂_gc x_c
+        df = (Σ_g v_g)² / Σ_g v_g² / (n_g - 1),    v_g = n_g · the variance of Σ_c ∂_gc x_c
         """
         steps = np.eye(sums.size).reshape(-1, *sums.shape) * 1e-6 * np.maximum(sums, 1.0)
         slopes = self._compute(sums + steps) - self._compute(sums - steps)

@@ -437,9 +437,10 @@ def log_interval(
 
         point · exp( ± z(0.975) · se ),    se the standard error of the log of the replicates
 
-    With the degrees of freedom ``df`` of se, t(0.975; df) is in place of z. The sampling distribution of a ratio of sums has a longer tail above; that of its logarithm is
-    nearly symmetric. Where the estimate or a replicate is 0, it has no logarithm: the interval is
-    then symmetric. ``replicates`` are as for ``bootstrap_standard_error``.
+    With the degrees of freedom ``df`` of se, t(0.975; df) is in place of z. The sampling
+    distribution of a ratio of sums has a longer tail above; that of its logarithm is nearly
+    symmetric. Where the estimate or a replicate is 0, it has no logarithm: the interval is then
+    symmetric. ``replicates`` are as for ``bootstrap_standard_error``.
 
     >>> low, high = log_interval(2.0, np.exp([-1.0, 0.0, 1.0]))
     >>> round(low, 4), round(high, 4)  # 2 / e^1.95996 and 2 e^1.95996

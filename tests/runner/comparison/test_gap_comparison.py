@@ -111,7 +111,7 @@ def test_a_gap_is_that_of_the_shared_units() -> None:
         )
         for run, value in zip(runs, (1.5, 2.5 - 5 / 3), strict=True)
     ]
-    row = compare_runs(runs).set_index("metric").loc["M gap"]
+    (row,) = compare_runs(runs).query("metric == 'M gap'").to_dict("records")
     assert (row["value_a"], row["value_b"]) == pytest.approx((8 / 3 - 1.5, 2.5 - 5 / 3))
     (row,) = compare_gaps(runs).to_dict("records")
     assert row["difference"] == pytest.approx((5 / 3 - 2.5) - (1.5 - 8 / 3))
