@@ -259,8 +259,8 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     notes += _explain_other_units(table)
     if table["p"].isna().any():
         notes.append(
-            "No p: the value has no units that both runs have, as one of all queries together if "
-            "the queries differ, or all units differ by the same amount."
+            "No p: the value is of all queries together and the queries differ, both runs have no "
+            "unit in common, or all units differ by the same amount."
         )
     return notes
 

@@ -179,6 +179,8 @@ def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
     for key in units_a.keys() & units_b.keys():
         pair = (units_a[key], units_b[key])
         if not pair[0].index.equals(pair[1].index):
+            if not all(units.index.is_unique for units in pair):
+                continue
             ids = pair[0].index.intersection(pair[1].index)
             pair = (pair[0].loc[ids], pair[1].loc[ids])
         if len(pair[0]):
@@ -189,10 +191,7 @@ def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
 
 
 def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
-    """Return the units of each value with their defined values; over seeds and folds their means.
-
-    Values whose units are not distinct are left out.
-    """
+    """Return the defined values of the units of each value; over seeds and folds their means."""
     values = {key: units.dropna() for key, units in _split_values(run.per_unit, "unit_id").items()}
     averaged = {key for key in _list_keys(run.metrics) if ALL in key[2:4]}
     parts: dict[_Key, list[pd.Series]] = defaultdict(list)
@@ -202,7 +201,7 @@ def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
                 parts[whole].append(units)
     for key, folds in parts.items():
         values[key] = pd.concat(folds).groupby(level=0, sort=False).mean()
-    return {key: units for key, units in values.items() if units.index.is_unique}
+    return values
 
 
 def _list_keys(table: pd.DataFrame) -> list[_Key]:
@@ -211,8 +210,8 @@ def _list_keys(table: pd.DataFrame) -> list[_Key]:
 
 
 def _restrict(run: RunFrames, shared: Mapping[_Key, _SharedUnits], side: int) -> RunFrames:
-    """Return a run with the values of the shared units, where it has others as well."""
-    if not any(units.others[side] for units in shared.values()):
+    """Return a run with the values of the shared units, where one of the runs has others."""
+    if not any(any(units.others) for units in shared.values()):
         return run
     keys = _list_keys(run.metrics)
     values = dict(zip(keys, run.metrics["value"].tolist(), strict=True))
@@ -221,7 +220,7 @@ def _restrict(run: RunFrames, shared: Mapping[_Key, _SharedUnits], side: int) ->
     for key, units in shared.items():
         whole = (*key[:6], "", key[7])
         groups[whole].append(units.values[side])
-        if units.others[side] and key in values:
+        if any(units.others) and key in values:
             values[key] = float(units.values[side].mean())
             changed.add(whole)
     for gap, of_groups, kind, least in _list_gaps(run):

@@ -286,9 +286,13 @@ class GroupInequality:
 
         df = (Σ_g v_g)² / Σ_g v_g² / (n_g - 1),    v_g = n_g · the variance of Σ_c ∂_gc x_c
         """
-        steps = np.eye(sums.size).reshape(-1, *sums.shape) * 1e-6 * np.maximum(sums, 1.0)
-        slopes = self._compute(sums + steps) - self._compute(sums - steps)
-        slopes = (slopes / (2e-6 * np.maximum(sums, 1.0).ravel())).reshape(sums.shape)
+        sizes, slopes = 1e-6 * np.maximum(sums, 1.0).ravel(), np.empty(sums.size)
+        for cells in np.array_split(np.arange(sums.size), 1 + sums.size // 64):
+            steps = np.zeros((cells.size, sums.size))
+            steps[np.arange(cells.size), cells] = sizes[cells]
+            low, high = (sums + sign * steps.reshape(-1, *sums.shape) for sign in (-1.0, 1.0))
+            slopes[cells] = (self._compute(high) - self._compute(low)) / (2.0 * sizes[cells])
+        slopes = slopes.reshape(sums.shape)
         moments = compute_moments((columns * slopes[codes]).sum(axis=1), codes, len(sums))
         parts = moments.n * moments.variance
         shares = (parts**2 / (moments.n - 1)).sum()
