@@ -215,8 +215,7 @@ def write_gap_section(n_worlds: int = WORLDS) -> str:
         rows.append(f"| {' | '.join(cells)} |")
     rows += [HEAD_AND_TAIL]
     rows += [
-        f"| {n} | {_mark(simulate_head_and_tail(n, n_worlds // 4), n_worlds // 4)} |"
-        for n in (1, 3, 10)
+        f"| {n} | {_mark(simulate_head_and_tail(n, n_worlds), n_worlds)} |" for n in (1, 3, 10)
     ]
     rows += [COMPARE]
     for n_shared in (6, 40):
@@ -250,8 +249,8 @@ The interval of a gap ends at 0 (that of a ratio at 1), and a gap has no sign: w
 is not far above its standard error, an estimate with the wrong sign counts as near, and up to
 97.5% of the intervals hold the truth. With fewer than 5 values in a group a run warns: the
 interval is wide, and its coverage depends on the distribution. Hits of 0 and 1 have no interval
-if all are equal in both groups, and few of them are not near a normal distribution. This section
-alone:
+if all are equal in both groups, and few of them are not near a normal distribution; nor are few
+skewed values beside many (5 + 50). This section alone:
 `python studies/calibration/gap_studies.py`.
 """
 HEAD = (
@@ -265,9 +264,9 @@ Over seeds it is that of the mean probability of head and tail:
 | Seeds | Interval holds 0 |
 |---:|---:|"""
 COMPARE = """
-`compare` of two runs, which share some queries and have 20 others each, in another order; the
-value of each shared query changes by the true change. Difference and interval are over the shared
-queries:
+`compare` of two runs, in a quarter as many datasets: they share some queries and have 20 others
+each, in another order, and the value of each shared query changes by the true change. Difference
+and interval are over the shared queries:
 
 | Shared queries | True change | Coverage | Interval holds the printed difference |
 |---:|---:|---:|---:|"""

@@ -98,6 +98,8 @@ class WholeSet(InheritsSections):
     """Whether the interval is that of the logarithm."""
     is_step: ClassVar[bool] = False
     """Whether the metric counts what is above 0, so that leaving out a row changes too little."""
+    is_absolute: ClassVar[bool] = False
+    """Whether the metric is the absolute value of what ``summarize`` returns."""
 
     def totals(self, evidence: Evidence) -> Totals:
         """Return what each query adds, and the function of the sums."""
@@ -109,6 +111,14 @@ class WholeSet(InheritsSections):
         Over several seeds and folds it is the metric of the mean values of the groups.
         """
         raise NotImplementedError
+
+    def combine(self, values: FloatArray, estimate: FloatArray) -> FloatArray:
+        """Return the metric of samples of the values of groups, whose estimates are ``[g]``.
+
+        An absolute value varies less near 0, so samples are negative if their sign is the other.
+        """
+        summary = self.summarize(values)
+        return -summary if self.is_absolute and self.summarize(estimate) < 0 else summary
 
     def interval(self, evidence: Evidence, totals: Totals) -> tuple[float, float] | None:
         """Return the interval of the estimate where that of its samples is wrong."""
@@ -129,7 +139,7 @@ class WholeSet(InheritsSections):
                 return values
             if not parts or values.shape[-1] <= _MAX_GROUPS:
                 parts.append(np.atleast_2d(values))
-            return self.summarize(values)
+            return self.combine(values, parts[0][0])
 
         (row,) = estimate_from_totals(
             evidence, totals.rows, estimate, n_excluded=totals.n_excluded, df=totals.df

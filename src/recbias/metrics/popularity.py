@@ -882,9 +882,11 @@ _HEAD_AND_TAIL = ("head", "tail")
 class _Disparity(_OfLongTail, WholeSet):
     """The probabilities of the items of head and tail compared."""
 
+    is_absolute = True
+
     def summarize(self, values: FloatArray) -> FloatArray:
-        """Return the standard deviation of both probabilities divided by their mean."""
-        return divide(values.std(axis=-1), values.mean(axis=-1))
+        """Return the difference of both probabilities divided by their sum."""
+        return divide(values[..., 0] - values[..., 1], values.sum(axis=-1))
 
 
 class PopREO(_Disparity):

@@ -439,7 +439,8 @@ def pool_summaries(
         size = min(next(iter(fold.parts.values())).size for fold in folds)
         undefined = np.full(size, np.nan)
         parts = [[fold.parts.get(name, undefined)[:size] for name in names] for fold in folds]
-        values = metric.summarize(average_defined([np.stack(part, axis=1) for part in parts]))
+        means = average_defined([np.stack(part, axis=1) for part in parts])
+        values = metric.combine(means, means[0])
         replicates = values[1:] if values.size > 1 else average_replicates(folds)
         value = replace(folds[0], value=float(values[0]), replicates=replicates, df=find_df(folds))
         low, high = estimate_interval([value], value.value)

@@ -67,7 +67,7 @@ def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:
     ]
     (pooled,) = pool_summaries(rows, {"fold": "all"})
     assert (pooled.fold, pooled.measurement.value) == ("all", 0.0)
-    assert pooled.measurement.replicates == pytest.approx([1 / 3, 1 / 3])
+    assert pooled.measurement.replicates == pytest.approx([1 / 3, -1 / 3])
     mean = build_metrics_table([*rows, pooled]).iloc[-1]
     assert (mean["value"], mean["std"], mean["n"]) == (0.0, 0.0, 2)
 
