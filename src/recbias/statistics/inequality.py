@@ -292,8 +292,8 @@ class GroupInequality:
             steps[np.arange(cells.size), cells] = sizes[cells]
             low, high = (sums + sign * steps.reshape(-1, *sums.shape) for sign in (-1.0, 1.0))
             slopes[cells] = (self._compute(high) - self._compute(low)) / (2.0 * sizes[cells])
-        slopes = slopes.reshape(sums.shape)
-        moments = compute_moments((columns * slopes[codes]).sum(axis=1), codes, len(sums))
+        weights = slopes.reshape(sums.shape)[codes]
+        moments = compute_moments((columns * weights).sum(axis=1), codes, len(sums))
         parts = moments.n * moments.variance
         shares = (parts**2 / (moments.n - 1)).sum()
         return float(parts.sum() ** 2 / shares) if shares > 0 else float((moments.n - 1).sum())
