@@ -38,6 +38,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
+from recbias.core.files import derive_seed
 from recbias.core.measures import (
     ALL,
     COUNTS,
@@ -64,7 +65,6 @@ from recbias.core.queries import parse_uncertain_label
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
-from recbias.runner.stages import derive_bootstrap_seed
 from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
@@ -458,11 +458,10 @@ def _pool_gaps(
     for model_plan in plan.model_plans:
         plans[model_plan.data_context.keys.dataset, model_plan.model.label].append(model_plan)
     for spec, folds_of_model in product(gaps, plans.values()):
-        queries = folds_of_model[0].data_context.queries
         for folds in _gather_folds([*_measure_groups(spec, folds_of_model, executor)]):
             grouping: Any = spec.grouping
             gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
-            seed = derive_bootstrap_seed(executor.value(queries).ids)
+            seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
             row = replace(folds[0], **varying)
             yield replace(row, measurement=limit_interval(value, row.bounds))
