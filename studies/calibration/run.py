@@ -34,6 +34,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
+from gap_studies import write_gap_section  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
@@ -141,14 +142,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             took = time.perf_counter() - started
             print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
     text = write_page(tally_observations(observations), WORLDS, options.seeds)
-    if "" in options.only or "dials" in options.only:
-        text += write_dial_section()
-    if "" in options.only:
-        text += write_catalogue_section(everything)
-    if "" in options.only or "probabilities" in options.only:
-        text += write_uncertain_section()
-    if "" in options.only or "power" in options.only:
-        text += write_power_section()
+    sections = {
+        "dials": write_dial_section,
+        "catalogue": partial(write_catalogue_section, everything),
+        "probabilities": write_uncertain_section,
+        "gaps": write_gap_section,
+        "power": write_power_section,
+    }
+    for name, write_section in sections.items():
+        if {"", name} & {*options.only}:
+            text += write_section()
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
     if options.write:

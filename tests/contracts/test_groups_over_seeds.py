@@ -74,6 +74,20 @@ def test_the_test_is_that_of_the_mean_of_each_user(run: recbias.Run) -> None:
     assert len(rows) == 1 + 3 * 2  # and a row for each seed and fold
 
 
+def test_the_gap_of_all_is_that_of_the_mean_of_each_user(run: recbias.Run) -> None:
+    rows = run.metrics[run.metrics["metric"] == "HR(by=gender, gap=difference)"]
+    gap = rows[rows["seed"] == "all"].iloc[0]
+    groups = read_groups(run)
+    women, men = groups.loc[groups["metric"] == gap["metric"], "value"]
+    assert gap["value"] == pytest.approx(abs(women - men))
+    assert gap["value"] < rows.loc[rows["seed"] != "all", "value"].mean()
+    tests = run.significance[run.significance["metric"] == gap["metric"]]
+    test = tests[tests["seed"] == "all"].iloc[0]
+    half = (test["ci_high"] - test["ci_low"]) / 2
+    assert gap["ci_high"] == pytest.approx(gap["value"] + half)
+    assert gap["ci_low"] == pytest.approx(max(gap["value"] - half, 0))
+
+
 def test_card_and_conclusion_have_the_figures_of_the_test(run: recbias.Run) -> None:
     tables = read_run(run.folder)
     card = build_cards(tables)[0]

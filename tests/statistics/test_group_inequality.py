@@ -183,8 +183,9 @@ def test_samples_are_of_the_queries_of_each_group_and_shared_by_models() -> None
     samples, expected = np.random.default_rng(5), np.zeros((30, 2, 2))
     for code in range(2):
         members = np.array(values)[code::2]
-        sample = members[samples.integers(20, size=(30, 20))]
-        expected[:, code] = np.stack([sample.sum(axis=1), np.sqrt(sample).sum(axis=1)], axis=1)
+        sample = members[samples.integers(20, size=(30, 19))]  # n - 1 of n
+        sums = np.stack([sample.sum(axis=1), np.sqrt(sample).sum(axis=1)], axis=1)
+        expected[:, code] = sums * (20 / 19)
     sizes = samples.multinomial(40, [0.5, 0.5], size=30)  # groups of 20 in a sample of all
     total, root = (expected * (sizes / 20)[..., None]).sum(axis=1).T
     assert index.replicates == pytest.approx(1 - (root / 40) ** 2 / (total / 40), abs=1e-9)

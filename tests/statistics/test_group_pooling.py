@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,7 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.measures import Contrast, Measurement, UnitScores
-from recbias.statistics.groups import compare_pooled_groups, pool_groups
+from recbias.statistics.groups import (
+    GapKind,
+    Members,
+    compare_pooled_groups,
+    compute_gap_of,
+    pool_groups,
+)
 
 
 def measure(group: str, values: dict[str, float], *, share: bool = False) -> Measurement:
@@ -20,13 +25,17 @@ def measure(group: str, values: dict[str, float], *, share: bool = False) -> Mea
     return Measurement.from_units(scores, group=group)
 
 
-def compare(
-    folds: Sequence[Measurement],
-    gap: Literal["groups", "difference"] = "groups",
-    min_group: int = 0,
-) -> Contrast:
-    (contrast,) = compare_pooled_groups(pool_groups(folds), gap, min_group=min_group)
+def compare(folds: Sequence[Measurement]) -> Contrast:
+    (contrast,) = compare_pooled_groups(pool_groups(folds))
     return contrast
+
+
+def measure_gap(
+    folds: Sequence[Measurement], kind: GapKind = "difference", **settings: int
+) -> Measurement:
+    members = Members.of_pooled(pool_groups(folds))
+    rng = np.random.default_rng(0)
+    return compute_gap_of(members, kind, rng=rng, **settings)
 
 
 def test_units_in_some_folds_by_hand() -> None:
@@ -68,6 +77,37 @@ def test_the_sign_is_that_of_the_means_and_not_of_the_first_seed() -> None:
     assert contrast.n == f.n + m.n == 40
 
 
+def test_the_gap_is_that_of_the_means_of_the_units() -> None:
+    # each user has the mean of two seeds: F 0.3 and 0.5, M 0.4, 0.5 and 0.9; the gaps of the seeds
+    # are 0.2 and 0.6, of which the mean is 0.4, and that of the means is 0.6 - 0.4
+    folds = [
+        *(measure("F", {"u1": 0.6, "u2": 1.0}), measure("M", {"u3": 0.4, "u4": 0.5, "u5": 0.9})),
+        *(measure("F", {"u1": 0.0, "u2": 0.0}), measure("M", {"u3": 0.4, "u4": 0.5, "u5": 0.9})),
+    ]
+    expected = stats.ttest_ind([0.4, 0.5, 0.9], [0.3, 0.5], equal_var=False)
+    interval = expected.confidence_interval()
+    gap = measure_gap(folds)
+    assert gap.value == pytest.approx(0.2)
+    assert [gap.ci_low, gap.ci_high] == pytest.approx([0.0, interval.high])
+    assert gap.df == pytest.approx(expected.df)
+    assert gap.contrasts == (compare(folds),)
+    assert measure_gap(folds, "std").ci_high == pytest.approx(interval.high / math.sqrt(2))
+    assert measure_gap(folds, "ratio").value == pytest.approx(0.4 / 0.6)
+
+
+@pytest.mark.parametrize("n_folds", [1, 3, 10])
+def test_the_interval_of_equal_groups_holds_0(n_folds: int) -> None:
+    rng, n_covered = np.random.default_rng(n_folds), 0
+    for _ in range(300):
+        folds = [
+            measure(name, {f"{name}{at}": value for at, value in enumerate(rng.beta(2, 4, 6))})
+            for _ in range(n_folds)
+            for name in "ab"
+        ]
+        n_covered += measure_gap(folds, n_samples=2).ci_low <= 0.0
+    assert 270 <= n_covered <= 299  # 95% of 300 is 285; four standard errors are 15
+
+
 def test_a_user_whose_group_depends_on_the_seed_counts_in_each_group() -> None:
     # u2 is in a (0.4) with seed 1 and in b (0.8) with seed 2
     folds = [
@@ -90,11 +130,11 @@ def test_a_difference_of_three_groups_has_the_analysis_of_variance() -> None:
         for shift in (-0.1, 0.1)
         for name, numbers in values.items()
     ]
-    contrast = compare(folds, "difference", min_group=2)
+    (contrast,) = measure_gap(folds, min_group=2).contrasts
     expected = stats.alexandergovern(*(values[name] for name in "abc"))
     assert (contrast.test, contrast.a, contrast.b, contrast.n) == ("welch_anova", "c", "a", 9)
     assert contrast.p == pytest.approx(expected.pvalue, abs=0.02)  # another approximation
-    assert compare_pooled_groups(pool_groups(folds[:1]), "difference", min_group=4) == []
+    assert measure_gap(folds[:1], min_group=4).contrasts == ()
 
 
 def test_shares_keep_wilsons_interval_only_if_each_unit_has_one_value() -> None:

@@ -54,6 +54,7 @@ from recbias.runs.compare import (
     compare_runs,
     list_missing,
     merge_metrics,
+    pair_runs,
 )
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
@@ -88,8 +89,8 @@ def _add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
     """Return a run with the values of its gaps: the largest minus the smallest mean of a group.
 
     As for ``gap: difference``, groups of fewer than ``min_group`` defined values are excluded, and
-    the gap is undefined if a mean is, or if there is one group only. There is a gap for each seed
-    and fold, and none for the means over them: no mean of gaps becomes worse than all of them.
+    the gap is undefined if a mean is, or if there is one group only. The gap over seeds and folds
+    is that of the means over them.
     """
     rows = [*_measure_gaps(run.metrics, gaps)]
     return replace(run, metrics=pd.concat([run.metrics, pd.DataFrame(rows)])) if rows else run
@@ -98,7 +99,7 @@ def _add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
 def _measure_gaps(
     metrics: pd.DataFrame, gaps: Mapping[str, Definition]
 ) -> Iterator[dict[str, Any]]:
-    is_mean = metrics[list(FIT_COLUMNS)].isin([ALL, POOLED]).any(axis=1)
+    is_mean = metrics["dataset"].isin([ALL, POOLED])
     families = metrics[~is_mean & (metrics["group"].fillna("") != "")]
     for values, groups in families.groupby(_FAMILY, sort=False, dropna=False):
         keys: dict[str, Any] = dict(zip(_FAMILY, values, strict=True))
@@ -154,15 +155,17 @@ def _find_worse_values(
 
 
 def _find_missing_values(
-    frames: Sequence[RunFrames], definitions: Mapping[str, Definition], tolerances: Tolerances
+    pair: Sequence[RunFrames],
+    definitions: Mapping[str, Definition],
+    tolerances: Tolerances,
 ) -> list[dict[str, Any]]:
     """Return the metrics of each model with a tolerance whose values a later run lacks."""
     counts: Counter[tuple[str, str, str, str]] = Counter()
-    for a, b in combinations(frames, 2):
-        for row in to_records(list_missing(a, b)):
-            title = format_title(row["metric"], float(row["k"] or "nan"))
-            if math.isfinite(tolerances.find_limit(definitions[title].names)):
-                counts[title, row["model"], a.label, b.label] += 1
+    a, b = pair
+    for row in to_records(list_missing(a, b)):
+        title = format_title(row["metric"], float(row["k"] or "nan"))
+        if math.isfinite(tolerances.find_limit(definitions[title].names)):
+            counts[title, row["model"], a.label, b.label] += 1
     return [
         dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
         for keys, n in counts.items()
@@ -253,12 +256,28 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
             f" p: {' or '.join(names)} over {units} that both runs have; "
             f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
+    notes += _explain_other_units(table)
     if table["p"].isna().any():
         notes.append(
-            "No p: the value has no units, the runs have different units, or all units differ by "
-            "the same amount."
+            "No p: the value is of all queries together and the queries differ, both runs have no "
+            "unit in common, or all units differ by the same amount."
         )
     return notes
+
+
+def _explain_other_units(table: pd.DataFrame) -> list[str]:
+    """Return how many units of one run only there are, which do not count; nothing if none."""
+    counts: Counter[str] = Counter()
+    for side in ("a", "b"):
+        for run, n in table.groupby(side)[f"only_{side}"].max().items():
+            counts[str(run)] = max(counts[str(run)], int(n))
+    others = [f"{format_count(n, 'unit')} of {run}" for run, n in counts.items() if n]
+    if not others:
+        return []
+    least, most = (table.loc[table["n"] > 0, "n"].agg(name) for name in ("min", "max"))
+    n = format_count(most, "unit") if least == most else f"{least:,} to {most:,} units"
+    left_out = " and ".join(others)
+    return [f"Values are over the {n} that both runs have; up to {left_out} are left out."]
 
 
 def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
@@ -461,15 +480,22 @@ def _compare_side_by_side(
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     gaps_of_groups = _define_all_gaps([collect_definitions(run) for run in runs], renamings)
-    judged = [_add_gaps(frame, gaps) for frame, gaps in zip(frames, gaps_of_groups, strict=True)]
-    changes = pd.concat([merge_metrics(*pair) for pair in combinations(judged, 2)])
+    gaps_by_run = dict(zip(labels, gaps_of_groups, strict=True))
+    pairs = pair_runs(frames) if tolerances.tolerances else []
+    judged = [
+        [_add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
+    ]
     derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
     definitions = _collect_all_definitions(runs)
     definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse = [
-        *_find_worse_values(changes, definitions, tolerances),
-        *_find_missing_values(judged, definitions, tolerances),
+        row
+        for pair in judged
+        for row in (
+            *_find_worse_values(merge_metrics(*pair), definitions, tolerances),
+            *_find_missing_values(pair, definitions, tolerances),
+        )
     ]
     ungated = [
         title

@@ -64,11 +64,13 @@ class Totals:
 
     Args:
         rows: What each query adds, an array or CSR ``(q, c)``.
-        estimate: From sums of rows ``(..., c)`` to values ``float64[...]``.
+        estimate: From sums of rows ``(..., c)`` to values ``float64[...]``, or ``(..., g)`` to
+            those of ``groups``.
         without_rows: The value without each row of a CSR matrix of 0 and 1, ``float64[q]``, for
             the jackknife.
         n_excluded: The number of queries without a row, counted as undefined.
         df: Degrees of freedom of the standard error; NaN for the normal distribution.
+        groups: The groups of items whose values the metric summarises.
     """
 
     rows: Any
@@ -76,6 +78,11 @@ class Totals:
     without_rows: Callable[[Any], FloatArray] | None = None
     n_excluded: int = 0
     df: float = math.nan
+    groups: tuple[str, ...] = ()
+
+
+_MAX_GROUPS = 64
+"""The values of more groups than this are not kept for each bootstrap sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +98,27 @@ class WholeSet(InheritsSections):
     """Whether the interval is that of the logarithm."""
     is_step: ClassVar[bool] = False
     """Whether the metric counts what is above 0, so that leaving out a row changes too little."""
+    is_absolute: ClassVar[bool] = False
+    """Whether the metric is the absolute value of what ``summarize`` returns."""
 
     def totals(self, evidence: Evidence) -> Totals:
         """Return what each query adds, and the function of the sums."""
         raise NotImplementedError
+
+    def summarize(self, values: FloatArray) -> FloatArray:
+        """Return the metric of the values of groups, ``(..., g)`` to ``float64[...]``.
+
+        Over several seeds and folds it is the metric of the mean values of the groups.
+        """
+        raise NotImplementedError
+
+    def combine(self, values: FloatArray, estimate: FloatArray) -> FloatArray:
+        """Return the metric of samples of the values of groups, whose estimates are ``[g]``.
+
+        An absolute value varies less near 0, so samples are negative if their sign is the other.
+        """
+        summary = self.summarize(values)
+        return -summary if self.is_absolute and self.summarize(estimate) < 0 else summary
 
     def interval(self, evidence: Evidence, totals: Totals) -> tuple[float, float] | None:
         """Return the interval of the estimate where that of its samples is wrong."""
@@ -107,9 +131,22 @@ class WholeSet(InheritsSections):
             return estimate_by_jackknife(
                 evidence, totals.rows, totals.estimate, totals.without_rows, is_step=self.is_step
             )
+        parts: list[FloatArray] = []
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            values = totals.estimate(sums)
+            if not totals.groups:
+                return values
+            if not parts or values.shape[-1] <= _MAX_GROUPS:
+                parts.append(np.atleast_2d(values))
+            return self.combine(values, parts[0][0])
+
         (row,) = estimate_from_totals(
-            evidence, totals.rows, totals.estimate, n_excluded=totals.n_excluded, df=totals.df
+            evidence, totals.rows, estimate, n_excluded=totals.n_excluded, df=totals.df
         )
+        if parts:
+            by_group = zip(totals.groups, np.concatenate(parts).T, strict=True)
+            row = replace(row, parts=dict(by_group))
         if self.log_scale and row.replicates is not None:
             low, high = log_interval(row.value, row.replicates)
             row = replace(row, ci_low=low, ci_high=high, log_scale=True)

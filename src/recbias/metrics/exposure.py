@@ -561,7 +561,11 @@ class _ExposureRatio(_OfGroups, WholeSet):
         """Return the ratio of the mean exposures of the candidates of each group."""
         groups = self.read_groups(evidence)
         exposure = self._expose(evidence, groups)
-        return Totals(exposure, lambda sums: _divide_extremes(sums / groups.sizes))
+        return Totals(exposure, lambda sums: sums / groups.sizes, groups=groups.names)
+
+    def summarize(self, values: FloatArray) -> FloatArray:
+        """Return the ratio of the smallest value of a group to the largest."""
+        return _divide_extremes(values)
 
     def _compare_relevance(
         self,
@@ -580,13 +584,13 @@ class _ExposureRatio(_OfGroups, WholeSet):
         n = len(groups.names)
 
         def estimate(sums: AnyArray) -> FloatArray:
-            return _divide_extremes(divide(sums[..., :n], sums[..., n:]))
+            return divide(sums[..., :n], sums[..., n:])
 
         is_array = isinstance(gains, np.ndarray)
         totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
         totals = totals if queries.size == totals.shape[0] else totals[queries]
         n_excluded = len(evidence.queries) - queries.size
-        return Totals(totals, estimate, n_excluded=n_excluded)
+        return Totals(totals, estimate, n_excluded=n_excluded, groups=groups.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -850,10 +854,13 @@ class ProviderGap(_OfTargets, WholeSet):
 
         def estimate(sums: AnyArray) -> FloatArray:
             target = _compute_shares(sums[..., n:]) if self.target == "relevant" else due
-            gaps: FloatArray = np.abs(_compute_shares(sums[..., :n]) - target)
-            return np.asarray(gaps.mean(axis=-1))
+            return np.asarray(_compute_shares(sums[..., :n]) - target)
 
-        return Totals(totals, estimate)
+        return Totals(totals, estimate, groups=groups.names)
+
+    def summarize(self, values: FloatArray) -> FloatArray:
+        """Return the mean absolute gap of the groups."""
+        return np.asarray(np.abs(values).mean(axis=-1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -883,7 +890,11 @@ class ProviderGini(_OfGroups, WholeSet):
         """Return what each list adds, and the estimate."""
         groups = self.read_groups(evidence)
         totals = self.expose_groups(evidence, groups)
-        return Totals(totals, gini)
+        return Totals(totals, np.asarray, groups=groups.names)
+
+    def summarize(self, values: FloatArray) -> FloatArray:
+        """Return the Gini index of the exposures of the groups."""
+        return gini(values)
 
 
 def _compute_shares(totals: AnyArray) -> FloatArray:

@@ -887,7 +887,21 @@ class PopularityLift(_HistoryComparison):
         return divide(lists - histories, histories)
 
 
-class PopREO(_OfLongTail, WholeSet):
+_HEAD_AND_TAIL = ("head", "tail")
+"""The groups of items that are compared."""
+
+
+class _Disparity(_OfLongTail, WholeSet):
+    """The probabilities of the items of head and tail compared."""
+
+    is_absolute = True
+
+    def summarize(self, values: FloatArray) -> FloatArray:
+        """Return the difference of both probabilities divided by their sum."""
+        return divide(values[..., 0] - values[..., 1], values.sum(axis=-1))
+
+
+class PopREO(_Disparity):
     """Head and long tail compared by the probability that a relevant item is recommended.
 
         PopREO@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -922,10 +936,14 @@ class PopREO(_OfLongTail, WholeSet):
         hits = build_list_matrix(evidence, self.k).multiply(relevant != 0).tocsr() @ groups
         n_relevant = _count_by_group(evidence, "test items", relevant, groups)
         counts = csr_array(np.hstack([hits, n_relevant]))
-        return Totals(counts, lambda sums: _compute_disparity(sums[..., :2], sums[..., 2:]))
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            return divide(sums[..., :2], sums[..., 2:])
+
+        return Totals(counts, estimate, groups=_HEAD_AND_TAIL)
 
 
-class PopRSP(_OfLongTail, WholeSet):
+class PopRSP(_Disparity):
     """Head and long tail compared by the probability that an item is recommended.
 
         PopRSP@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -961,10 +979,10 @@ class PopRSP(_OfLongTail, WholeSet):
         n_pairs = len(evidence.queries) * groups.sum(axis=0)
 
         def estimate(sums: AnyArray) -> FloatArray:
-            return _compute_disparity(sums[..., :2], n_pairs - sums[..., 2:])
+            return divide(sums[..., :2], n_pairs - sums[..., 2:])
 
         counts = csr_array(np.hstack([recommended, n_history]))
-        return Totals(counts, estimate)
+        return Totals(counts, estimate, groups=_HEAD_AND_TAIL)
 
 
 def _build_groups(evidence: Evidence, metric: _OfLongTail) -> FloatArray:
@@ -988,12 +1006,6 @@ def _count_by_group(
         warn(f"{evidence.metric}: {n_excluded:,} {label} {message}")
     counts: FloatArray = rows @ groups
     return counts
-
-
-def _compute_disparity(recommended: AnyArray, possible: AnyArray) -> FloatArray:
-    """Return std / mean of the probabilities of two groups, ``(..., 2)`` to ``float64[...]``."""
-    shares = divide(recommended, possible)
-    return divide(shares.std(axis=-1), shares.mean(axis=-1))
 
 
 class GiniDifference(_HistoryComparison):

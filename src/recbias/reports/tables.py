@@ -852,14 +852,14 @@ def _build_gaps(
         _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
         for key, row in pairs.items()
     ]
-    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
+    notes = _explain_gaps(metric, questions, has_anova=bool(anova))
     return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
 
 
 def _explain_gaps(
-    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
+    metric: Definition, questions: Sequence[Question], *, has_anova: bool
 ) -> list[str]:
-    """Return the notes of a table of gaps: tests, compared groups, seeds and folds."""
+    """Return the notes of a table of gaps: tests, and compared groups."""
     parts = [part for question in questions for part in question.comparisons]
     methods = "; ".join(dict.fromkeys(part.method() for part in parts))
     is_of_all = {part.test for part in parts} == {"welch_anova"}
@@ -868,16 +868,8 @@ def _explain_gaps(
     if least := metric.parameters.get("min_group"):
         notes.append(f"Groups with n of at least {least:,} are compared.")
     notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
-    varying = select_varying(run.metrics, ["seed", "fold"])
     if place := questions[0].place:
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    elif varying:
-        over, each = " and ".join(f"{name}s" for name in varying), " and ".join(varying)
-        notes.append(
-            f"The gap here is that of the means over {over} above; the gap in the results is the "
-            f"mean of the gaps of each {each}, in which differences of opposite sign do not "
-            "cancel, so it may be larger."
-        )
     return notes
 
 

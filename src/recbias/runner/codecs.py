@@ -289,7 +289,9 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
             record |= {"unit": units.unit, "ids": number, "share": units.share}
             arrays[f"values_{index}"] = units.values
         arrays |= {f"{name}_{index}": vars(measurement)[name] for name in _ARRAYS}
-        record["axes"] = list(measurement.axes)
+        record["axes"], record["parts"] = list(measurement.axes), list(measurement.parts)
+        if measurement.parts:
+            arrays[f"parts_{index}"] = np.stack([*measurement.parts.values()])
         axes = enumerate(measurement.axes.values())
         arrays |= {f"axis_{index}_{number}": axis for number, axis in axes}
         record["contrasts"] = [
@@ -321,9 +323,9 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
         shared: dict[str, Any] = {name: arrays.get(f"{name}_{index}") for name in _ARRAYS}
         names = enumerate(record.get("axes", ()))
         axes = {name: arrays[f"axis_{index}_{number}"] for number, name in names}
-        measurements.append(
-            Measurement(**numbers, **shared, units=units, contrasts=contrasts, axes=axes)
-        )
+        parts = dict(zip(record.get("parts", ()), arrays.get(f"parts_{index}", ()), strict=True))
+        sides: dict[str, Any] = {"contrasts": contrasts, "axes": axes, "parts": parts}
+        measurements.append(Measurement(**numbers, **shared, **sides, units=units))
     return tuple(measurements)
 
 

@@ -5,9 +5,8 @@ Metrics by group of queries: ``by:`` in a spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -24,9 +23,21 @@ from recbias.core.queries import (
     read_uncertain_groups,
 )
 from recbias.runner.stages import derive_bootstrap_seed
-from recbias.statistics.groups import MAX_PAIRS, compute_gap, list_group_pairs, summarize_groups
+from recbias.statistics.groups import (
+    MAX_PAIRS,
+    GapKind,
+    Members,
+    compute_gap_of,
+    list_group_pairs,
+    pool_groups,
+    summarize_groups,
+)
 from recbias.statistics.inequality import GroupInequality, InequalityKind
-from recbias.statistics.uncertain import compute_uncertain_gap, summarize_uncertain_groups
+from recbias.statistics.uncertain import (
+    compute_pooled_uncertain_gap,
+    compute_uncertain_gap,
+    summarize_uncertain_groups,
+)
 
 _LOW_INFORMATION = 0.1
 """Below this share of explained variance, intervals are more than three times as wide."""
@@ -66,12 +77,15 @@ def _measure_by_probability(
             for measurement in measurements
             for group in summarize_uncertain_groups(measurement, groups, reference=reference)
         )
-    gap: Literal["difference", "ratio", "std"] = "difference"
-    if kind in {"ratio", "std"}:
-        gap = kind
+    gap = _get_gap_kind(grouping)
     return tuple(
         compute_uncertain_gap(measurement, groups, gap, rng=rng) for measurement in measurements
     )
+
+
+def _get_gap_kind(grouping: Grouping) -> GapKind:
+    """Return the kind of a gap of probable groups: ``ugf`` is the difference of two."""
+    return grouping.gap if grouping.gap in {"ratio", "std"} else "difference"
 
 
 def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
@@ -89,6 +103,9 @@ def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
             cost = "a difference that does not show in the probability is not seen"
         warn(f"{metric}: {tells}, so {cost}")
 
+
+LEAST_VALUES = 5
+"""From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""
 
 _MAX_SHOWN = 5
 """The number of small groups that a warning names."""
@@ -123,11 +140,55 @@ class GroupMeasurements:
             _warn_of_groups(groups, self.grouping, self.name)
         if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
             _warn_of_undefined_gaps(measurements, groups, self.name)
-        return tuple(
-            grouped
-            for measurement in measurements
-            for grouped in self._group(measurement, groups, queries)
-        )
+        if self.grouping.gap in {"", "groups"}:
+            reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
+            return tuple(
+                group
+                for measurement in measurements
+                for group in summarize_groups(
+                    measurement, groups, min_group=least, reference=reference
+                )
+            )
+        seed = derive_bootstrap_seed(queries.ids)
+        members = [Members.of_queries(measurement, groups) for measurement in measurements]
+        gaps = tuple(self._measure_gap(each, np.random.default_rng(seed)) for each in members)
+        if not all(np.isnan(gap.ci_low) for gap in gaps):
+            self._warn_of_small_groups(members)
+        return gaps
+
+    def pool(self, folds: Sequence[Measurement], seed: int) -> Measurement:
+        """Return the gap over seeds and folds: that of the mean of each unit over them.
+
+        Args:
+            folds: The groups of all seeds and folds, of one target.
+            seed: That of the bootstrap, the same for all models.
+        """
+        groups, rng = pool_groups(folds), np.random.default_rng(seed)
+        if parse_uncertain_label(self.grouping.by) is not None:
+            return compute_pooled_uncertain_gap(groups, _get_gap_kind(self.grouping), rng=rng)
+        return self._measure_gap(Members.of_pooled(groups), rng)
+
+    def _measure_gap(self, members: Members, rng: np.random.Generator) -> Measurement:
+        gap, least = self.grouping.gap, self.grouping.min_group
+        if gap in {"difference", "ratio", "std", "ugf"}:
+            kind = _get_gap_kind(self.grouping)
+            of_two = compute_gap_of(members, kind, rng=rng, min_group=least)
+            # the test of ugf belongs to the groups
+            return replace(of_two, contrasts=()) if gap == "ugf" else of_two
+        kind_of_index: InequalityKind = gap  # type: ignore[assignment]  # the others are above
+        index = GroupInequality(kind=kind_of_index, direction=self.direction, min_group=least)
+        return index.measure_members(members, rng)
+
+    def _warn_of_small_groups(self, members: Sequence[Members]) -> None:
+        """Warn of groups of fewer values than the interval of a gap needs."""
+        sizes = np.min([each.moments.n for each in members], axis=0)
+        small = np.flatnonzero((sizes >= self.grouping.min_group) & (sizes < LEAST_VALUES))
+        if small.size:
+            names = [f"{members[0].names[code]} ({sizes[code]})" for code in small[:_MAX_SHOWN]]
+            shown = ", ".join(names) + (", ..." if small.size > _MAX_SHOWN else "")
+            message = f"{small.size:,} group(s) have fewer than {LEAST_VALUES} values"
+            reason = "the intervals of their gaps, and checks by them, are approximate"
+            warn(f"{self.name}: {message}, so {reason}: {shown}")
 
     def _require_values(self, measurement: Measurement, queries: Queries) -> None:
         units = measurement.units
@@ -143,24 +204,6 @@ class GroupMeasurements:
             warn_of_probabilities(groups, self.name)
         rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         return _measure_by_probability(measurements, groups, self.grouping, rng)
-
-    def _group(
-        self, measurement: Measurement, groups: Groups, queries: Queries
-    ) -> Iterator[Measurement]:
-        gap, least = self.grouping.gap, self.grouping.min_group
-        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
-        if gap in {"difference", "ratio", "std"}:
-            yield compute_gap(measurement, groups, gap, rng=rng, min_group=least)
-        elif gap == "ugf":
-            gap_of_two = compute_gap(measurement, groups, "difference", rng=rng, min_group=least)
-            yield replace(gap_of_two, contrasts=())  # the test belongs to the groups
-        elif gap not in {"", "groups"}:
-            kind: InequalityKind = gap  # type: ignore[assignment]  # the others are above
-            index = GroupInequality(kind=kind, direction=self.direction, min_group=least)
-            yield index.measure(measurement, groups, rng)
-        else:
-            reference = _find_reference(groups, self.grouping)
-            yield from summarize_groups(measurement, groups, min_group=least, reference=reference)
 
 
 def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:

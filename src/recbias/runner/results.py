@@ -24,8 +24,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
+from recbias.core.files import derive_seed
 from recbias.core.measures import (
     ALL,
     COUNTS,
@@ -240,6 +242,16 @@ class ModelMeasurement:
         keys = (self.metric.label, self.metric.cutoff, group, target)
         return dict(zip(METRIC_KEY_COLUMNS, keys, strict=True))
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What the values of all seeds and folds share: dataset, model and metric keys."""
+        return (self.dataset, self.model, *self.metric_keys.values())
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it is of several seeds or folds together."""
+        return ALL in {self.seed, self.fold}
+
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
         fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
@@ -273,7 +285,8 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
     """Return all measurements of a run in the order of the plan; a metric without evidence too.
 
     Where some models lack lists of queries that others serve, the means over the queries that all
-    serve follow, in the group ``SERVED``.
+    serve follow, in the group ``SERVED``; then the gaps and other summaries of groups over several
+    seeds and folds, whose seed or fold is ``all``: they are no means of those of single folds.
     """
     measurements = []
     for model_plan in plan.model_plans:
@@ -290,7 +303,12 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         executor.forget(model_plan.measures)
     shared = _share_contributions(plan, executor)
     measurements = [replace(row, compared=shared.get(_make_key(row))) for row in measurements]
-    return [*measurements, *_select_served(measurements, _find_served(plan, executor))]
+    served = [*_select_served(measurements, _find_served(plan, executor))]
+    varying = _list_varying(measurements)
+    if not varying:
+        return [*measurements, *served]
+    pooled = [*_pool_gaps(varying, plan, executor), *pool_summaries(measurements, varying)]
+    return [*measurements, *served, *pooled]
 
 
 def _make_key(row: ModelMeasurement) -> tuple[Any, ...]:
@@ -413,14 +431,15 @@ def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
 
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
-    rows = METRICS.build(measurement.row() for measurement in measurements)
+    singles = [row for row in measurements if not row.is_pooled]
+    rows = METRICS.build(measurement.row() for measurement in singles)
     means = []
     if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
         means.append(_add_intervals(_average_over(rows, averaged), measurements))
     if len(set(rows["dataset"])) > 1:
         over_datasets = _average_over(means[0] if means else rows, ["dataset"])
         means.append(_limit_intervals(over_datasets, measurements))
-    means += _pool_datasets(measurements)
+    means += _pool_datasets(singles)
     return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
 
 
@@ -455,17 +474,25 @@ def _limit_intervals(
 
 
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
-    """Return means over folds and seeds with the intervals of the units' means."""
+    """Return means over folds and seeds with the intervals of the units' means.
+
+    A gap is not the mean of gaps, which have no sign, but that of the units' means, and a summary
+    of groups of items that of the groups' means.
+    """
     averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measurements:
-        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row)
-    intervals = []
+        averaged[row.identity].append(row)
+    values = []
     for rows, mean in zip(averaged.values(), means["value"].astype(float), strict=True):
-        folds, bounds = [row.measurement for row in rows], rows[0].bounds
+        last, bounds = rows[-1].measurement, rows[0].bounds
+        if rows[-1].is_pooled:
+            values.append((last.value, last.ci_low, last.ci_high))
+            continue
+        folds = [row.measurement for row in rows]
         ends = _widen_interval(estimate_interval(folds, mean), folds, bounds, mean)
-        intervals.append(measures.limit_ends(ends, bounds, mean))
-    lows, highs = zip(*intervals, strict=True)
-    return means.assign(ci_low=list(lows), ci_high=list(highs))
+        values.append((mean, *measures.limit_ends(ends, bounds, mean)))
+    points, lows, highs = map(list, zip(*values, strict=True))
+    return means.assign(value=points, ci_low=lows, ci_high=highs)
 
 
 def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
@@ -500,24 +527,66 @@ def collect_groups(
     """Return the groups of each metric by group, also those of a ``gap: difference`` alone.
 
     With several seeds or folds a group has the mean of each of its units, and the tests of these
-    means are contrasts of the first group. The test of all groups belongs to the metric with
-    ``gap: difference``; where another metric has the rows of the groups, it stands in a row
-    without a group. With one seed and fold there are no contrasts: ``measured`` has them.
+    means are contrasts of the first group; the test of a gap is that of its measurement. With one
+    seed and fold there are no contrasts: ``measured`` has them.
     """
     rows = [row for row in measured if _get_gap(row.metric) == "groups"]
     listed = {_identify(row.metric) for row in rows}
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
     alone = [spec for spec in gaps if _identify(spec) not in listed]
-    rows += _measure_groups(alone, plan, executor)
-    varying = [name for name in ("seed", "fold") if len({vars(row)[name] for row in measured}) > 1]
+    rows += [row for spec in alone for row in _measure_groups(spec, plan.model_plans, executor)]
+    varying = _list_varying(measured)
     if not varying:
         return [replace(row, measurement=replace(row.measurement, contrasts=())) for row in rows]
-    beside = {_identify(spec): spec for spec in gaps if spec not in alone}
-    return [
-        pooled
-        for folds in _gather_folds(rows)
-        for pooled in _pool(folds, varying, beside.get(_identify(folds[0].metric)))
-    ]
+    return [pooled for folds in _gather_folds(rows) for pooled in _pool(folds, varying)]
+
+
+def _list_varying(measured: Sequence[ModelMeasurement]) -> dict[str, Any]:
+    """Return ``all`` for each of seed and fold that a run has several of."""
+    values = {name: {vars(row)[name] for row in measured} for name in ("seed", "fold")}
+    return {name: ALL for name in values if len(values[name]) > 1}
+
+
+def pool_summaries(
+    measured: Sequence[ModelMeasurement], varying: Mapping[str, Any]
+) -> Iterator[ModelMeasurement]:
+    """Yield each summary of groups of items over seeds and folds: that of the groups' means."""
+    rows_of: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    for row in measured:
+        if row.measurement.parts:
+            rows_of[row.identity].append(row)
+    for rows in rows_of.values():
+        folds, metric = [row.measurement for row in rows], rows[0].metric.plugin
+        names = dict.fromkeys(name for fold in folds for name in fold.parts)
+        size = min(next(iter(fold.parts.values())).size for fold in folds)
+        undefined = np.full(size, np.nan)
+        parts = [[fold.parts.get(name, undefined)[:size] for name in names] for fold in folds]
+        means = average_defined([np.stack(part, axis=1) for part in parts])
+        values = metric.combine(means, means[0])
+        replicates = values[1:] if values.size > 1 else average_replicates(folds)
+        value = replace(folds[0], value=float(values[0]), replicates=replicates, df=find_df(folds))
+        low, high = estimate_interval([value], value.value)
+        row = replace(rows[0], **varying)
+        value = replace(value, ci_low=low, ci_high=high)
+        yield replace(row, measurement=limit_interval(value, row.bounds))
+
+
+def _pool_gaps(
+    varying: Mapping[str, Any], plan: Plan, executor: Executor
+) -> Iterator[ModelMeasurement]:
+    """Yield each gap over several seeds and folds: that of the mean of each unit over them."""
+    gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) not in {"", "groups"}]
+    plans = defaultdict(list)
+    for model_plan in plan.model_plans:
+        plans[model_plan.data_context.keys.dataset, model_plan.model.label].append(model_plan)
+    for spec, folds_of_model in product(gaps, plans.values()):
+        for folds in _gather_folds([*_measure_groups(spec, folds_of_model, executor)]):
+            grouping: Any = spec.grouping
+            gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
+            seed = derive_seed(0, "bootstrap", folds[0].dataset)
+            value = gap.pool([fold.measurement for fold in folds], seed)
+            row = replace(folds[0], **varying)
+            yield replace(row, measurement=limit_interval(value, row.bounds))
 
 
 def _get_gap(metric: PluginSpec_of_specs) -> str:
@@ -532,19 +601,17 @@ def _identify(metric: PluginSpec_of_specs) -> tuple[Any, ...]:
 
 
 def _measure_groups(
-    metrics: Sequence[PluginSpec_of_specs], plan: Plan, executor: Executor
+    metric: PluginSpec_of_specs, model_plans: Sequence[ModelPlan], executor: Executor
 ) -> Iterator[ModelMeasurement]:
-    """Yield the groups of gaps, from the stored values of the queries."""
-    for model_plan in plan.model_plans:
+    """Yield the groups of a gap, from the stored values of the queries."""
+    for model_plan in model_plans:
         keys = model_plan.data_context.keys
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
-        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-            if metric.grouping is None or metric not in metrics:
-                continue
-            if not executor.has_succeeded(stage):
+        for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            if spec != metric or spec.grouping is None or not executor.has_succeeded(stage):
                 continue
             queries, values = map(executor.value, stage.inputs)
-            group_values = GroupMeasurements(metric.name, replace(metric.grouping, gap=""))
+            group_values = GroupMeasurements(metric.name, replace(spec.grouping, gap=""))
             for group in group_values(queries, values):
                 yield _make_measurement(fit_keys, metric, group)
             executor.forget(stage.inputs[1:])
@@ -560,17 +627,16 @@ def _gather_folds(rows: Sequence[ModelMeasurement]) -> list[list[ModelMeasuremen
 
 
 def _pool(
-    folds: Sequence[ModelMeasurement], varying: Sequence[str], beside: PluginSpec_of_specs | None
+    folds: Sequence[ModelMeasurement], varying: Mapping[str, Any]
 ) -> Iterator[ModelMeasurement]:
-    """Yield the pooled groups, and the test of all of them for the metric ``beside`` theirs."""
-    row = replace(folds[0], **dict.fromkeys(varying, ALL))  # type: ignore[arg-type]
+    """Yield the pooled groups, with their tests."""
+    row = replace(folds[0], **varying)
     groups = pool_groups([fold.measurement for fold in folds])
-    groups[0] = replace(groups[0], contrasts=tuple(_compare(groups, row.metric, folds)))
+    if _get_gap(row.metric) == "groups":
+        tests = _compare(groups, row.metric, folds)
+        groups[0] = replace(groups[0], contrasts=tuple(tests))
     for group in groups:
         yield replace(row, measurement=limit_interval(group, row.bounds))
-    if beside is not None and (tests := _compare(groups, beside, folds)):
-        test = Measurement(tests[0].difference, tests[0].n, 0, target=groups[0].target)
-        yield replace(row, metric=beside, measurement=replace(test, contrasts=tuple(tests)))
 
 
 def _compare(
@@ -578,17 +644,13 @@ def _compare(
 ) -> list[Contrast]:
     if metric.grouping is None:
         return []
-    is_uncertain = parse_uncertain_label(metric.grouping.by) is not None
     # With a reference group, it is the second side of each test in each fold.
     tests = [test for fold in folds for test in fold.measurement.contrasts]
     reference = tests[0].b if metric.grouping.reference_group and tests else ""
-    gap: Literal["groups", "difference"]
-    gap = "groups" if metric.grouping.gap == "groups" else "difference"
-    if is_uncertain:
-        is_tested = gap == "groups" or len(groups) == 2
-        return compare_pooled_contributions(groups, reference=reference) if is_tested else []
+    if parse_uncertain_label(metric.grouping.by) is not None:
+        return compare_pooled_contributions(groups, reference=reference)
     least = metric.grouping.min_group
-    return compare_pooled_groups(groups, gap, min_group=least, reference=reference)
+    return compare_pooled_groups(groups, min_group=least, reference=reference)
 
 
 def encode_constant(value: str, length: int) -> Any:
@@ -813,7 +875,8 @@ def build_replicate_tables(
 ) -> Iterator[dict[str, Any]]:
     """Yield ``replicates.parquet`` in chunks: the bootstrap samples of values of whole sets.
 
-    Values of a target are excluded, since there may be many thousands.
+    Values of a target are excluded, since there may be many thousands, and those of several seeds
+    or folds.
 
     Args:
         measurements: The measurements of a run.
@@ -822,7 +885,7 @@ def build_replicate_tables(
     """
     for row in measurements:
         replicates, units = row.measurement.replicates, row.measurement.units
-        if replicates is None or units is not None or row.measurement.target:
+        if replicates is None or units is not None or row.measurement.target or row.is_pooled:
             continue
         n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
         yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
@@ -933,7 +996,8 @@ def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
 
     A metric of units with bounds has an interval nevertheless; see ``widen_ends``.
     """
-    without = [row for row in measurements if math.isnan(row.measurement.ci_low)]
+    singles = [row for row in measurements if not row.is_pooled]
+    without = [row for row in singles if math.isnan(row.measurement.ci_low)]
     of_units = [row for row in without if row.measurement.std == 0]
     of_samples = [row for row in without if _has_equal_samples(row.measurement)]
     for rows, reason in (

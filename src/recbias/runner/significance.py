@@ -242,6 +242,8 @@ def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEs
 def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
     quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(dict)
     for row in measurements:
+        if row.is_pooled:
+            continue
         keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
         quantities[keys][row.model] = [row]
     names = ("dataset", "seed", "fold", *METRIC_KEY_COLUMNS)
@@ -257,12 +259,16 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
     if not any(averaged.values()):
         return
     quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(lambda: defaultdict(list))
+    pooled = {row.identity: row for row in measurements if row.is_pooled}
     for row in measurements:
-        quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
+        if not row.is_pooled:
+            quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
     for (dataset, *metric_keys), models in quantities.items():
         row = next(iter(models.values()))[0]
         n_folds = max(len(folds) for folds in models.values())
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
+        if row.identity in pooled:
+            complete = {name: [pooled[folds[0].identity]] for name, folds in complete.items()}
         if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
             reason = "the folds differ in units, so no test compares models"
             warn(f"{metric_keys[0]} on {dataset}: {reason}")

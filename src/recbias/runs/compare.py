@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -30,7 +30,7 @@ from recbias.core.queries import JOIN
 from recbias.core.registry import is_file
 from recbias.core.text import suggest
 from recbias.statistics.bootstrap import compare_replicates
-from recbias.statistics.groups import compute_moments, welch_contrasts
+from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 
 _Key: TypeAlias = tuple[Hashable, ...]
@@ -41,15 +41,26 @@ _TEST_COLUMNS = ("n", "ci_low", "ci_high", "p")
 
 @dataclass(frozen=True, eq=False)
 class _SharedUnits:
-    """The units of a metric value that two runs share, with both values, ``float64[2, u]``."""
+    """The units for which two runs define a metric value, with both values, ``float64[2, u]``.
+
+    Args:
+        others: The number of further units of each run.
+    """
 
     ids: tuple[Any, ...]
     values: FloatArray
+    others: tuple[int, int] = (0, 0)
 
-    def test(self) -> dict[str, Any]:
-        """Return Student's paired t-test of the second run minus the first: ``_TEST_COLUMNS``."""
+    def test(self, difference: float) -> dict[str, Any]:
+        """Return Student's paired t-test of the second run minus the first: ``_TEST_COLUMNS``.
+
+        The interval is around the difference of the values, which are means over folds and seeds
+        where the units are not in all of them.
+        """
         columns = PairedT().pairs(self.values[::-1], np.random.default_rng(0))
-        return {name: float(columns[name][0]) for name in _TEST_COLUMNS} | {"test": "paired_t"}
+        shifts = dict.fromkeys(("ci_low", "ci_high"), difference - columns["difference"][0])
+        test = {name: float(columns[name][0] + shifts.get(name, 0.0)) for name in _TEST_COLUMNS}
+        return test | {"test": "paired_t"}
 
     @cached_property
     def content(self) -> _Key:
@@ -79,7 +90,7 @@ class _SharedReplicates:
 
 _NO_TEST: dict[str, Any] = {
     **dict.fromkeys(("ci_low", "ci_high", "p"), math.nan),
-    "n": 0,
+    **dict.fromkeys(("n", "only_a", "only_b"), 0),
     "test": "",
 }
 """The columns of a value without a test."""
@@ -90,7 +101,7 @@ _KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 
 COLUMNS = (
     *(*_KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference"),
-    *("ci_low", "ci_high", "n", "test", "p", "p_adjusted", "family_size"),
+    *("ci_low", "ci_high", "n", "only_a", "only_b", "test", "p", "p_adjusted", "family_size"),
 )
 """The columns of a comparison of runs."""
 
@@ -140,23 +151,122 @@ class RunFrames:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class RunPair:
+    """Two runs, of which each value with units is that of the units for which both define it.
+
+    Args:
+        units: The units of both, by ``_KEY_COLUMNS``, where there are some.
+    """
+
+    a: RunFrames
+    b: RunFrames
+    units: Mapping[_Key, _SharedUnits]
+
+
+def pair_runs(runs: Sequence[RunFrames]) -> list[RunPair]:
+    """Return all pairs of runs, the earlier one first, over the units that both have.
+
+    A gap is computed again where the groups that it is of have other units; the value of a whole
+    set of lists cannot be, and stays that of each run.
+    """
+    return [_pair_up(a, b) for a, b in combinations(runs, 2)]
+
+
+def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
+    units_a, units_b = (_read_units(run) for run in (a, b))
+    shared = {}
+    for key in units_a.keys() & units_b.keys():
+        pair = (units_a[key], units_b[key])
+        if not pair[0].index.equals(pair[1].index):
+            if not all(units.index.is_unique for units in pair):
+                continue
+            ids = pair[0].index.intersection(pair[1].index)
+            pair = (pair[0].loc[ids], pair[1].loc[ids])
+        if len(pair[0]):
+            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
+            others = (len(units_a[key]) - len(pair[0]), len(units_b[key]) - len(pair[0]))
+            shared[key] = _SharedUnits(tuple(pair[0].index), values, others)
+    return RunPair(_restrict(a, shared, 0), _restrict(b, shared, 1), shared)
+
+
+def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
+    """Return the defined values of the units of each value; over seeds and folds their means."""
+    values = {key: units.dropna() for key, units in _split_values(run.per_unit, "unit_id").items()}
+    averaged = {key for key in _list_keys(run.metrics) if ALL in key[2:4]}
+    parts: dict[_Key, list[pd.Series]] = defaultdict(list)
+    for key, units in values.items():
+        for seed, fold in product({key[2], ALL}, {key[3], ALL}):
+            if (whole := (*key[:2], seed, fold, *key[4:])) in averaged:
+                parts[whole].append(units)
+    for key, folds in parts.items():
+        values[key] = pd.concat(folds).groupby(level=0, sort=False).mean()
+    return values
+
+
+def _list_keys(table: pd.DataFrame) -> list[_Key]:
+    """Return the ``_KEY_COLUMNS`` of each row, as text."""
+    return [*_keys_to_text(table)[_KEY_COLUMNS].itertuples(index=False, name=None)]
+
+
+def _restrict(run: RunFrames, shared: Mapping[_Key, _SharedUnits], side: int) -> RunFrames:
+    """Return a run with the values of the shared units, where one of the runs has others."""
+    if not any(any(units.others) for units in shared.values()):
+        return run
+    keys = _list_keys(run.metrics)
+    values = dict(zip(keys, run.metrics["value"].tolist(), strict=True))
+    groups: dict[_Key, list[FloatArray]] = defaultdict(list)
+    changed = set()
+    for key, units in shared.items():
+        whole = (*key[:6], "", key[7])
+        groups[whole].append(units.values[side])
+        if any(units.others) and key in values:
+            values[key] = float(units.values[side].mean())
+            changed.add(whole)
+    for gap, of_groups, kind, least in _list_gaps(run):
+        for key in changed:
+            of_gap = (*key[:4], gap, *key[5:])
+            if key[4] == of_groups and of_gap in values:
+                means = [part.mean() for part in groups[key] if part.size >= least]
+                values[of_gap] = float(measure_gap(np.array([means]), kind)[0])
+    return replace(run, metrics=run.metrics.assign(value=[values[key] for key in keys]))
+
+
+def _list_gaps(run: RunFrames) -> Iterator[tuple[str, str, str, int]]:
+    """Yield each gap whose groups the run has too: both labels, its kind and ``min_group``."""
+    entries: dict[str, dict[str, Any]] = {}
+    for row in run.manifest.get("metrics", []):
+        settings = dict(row.get("parameters") or {})
+        kind, least = settings.pop("gap", ""), int(settings.pop("min_group", None) or 0)
+        settings.pop("reference_group", None)
+        identity = to_canonical_json([row.get("name"), settings, least])
+        entries.setdefault(identity, {})[kind] = str(row.get("metric")), least
+    for labels in entries.values():
+        for kind in ("difference", "ratio", "std", "ugf"):
+            if {kind, "groups"} <= labels.keys():
+                gap, least = labels[kind]
+                yield gap, labels["groups"][0], "difference" if kind == "ugf" else kind, least
+
+
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
     """Return every metric value that two runs share, with a test of the difference.
 
         difference = value of the later run b - value of the earlier run a
 
-    The test is Student's paired t-test over the units that both runs have, or for values of whole
-    sets the bootstrap of ``recbias run``, if both runs have the same queries. The interval is its
-    95% interval. Values whose results have the same address in both runs are excluded: nothing
+    Both values, the difference, its 95% interval and the test are over the ``n`` units for which
+    both runs define the value; ``only_a`` and ``only_b`` count those of one run, which do not
+    count. The test is Student's paired t-test, over seeds and folds of the units' means, or for
+    values of whole sets the bootstrap of ``recbias run``, if both runs have the same queries.
+    Values whose results have the same address in both runs are excluded: nothing
     changed. All tests of the comparison are one family, in which the test of a group that holds
-    all units counts once with that of the whole. The p-value is NaN if the metric has no units or
-    the runs have different units (another split, other queries).
+    all units counts once with that of the whole. The p-value is NaN if the metric has no units, or
+    the runs share none.
 
     Raises:
         MixedRuns: Two of the runs share no metric value.
         UnknownName: The correction does not exist.
     """
-    tables = [_compare_pair(a, b) for a, b in combinations(runs, 2)]
+    tables = [_compare_pair(pair) for pair in pair_runs(runs)]
     return _adjust_p_values(pd.concat(tables, ignore_index=True), correction)
 
 
@@ -173,24 +283,27 @@ def _adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
     return table.assign(p_adjusted=adjusted, family_size=count_tests(p, tests))[list(COLUMNS)]
 
 
-def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+def _compare_pair(pair: RunPair) -> pd.DataFrame:
+    a, b, units = pair.a, pair.b, pair.units
     rows = _select_changed(a, b, merge_metrics(a, b))
-    units, replicates = _match_units(a, b), _match_replicates(a, b)
+    replicates = _match_replicates(a, b)
     keys = rows[_KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
     test_keys: list[_Key] = []
     for key, row in zip(keys, rows.to_dict("records"), strict=True):
         shared = units.get(key) or replicates.get(key)
         if isinstance(shared, _SharedUnits):
-            tests.append(shared.test())
+            only_a, only_b = shared.others
+            test = shared.test(row["difference"]) | {"only_a": only_a, "only_b": only_b}
         else:
-            tests.append(_NO_TEST if shared is None else shared.test(row))
+            test = {} if shared is None else shared.test(row)
+        tests.append(_NO_TEST | test)
         location = tuple(row[name] for name in _KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
         test_keys.append((a.label, b.label, *location, part))
     columns = {name: [test[name] for test in tests] for name in _NO_TEST}
     return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
-        {"n": np.int64}
+        dict.fromkeys(("n", "only_a", "only_b"), np.int64)
     )
 
 
@@ -222,19 +335,6 @@ def _select_changed(a: RunFrames, b: RunFrames, rows: pd.DataFrame) -> pd.DataFr
     pairs = ((a.get_addresses(row), b.get_addresses(row)) for row in rows.to_dict("records"))
     is_changed = [not first or first != second for first, second in pairs]
     return rows[np.array(is_changed, dtype=bool)]
-
-
-def _match_units(a: RunFrames, b: RunFrames) -> Mapping[_Key, _SharedUnits]:
-    """Return the units of each metric value, by ``_KEY_COLUMNS``, if both runs have the same."""
-    units_a, units_b = (_split_values(run.per_unit, "unit_id") for run in (a, b))
-    shared = {}
-    for key in units_a.keys() & units_b.keys():
-        pair = (units_a[key], units_b[key])
-        ids_a, ids_b = (tuple(series.index) for series in pair)
-        if ids_a == ids_b:
-            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
-            shared[key] = _SharedUnits(ids_a, values)
-    return shared
 
 
 def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[_Key, _SharedReplicates]:
@@ -409,7 +509,8 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     m(g) is the metric value of group g, a mean over its units; d is the value of a unit in the
     later run b minus its value in run a. If g and h have different units (names), the test is
     Welch's t-test of the d of both groups; if they share their units (templates), Student's paired
-    t-test. Values without the same units in both runs are excluded, values with the same address
+    t-test. Both are over the units that both runs have. Values without shared units are excluded,
+    values with the same address
     in both, and metrics with more than ``MAX_GROUPS`` groups. The p-value of Welch's test is NaN
     if d is constant within the groups.
     All tests of the table are one family.
@@ -420,12 +521,13 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     Raises:
         UnknownName: The correction does not exist.
     """
-    rows = [row for a, b in combinations(runs, 2) for row in _compare_pair_of_gap_comparison(a, b)]
+    rows = [row for pair in pair_runs(runs) for row in _compare_pair_of_gap_comparison(pair)]
     return _adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
 
 
-def _compare_pair_of_gap_comparison(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
-    metrics, units = _select_changed(a, b, merge_metrics(a, b)), _match_units(a, b)
+def _compare_pair_of_gap_comparison(pair: RunPair) -> Iterator[dict[str, Any]]:
+    a, b, units = pair.a, pair.b, pair.units
+    metrics = _select_changed(a, b, merge_metrics(a, b))
     keys = metrics[_KEY_COLUMNS].itertuples(index=False, name=None)
     groups = [
         {**row, "units": units[key], "label": label}
@@ -470,10 +572,13 @@ def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
     before, after = ([row["units"].values[run] for row in (h, g)] for run in (0, 1))
     changes = [new - old for old, new in zip(before, after, strict=True)]
     if g["units"].ids == h["units"].ids:
-        test = _SharedUnits(g["units"].ids, np.stack(changes)).test()
+        test = _SharedUnits(g["units"].ids, np.stack(changes)).test(gaps["difference"])
+        others = np.max([row["units"].others for row in (g, h)], axis=0)
     else:
         test = _test_unpaired(changes[1], changes[0])
-    return {**g, **gaps, **test, "group": f"{g['group']} - {h['group']}"}
+        others = np.sum([row["units"].others for row in (g, h)], axis=0)
+    only = dict(zip(("only_a", "only_b"), others.tolist(), strict=True))
+    return {**g, **gaps, **test, **only, "group": f"{g['group']} - {h['group']}"}
 
 
 def _test_unpaired(g: FloatArray, h: FloatArray) -> dict[str, Any]:

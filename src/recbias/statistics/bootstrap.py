@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, FloatArray, Matrix
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
-from recbias.core.queries import Groups
 from recbias.statistics.intervals import (
     bootstrap_standard_error,
     log_interval,
@@ -588,7 +587,7 @@ def compute_sample_interval(
         replicates: Its value on each bootstrap sample, ``float64[b]``.
         df: Degrees of freedom of their standard deviation, for Student's t; NaN for the normal
             distribution.
-        log_scale: Whether the interval is that of the logarithm; then ``df`` does not count.
+        log_scale: Whether the interval is that of the logarithm.
 
     >>> import numpy as np
     >>> samples = np.array([1.0, 2.0, 3.0])
@@ -600,7 +599,7 @@ def compute_sample_interval(
     [0.673, 5.942]
     """
     if log_scale:
-        return log_interval(value, replicates)
+        return log_interval(value, replicates, df=df)
     if math.isnan(df):
         low, high = normal_interval(value, replicates)
     else:
@@ -713,71 +712,56 @@ def build_estimate(
     )
 
 
-RESAMPLED_VALUES = 2**21
-"""Resampled values held in memory at once."""
-
-
-def list_members(groups: Groups, n: int) -> BoolArray:
-    """Return which queries are in which group, ``bool[g, n]``."""
-    members = np.zeros((len(groups.names), n), dtype=bool)
-    for code in range(len(groups.names)):
-        members[code, groups.find_rows(code)] = True
-    return members
-
-
 def resample_group_means(
-    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+    values: FloatArray, codes: AnyArray, n_groups: int, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the mean of each group in each bootstrap sample of its queries, ``float64[b, g]``."""
+    """Return the mean of each group in each bootstrap sample of its members, ``float64[b, g]``."""
     is_defined = ~np.isnan(values)
     columns = np.stack([is_defined, np.where(is_defined, values, 0.0)], axis=1)
-    counts, totals = np.moveaxis(resample_group_sums(columns, groups, n_samples, rng), -1, 0)
-    undefined = np.full(counts.shape, np.nan)
+    sums = resample_group_sums(columns, codes, n_groups, n_samples, rng)
+    undefined = np.full(sums.shape[:2], np.nan)
+    totals, counts = sums[..., 1], sums[..., 0]
     return np.asarray(np.divide(totals, counts, out=undefined, where=counts > 0))
 
 
 def resample_group_sums(
-    columns: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+    columns: FloatArray, codes: AnyArray, n_groups: int, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the sums of the columns over each group, in bootstrap samples of its queries.
+    """Return the sums of the columns over each group, in bootstrap samples of its members.
 
-    A sample is as many queries of the group as it has, with replacement; no query is in two
-    groups. Of a large group, random sets of queries are sampled (``join_rows``). What is sampled
-    depends on the generator and the groups only. ``columns`` are ``float64[q, c]``, the sums
-    ``float64[b, g, c]``.
+    A sample is n - 1 of the n members of a group, with replacement, multiplied by n / (n - 1), so
+    that the variance of a mean over the samples is that of the mean itself (``resample_means``).
+    Of a large group, random sets of members are sampled (``join_rows``). What is sampled depends
+    on the generator and the groups only. ``columns`` are ``float64[m, c]``, ``codes`` the groups
+    ``[m]``, and the sums ``float64[b, g, c]``.
 
-    >>> groups = Groups("g", ("g=a",), np.array([0, 0, -1], dtype=np.int32), (("a",),))
-    >>> columns = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 9.0]])
-    >>> resample_group_sums(columns, groups, 2, np.random.default_rng(0)).tolist()
+    >>> columns, codes = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 9.0]]), np.array([0, 0, 1])
+    >>> resample_group_sums(columns, codes, 1, 2, np.random.default_rng(0)).tolist()
     [[[2.0, 4.0]], [[2.0, 4.0]]]
     """
-    sums = np.zeros((n_samples, len(groups.names), columns.shape[1]))
-    for code in range(len(groups.names)):
-        members = join_rows(columns[groups.find_rows(code)], rng)
+    sums = np.zeros((n_samples, n_groups, columns.shape[1]))
+    for code in range(n_groups):
+        members = join_rows(columns[codes == code], rng)
         n = len(members)
-        size = max(1, RESAMPLED_VALUES // max(n, 1))
-        for start in range(0, n_samples, size):
-            rows = min(size, n_samples - start)
-            cells = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-            counts = np.bincount(cells.ravel(), minlength=n * rows).reshape(rows, n)
-            sums[start : start + rows, code] = counts.astype(np.float64) @ members
+        for samples, counts in _sample_counts(n, n_samples, RESAMPLED_VALUES, rng):
+            sums[samples, code] = counts.astype(np.float64) @ members * (n / max(n - 1, 1))
     return sums
 
 
-def resample_shared_queries(
-    values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
+def resample_shared_units(
+    table: FloatArray, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the mean of each group in each bootstrap sample of all queries, ``float64[b, g]``."""
-    members = list_members(groups, values.size) & ~np.isnan(values)
-    queries = np.flatnonzero(members.any(axis=0))
-    weights, terms = members[:, queries].astype(np.float64), values[queries]
-    means = np.full((n_samples, len(groups.names)), np.nan)
-    size = max(1, RESAMPLED_VALUES // max(queries.size, 1))
-    for start in range(0, n_samples, size):
-        rows = means[start : start + size]
-        counts = rng.multinomial(queries.size, np.full(queries.size, 1 / queries.size), len(rows))
-        totals, numbers = counts @ (weights * terms).T, counts @ weights.T
-        np.divide(totals, numbers, out=rows, where=numbers > 0)
+    """Return the mean of each group in each bootstrap sample of all units, ``float64[b, g]``.
+
+    The ``table[g, u]`` has the value of each unit in each group, NaN if it is not in it. A sample
+    is n - 1 of n units.
+    """
+    table = table[:, ~np.isnan(table).all(axis=0)]
+    inside, terms = (~np.isnan(table)).astype(np.float64), np.nan_to_num(table)
+    means = np.full((n_samples, len(table)), np.nan)
+    for samples, counts in _sample_counts(table.shape[1], n_samples, RESAMPLED_VALUES, rng):
+        totals, numbers = counts @ terms.T, counts @ inside.T
+        np.divide(totals, numbers, out=means[samples], where=numbers > 0)
     return means
 
 

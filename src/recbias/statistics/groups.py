@@ -9,19 +9,16 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Groups
-from recbias.statistics.bootstrap import (
-    list_members,
-    resample_group_means,
-    resample_shared_queries,
-)
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
+from recbias.statistics.intervals import solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
 
 _MEANS = "m_g is the mean over the queries of g of"
@@ -143,6 +140,78 @@ def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> _Mome
         squares = np.bincount(codes, weights=(values - mean[codes]) ** 2, minlength=n_groups)
         variance = np.where(n > 1, squares / (n - 1), np.nan)
     return _Moments(n, mean, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The members of groups: queries, or the units of several seeds and folds.
+
+    Args:
+        codes: The group of each membership, ``int[m]``.
+        units: The unit of each membership, ``int[m]``; one in several groups has several.
+        values: The value of each membership, ``float64[m]``; NaN if undefined.
+        n_units: The number of units, also of those without a group.
+    """
+
+    names: tuple[str, ...]
+    codes: AnyArray
+    units: AnyArray
+    values: FloatArray
+    n_units: int
+    target: str = ""
+
+    @classmethod
+    def of_queries(cls, measurement: Measurement, groups: Groups) -> Self:
+        """Return the queries of each group, with their values."""
+        values, inside = _get_units(measurement).values, np.flatnonzero(groups.codes >= 0)
+        rows = inside if groups.rows is None else groups.rows[inside]
+        codes, target = groups.codes[inside], measurement.target
+        return cls(groups.names, codes, rows, values[rows], values.size, target)
+
+    @classmethod
+    def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
+        """Return the units of pooled groups, with their means over seeds and folds."""
+        names, scores = tuple(group.group for group in groups), [*map(_get_units, groups)]
+        codes = np.repeat(np.arange(len(names)), [row.values.size for row in scores])
+        values = np.concatenate([row.values for row in scores])
+        ids, units = np.unique(np.concatenate([row.ids for row in scores]), return_inverse=True)
+        return cls(names, codes, units, values, ids.size, groups[0].target)
+
+    @cached_property
+    def moments(self) -> _Moments:
+        """The number, mean and variance of the defined values of each group."""
+        return compute_moments(self.values, self.codes, len(self.names))
+
+    @cached_property
+    def overlap(self) -> bool:
+        """Whether a unit is in several groups."""
+        return np.unique(self.units).size < self.units.size
+
+    @property
+    def n_defined(self) -> int:
+        """The number of units of the groups with a defined value, each counted once."""
+        return np.unique(self.units[~np.isnan(self.values)]).size
+
+    def tabulate(self) -> FloatArray:
+        """Return the value of each unit in each group, ``float64[g, u]``; NaN if it has none."""
+        table = np.full((len(self.names), self.n_units), np.nan)
+        table[self.codes, self.units] = self.values
+        return table
+
+    def select_large(self, least: int) -> tuple[Self, bool]:
+        """Return the groups of at least so many defined values, and if all models have these."""
+        counts = np.bincount(self.codes, minlength=len(self.names))
+        is_large = self.moments.n >= least
+        recode = np.cumsum(is_large) - 1
+        inside = is_large[self.codes]
+        large = replace(
+            self,
+            names=tuple(name for name, kept in zip(self.names, is_large, strict=True) if kept),
+            codes=recode[self.codes[inside]],
+            units=self.units[inside],
+            values=self.values[inside],
+        )
+        return large, bool((is_large == (counts >= least)).all())
 
 
 def welch_contrasts(
@@ -336,7 +405,7 @@ def summarize_groups(
     pair. Groups that share queries are compared by ``overlap_contrasts``. The tests are contrasts
     of the first group.
     """
-    units = _require_units(measurement)
+    units = _get_units(measurement)
     measurements = []
     for code, name in enumerate(groups.names):
         queries = groups.find_rows(code)
@@ -347,7 +416,7 @@ def summarize_groups(
     sizes = np.array([group.n for group in measurements])
     pairs = list_group_pairs(sizes, min_group, reference)
     if 0 < pairs[0].size <= MAX_PAIRS:
-        tests = _compare_groups(units.values, groups, pairs)
+        tests = _compare_groups(Members.of_queries(measurement, groups), pairs)
         measurements[0] = replace(measurements[0], contrasts=tuple(tests))
     return measurements
 
@@ -362,23 +431,35 @@ def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> _Pairs:
     return compared[a], compared[b]
 
 
-def _compare_groups(values: FloatArray, groups: Groups, pairs: _Pairs) -> list[Contrast]:
-    if not groups.overlap:
-        moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
-        return welch_contrasts(groups.names, moments, between="groups", pairs=pairs)
-    members = list_members(groups, values.size)
-    return overlap_contrasts(groups.names, values, members, between="groups", pairs=pairs)
+def _compare_groups(members: Members, pairs: _Pairs) -> list[Contrast]:
+    if not members.overlap:
+        return welch_contrasts(members.names, members.moments, between="groups", pairs=pairs)
+    table = members.tabulate()
+    inside = ~np.isnan(table)
+    return overlap_contrasts(members.names, table, inside, between="groups", pairs=pairs)
 
 
-def _repeat(values: FloatArray, groups: Groups) -> FloatArray:
-    """Return the value of each membership."""
-    return values if groups.rows is None else values[groups.rows]
+GapKind: TypeAlias = Literal["difference", "ratio", "std"]
+"""The gaps that are differences or ratios of means."""
 
 
 def compute_gap(
     measurement: Measurement,
     groups: Groups,
-    kind: Literal["difference", "ratio", "std"],
+    kind: GapKind,
+    *,
+    rng: np.random.Generator,
+    n_samples: int = 1000,
+    min_group: int = 0,
+) -> Measurement:
+    """Return the gap between the means of groups of queries; see ``compute_gap_of``."""
+    members = Members.of_queries(measurement, groups)
+    return compute_gap_of(members, kind, rng=rng, n_samples=n_samples, min_group=min_group)
+
+
+def compute_gap_of(
+    members: Members,
+    kind: GapKind,
     *,
     rng: np.random.Generator,
     n_samples: int = 1000,
@@ -389,62 +470,96 @@ def compute_gap(
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    The gap of two groups has the normal interval of a stratified bootstrap of the queries, within
-    the range of the gap. The samples are of the signed difference, since the absolute one varies
-    less near 0. The gap of more than two groups has no interval, and models are not compared by
-    it: the largest of several differences is positive by chance, and larger for models whose
-    values vary more.
+    The gap of two groups has the interval of its test (``estimate_gap_interval``), and bootstrap
+    samples to compare models by, with the degrees of freedom of the test; they are of the signed
+    difference, since the absolute one varies less near 0. The gap of more than two groups has no
+    interval, and models are not compared by it: the largest of several differences is positive by
+    chance, and larger for models whose values vary more.
     A contrast of ``difference`` tests whether the groups differ: of two groups the test of
     ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
     largest and the smallest mean. The gap is
     undefined if a group has no defined value or there is only one group; the ratio also if a mean
-    is negative or the largest is 0. There is no interval if a group has one query or all samples
-    are equal. ``rng`` is the same for all models that are compared.
+    is negative or the largest is 0. There is no interval if a group has one value or the values
+    of both are equal. ``rng`` is the same for all models that are compared.
 
     Groups of fewer than ``min_group`` defined values are excluded. If that excludes other groups
     than the numbers of queries would, the gap has no samples, since other models may have other
     groups. If groups share queries, there is no analysis of variance, and the bootstrap of two
     groups is not stratified: it samples the queries of both together.
     """
-    units = _require_units(measurement)
-    values, is_large = units.values, groups.counts >= min_group
-    sizes = compute_moments(_repeat(values, groups), groups.codes, len(groups.names)).n
-    is_same = bool(((sizes >= min_group) == is_large).all())
-    groups = groups.select(np.flatnonzero(sizes >= min_group))
-    group_moments = compute_moments(_repeat(values, groups), groups.codes, len(groups.names))
-    value = float(measure_gap(group_moments.mean[None, :], kind)[0])
-    defined = 0 if math.isnan(value) else _count_queries(values, groups)
+    total, target = members.n_units, members.target
+    members, is_same = members.select_large(min_group)
+    means = members.moments.mean
+    value = float(measure_gap(means[None, :], kind)[0])
+    n = 0 if math.isnan(value) else members.n_defined
+    tests = _test_gap(members)
     gap = Measurement(
-        value=value,
-        n=defined,
-        undefined=int(units.values.size) - defined,
-        target=measurement.target,
-        contrasts=_test_gap(values, groups, group_moments) if kind == "difference" else (),
+        value, n, total - n, target=target, contrasts=tests if kind == "difference" else ()
     )
-    if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
+    if means.size != 2 or math.isnan(value) or math.isnan(tests[0].ci_low):
         return gap
-    resample = resample_shared_queries if groups.overlap else resample_group_means
-    replicates = orient_gap(resample(values, groups, n_samples, rng), group_moments.mean, kind)
-    low, high = (float(bound) for bound in normal_interval(value, replicates))
-    if high <= low:
-        low = high = math.nan
-    low, high = max(low, 0.0), min(high, 1.0) if kind == "ratio" else high
-    return replace(gap, replicates=replicates if is_same else None, ci_low=low, ci_high=high)
+    covariance = _measure_covariance(members)
+    low, high = estimate_gap_interval(means, covariance, tests[0].df, kind)
+    samples: FloatArray
+    if members.overlap:
+        samples = resample_shared_units(members.tabulate(), n_samples, rng)
+    else:
+        samples = resample_group_means(members.values, members.codes, 2, n_samples, rng)
+    replicates = orient_gap(samples, means, kind) if is_same else None
+    return replace(gap, replicates=replicates, df=tests[0].df, ci_low=low, ci_high=high)
 
 
-def _count_queries(values: FloatArray, groups: Groups) -> int:
-    """Return the number of queries of the groups with a defined value, each counted once."""
-    members = np.flatnonzero(groups.codes >= 0)
-    rows = members if groups.rows is None else np.unique(groups.rows[members])
-    return int(np.count_nonzero(~np.isnan(values[rows])))
+def _measure_covariance(members: Members) -> FloatArray:
+    """Return the covariance matrix of the means; groups without shared units have covariance 0."""
+    n, variance = members.moments.n, members.moments.variance
+    covariance = np.diag(variance / n)
+    if members.overlap:
+        deviations = np.nan_to_num(members.tabulate() - members.moments.mean[:, None])
+        weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
+        covariance = weights @ weights.T
+    return covariance
 
 
-def _test_gap(values: FloatArray, groups: Groups, group_moments: _Moments) -> tuple[Contrast, ...]:
+def estimate_gap_interval(
+    means: FloatArray, covariance: FloatArray, df: float, kind: GapKind
+) -> tuple[float, float]:
+    """Return the 95% interval of the gap of two means, within the range of the gap.
+
+        difference:  |m_1 - m_2| ± t(0.975; df) · se,    se² = v_11 + v_22 - 2 v_12
+        std:         that of the difference, divided by √2
+        ratio:       {θ : (m_low - θ m_high)² ≤ t² (v_low - 2 θ v_12 + θ² v_high)}
+
+    v is the ``covariance`` of the means, and ``df`` the degrees of freedom of the test of their
+    difference. So the interval of the difference is that of the test (Welch's), and the interval
+    of the ratio holds 1 if and only if the other one holds 0. The ratio has the whole range, 0
+    to 1, where the larger mean is not significantly above 0.
+
+    >>> interval = estimate_gap_interval(np.array([0.5, 0.2]), 0.01 * np.eye(2), 8.0, "difference")
+    >>> [round(end, 4) for end in interval]  # 0.3 ± 2.306 · 0.1414, of which -0.03 counts as 0
+    [0.0, 0.6261]
+
+    Source:
+        Welch, Biometrika 1947; Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B
+        1954.
+    """
+    from scipy.special import stdtrit
+
+    t, order = float(stdtrit(df, 0.975)), np.argsort(means, kind="stable")
+    low, high = means[order].tolist()
+    if kind == "ratio":
+        ends = solve_fieller(low, high, t**2 * covariance[np.ix_(order, order)])
+        return (0.0, 1.0) if math.isnan(ends[0]) else (max(ends[0], 0.0), min(ends[1], 1.0))
+    scale = math.sqrt(2.0) if kind == "std" else 1.0
+    half_width = t * math.sqrt(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
+    return max(high - low - half_width, 0.0) / scale, (high - low + half_width) / scale
+
+
+def _test_gap(members: Members) -> tuple[Contrast, ...]:
     """Return the test of all groups; none if more than two groups share queries."""
-    if group_moments.n.size == 2:
+    if len(members.names) == 2:
         pairs = np.array([0]), np.array([1])
-        return tuple(_compare_groups(values, groups, pairs)) if group_moments.n.all() else ()
-    return () if groups.overlap else tuple(_compare_all_groups(groups.names, group_moments))
+        return tuple(_compare_groups(members, pairs)) if members.moments.n.all() else ()
+    return () if members.overlap else tuple(_compare_all_groups(members.names, members.moments))
 
 
 def _compare_all_groups(names: tuple[str, ...], group_moments: _Moments) -> list[Contrast]:
@@ -478,17 +593,10 @@ def _compare_all_groups(names: tuple[str, ...], group_moments: _Moments) -> list
     ]
 
 
-def _require_units(measurement: Measurement) -> UnitScores:
-    if measurement.units is None:
-        message = "a metric without a value for each query cannot be grouped"
-        raise ValueError(message)
-    return measurement.units
-
-
 def measure_gap(means: FloatArray, kind: str) -> FloatArray:
     """Return the gap of each row of group means, ``float64[b]``; NaN where a mean is NaN.
 
-    ``kind`` is ``difference``, ``ratio`` or ``std``, as in ``compute_gap``.
+    ``kind`` is ``difference``, ``ratio`` or ``std``, as in ``compute_gap_of``.
 
     >>> measure_gap(np.array([[0.2, 0.5]]), "ratio").tolist()
     [0.4]
@@ -547,42 +655,18 @@ def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
 
 
 def compare_pooled_groups(
-    groups: Sequence[Measurement],
-    gap: Literal["groups", "difference"],
-    *,
-    min_group: int = 0,
-    reference: str = "",
+    groups: Sequence[Measurement], *, min_group: int = 0, reference: str = ""
 ) -> list[Contrast]:
-    """Return the tests of pooled groups that ``gap`` has within one seed.
+    """Return the tests of pairs of pooled groups, as in ``summarize_groups``.
 
-    ``groups``: pairs by Welch's t-test, as in ``summarize_groups``; ``difference``: of two groups
-    this test, of more Welch's analysis of variance. A unit that is in several groups, or whose
-    group depends on the seed, is in each of them, and ``overlap_contrasts`` makes the tests.
-    Groups of fewer than ``min_group`` defined units are not compared.
+    A unit that is in several groups, or whose group depends on the seed, is in each of them, and
+    ``overlap_contrasts`` makes the tests. Groups of fewer than ``min_group`` defined units are not
+    compared.
     """
-    if gap == "difference":
-        groups, reference = [group for group in groups if group.n >= max(min_group, 1)], ""
-    if not groups:
-        return []
-    names, scores = tuple(group.group for group in groups), [*map(_get_units, groups)]
-    values = np.concatenate([units.values for units in scores])
-    codes = np.repeat(np.arange(len(groups)), [units.values.size for units in scores])
-    ids, unit_codes = np.unique(
-        np.concatenate([units.ids for units in scores]), return_inverse=True
-    )
-    overlap, moments = ids.size < unit_codes.size, compute_moments(values, codes, len(groups))
-    if gap == "difference" and len(groups) > 2:
-        return [] if overlap else _compare_all_groups(names, moments)
-    at = names.index(reference) if reference in names else -1
-    pairs = list_group_pairs(moments.n, min_group, at)
-    if not 0 < pairs[0].size <= MAX_PAIRS:
-        return []
-    if not overlap:
-        return welch_contrasts(names, moments, between="groups", pairs=pairs)
-    table = np.full((len(groups), ids.size), np.nan)
-    table[codes, unit_codes] = values
-    members = ~np.isnan(table)
-    return overlap_contrasts(names, table, members, between="groups", pairs=pairs)
+    members = Members.of_pooled(groups)
+    at = members.names.index(reference) if reference in members.names else -1
+    pairs = list_group_pairs(members.moments.n, min_group, at)
+    return _compare_groups(members, pairs) if 0 < pairs[0].size <= MAX_PAIRS else []
 
 
 def _average_units(folds: Sequence[UnitScores]) -> UnitScores:
@@ -596,7 +680,7 @@ def _average_units(folds: Sequence[UnitScores]) -> UnitScores:
 
 def _get_units(group: Measurement) -> UnitScores:
     if group.units is None:
-        message = "a group without values of units cannot be pooled"
+        message = "a metric without a value for each query cannot be grouped"
         raise ValueError(message)
     return group.units
 

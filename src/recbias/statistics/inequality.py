@@ -13,6 +13,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.measures import Direction, Measurement
 from recbias.core.queries import Groups
 from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
+from recbias.statistics.groups import Members, compute_moments
 
 
 def gini(counts: npt.ArrayLike) -> FloatArray:
@@ -209,8 +210,9 @@ class GroupInequality:
     Undefined if a group has no value or there is only one group; the Atkinson indices and the
     cross entropy also if a value is negative, or the mean that they divide by is 0.
 
-    The Atkinson indices and the cross entropy have the normal interval of a stratified bootstrap
-    of the queries, ``atkinson_within`` and ``atkinson_total`` on the scale of the logarithm. These
+    The Atkinson indices and the cross entropy have the t interval of a stratified bootstrap of the
+    queries, with Satterthwaite's degrees of freedom as in Welch's test, ``atkinson_within`` and
+    ``atkinson_total`` on the scale of the logarithm. These
     two depend on the sizes of the groups, which are those of a sample as well and are resampled
     too. The others are positive by chance for groups that do not differ; the interval then
     includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
@@ -251,39 +253,51 @@ class GroupInequality:
         self, measurement: Measurement, groups: Groups, rng: np.random.Generator
     ) -> Measurement:
         """Return the index of the values of a metric; ``rng`` is the same for all models."""
-        if measurement.units is None:
-            message = "a metric without a value for each query cannot be grouped"
-            raise ValueError(message)
-        values, is_large = measurement.units.values, groups.counts >= self.min_group
-        columns = _build_columns(values)
-        sizes = np.array([columns[groups.find_rows(g), 0].sum() for g in range(is_large.size)])
-        is_same = bool(((sizes >= self.min_group) == is_large).all())
-        groups = groups.select(np.flatnonzero(sizes >= self.min_group))
-        members = [groups.find_rows(code) for code in range(len(groups.names))]
-        sums = np.array([columns[rows].sum(axis=0) for rows in members]).reshape(-1, 3)
-        in_group = np.isin(np.arange(values.size), np.concatenate([*members, []]))
-        is_defined = in_group & ~np.isnan(values)
-        is_negative = self.kind in _SMOOTH and bool((values[is_defined] < 0).any())
-        has_value = len(members) > 1 and not is_negative
+        return self.measure_members(Members.of_queries(measurement, groups), rng)
+
+    def measure_members(self, members: Members, rng: np.random.Generator) -> Measurement:
+        """Return the index of the values of some members."""
+        total, target = members.n_units, members.target
+        members, is_same = members.select_large(self.min_group)
+        n_groups, columns = len(members.names), _build_columns(members.values)
+        sums = _add_members(columns, members.codes, n_groups)
+        is_negative = self.kind in _SMOOTH and bool((members.values < 0).any())
+        has_value = n_groups > 1 and not is_negative
         value = float(self._compute(sums[None])[0]) if has_value else math.nan
-        n = 0 if math.isnan(value) else int(np.count_nonzero(is_defined))
-        index = Measurement(value, n, int(values.size) - n, target=measurement.target)
-        if self.kind not in _SMOOTH or n == 0 or groups.overlap or (sums[:, 0] < 2).any():
+        n = 0 if math.isnan(value) else members.n_defined
+        index = Measurement(value, n, total - n, target=target)
+        if self.kind not in _SMOOTH or n == 0 or members.overlap or (sums[:, 0] < 2).any():
             return index
-        samples = resample_group_sums(columns, groups, self.n_samples, rng)
-        if self.kind in _SKEWED:
-            samples *= _resample_shares(groups.counts, self.n_samples, rng)[..., None]
-        replicates = self._compute(samples)
-        low, high = compute_sample_interval(value, replicates, log_scale=self.kind in _SKEWED)
+        samples = resample_group_sums(columns, members.codes, n_groups, self.n_samples, rng)
+        is_skewed = self.kind in _SKEWED
+        if is_skewed:
+            samples *= _resample_shares(np.bincount(members.codes), self.n_samples, rng)[..., None]
+        replicates, df = self._compute(samples), self._count_df(sums, columns, members.codes)
+        low, high = compute_sample_interval(value, replicates, df=df, log_scale=is_skewed)
         index = replace(
-            index,
-            replicates=replicates if is_same else None,
-            log_scale=self.kind in _SKEWED,
+            index, replicates=replicates if is_same else None, df=df, log_scale=is_skewed
         )
         if high <= low:
             return index
         highest = math.inf if self.kind == "cross_entropy" else 1.0
         return replace(index, ci_low=max(low, 0.0), ci_high=min(high, highest))
+
+    def _count_df(self, sums: FloatArray, columns: FloatArray, codes: AnyArray) -> float:
+        """Return Satterthwaite's degrees of freedom of the index, linear in the group sums.
+
+        df = (Σ_g v_g)² / Σ_g v_g² / (n_g - 1),    v_g = n_g · the variance of Σ_c ∂_gc x_c
+        """
+        sizes, slopes = 1e-6 * np.maximum(sums, 1.0).ravel(), np.empty(sums.size)
+        for cells in np.array_split(np.arange(sums.size), 1 + sums.size // 64):
+            steps = np.zeros((cells.size, sums.size))
+            steps[np.arange(cells.size), cells] = sizes[cells]
+            low, high = (sums + sign * steps.reshape(-1, *sums.shape) for sign in (-1.0, 1.0))
+            slopes[cells] = (self._compute(high) - self._compute(low)) / (2.0 * sizes[cells])
+        weights = slopes.reshape(sums.shape)[codes]
+        moments = compute_moments((columns * weights).sum(axis=1), codes, len(sums))
+        parts = moments.n * moments.variance
+        shares = (parts**2 / (moments.n - 1)).sum()
+        return float(parts.sum() ** 2 / shares) if shares > 0 else float((moments.n - 1).sum())
 
     def _compute(self, sums: FloatArray) -> FloatArray:
         """Return the index of each row of group sums ``float64[b, g, 3]``: n, Σ x and Σ √x."""
@@ -302,6 +316,13 @@ class GroupInequality:
         return np.where(
             is_defined, np.maximum(value, 0.0) if self.kind in _SMOOTH else value, np.nan
         )
+
+
+def _add_members(columns: FloatArray, codes: AnyArray, n_groups: int) -> FloatArray:
+    """Return the sums of the columns over each group, ``float64[g, c]``."""
+    return np.stack(
+        [np.bincount(codes, column, minlength=n_groups) for column in columns.T], axis=1
+    )
 
 
 def _resample_shares(counts: AnyArray, n_samples: int, rng: np.random.Generator) -> FloatArray:

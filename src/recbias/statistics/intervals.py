@@ -431,15 +431,16 @@ def normal_interval(
 
 
 def log_interval(
-    point: float, replicates: npt.ArrayLike, alpha: float = 0.05
+    point: float, replicates: npt.ArrayLike, *, df: float = math.nan
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of a positive estimate, normal on the scale of its logarithm.
+    """Return the 95% bootstrap interval of a positive estimate, on the scale of its logarithm.
 
-        point · exp( ± z(1 - α/2) · se ),    se the standard error of the log of the replicates
+        point · exp( ± z(0.975) · se ),    se the standard error of the log of the replicates
 
-    The sampling distribution of a ratio of sums has a longer tail above; that of its logarithm is
-    nearly symmetric. Where the estimate or a replicate is 0, it has no logarithm: the interval is
-    then that of ``normal_interval``. ``replicates`` are as for ``bootstrap_standard_error``.
+    With the degrees of freedom ``df`` of se, t(0.975; df) is in place of z. The sampling
+    distribution of a ratio of sums has a longer tail above; that of its logarithm is nearly
+    symmetric. Where the estimate or a replicate is 0, it has no logarithm: the interval is then
+    symmetric. ``replicates`` are as for ``bootstrap_standard_error``.
 
     >>> low, high = log_interval(2.0, np.exp([-1.0, 0.0, 1.0]))
     >>> round(low, 4), round(high, 4)  # 2 / e^1.95996 and 2 e^1.95996
@@ -449,13 +450,12 @@ def log_interval(
         Katz, Baptista, Azen and Pike, "Obtaining confidence intervals for the risk ratio in cohort
         studies", Biometrics 1978.
     """
-    from scipy.special import ndtri
-
+    quantile = _compute_quantile(math.inf if math.isnan(df) else df, 0.975)
     rows = np.asarray(replicates, dtype=np.float64)
     if not point > 0 or bool((rows <= 0).any()):
-        low, high = normal_interval(point, rows, alpha)
-        return float(low), float(high)
-    factor = float(np.exp(ndtri(1.0 - alpha / 2.0) * bootstrap_standard_error(np.log(rows))))
+        half_width = quantile * float(bootstrap_standard_error(rows))
+        return point - half_width, point + half_width
+    factor = math.exp(quantile * float(bootstrap_standard_error(np.log(rows))))
     return point / factor, point * factor
 
 
@@ -487,7 +487,7 @@ def estimate_ratio(
     if n < 2 or math.isnan(ratio):
         return ratio, math.nan, math.nan
     factor = float(stdtrit(n - 1, 1 - alpha / 2)) ** 2 / n
-    return ratio, *_solve(mean_x, mean_y, factor * np.cov(numerators, denominators))
+    return ratio, *solve_fieller(mean_x, mean_y, factor * np.cov(numerators, denominators))
 
 
 def estimate_resampled_ratio(
@@ -529,10 +529,10 @@ def estimate_resampled_ratio(
         return ratio, math.nan, math.nan
     level = 1 - alpha / 2
     quantile = float(ndtri(level) if math.isnan(df) else stdtrit(df, level))
-    return ratio, *_solve(numerator, denominator, quantile**2 * np.cov(defined))
+    return ratio, *solve_fieller(numerator, denominator, quantile**2 * np.cov(defined))
 
 
-def _solve(x: float, y: float, squares: FloatArray) -> tuple[float, float]:
+def solve_fieller(x: float, y: float, squares: FloatArray) -> tuple[float, float]:
     """Return the ends of {θ : (x - θ y)² ≤ s_xx - 2 θ s_xy + θ² s_yy}, NaN unless an interval."""
     (s_xx, s_xy), (_, s_yy) = squares
     # θ² (y² - s_yy) - 2 θ (x y - s_xy) + x² - s_xx = 0

@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Contrast, Measurement, UnitScores
-from recbias.core.queries import Groups, UncertainGroups
-from recbias.statistics.bootstrap import bootstrap_t_interval, resample_group_sums
-from recbias.statistics.groups import measure_gap, orient_gap
+from recbias.core.queries import UncertainGroups
+from recbias.statistics.bootstrap import resample_group_sums
+from recbias.statistics.groups import GapKind, estimate_gap_interval, measure_gap, orient_gap
 from recbias.statistics.intervals import t_interval
 
 
@@ -249,41 +248,67 @@ def _contrast_contributions(
 def compute_uncertain_gap(
     measurement: Measurement,
     groups: UncertainGroups,
-    kind: Literal["difference", "ratio", "std"],
+    kind: GapKind,
     *,
     rng: np.random.Generator,
     n_samples: int = 1000,
 ) -> Measurement:
-    """Return the gap between the estimated means, as ``group_gaps.compute_gap``.
+    """Return the gap between the estimated means, as ``groups.compute_gap_of``.
 
     The bootstrap samples the contributions of all queries together. Its standard error has the
     degrees of freedom of the test. More than two groups have no interval and no test of all.
     """
-    units = _require_units(measurement)
-    measured = measure_contributions(units.values, groups)
-    value = float(measure_gap(measured.means[None, :], kind)[0])
-    n = 0 if math.isnan(value) else int(np.count_nonzero(~np.isnan(measured.values).any(axis=1)))
-    gap = Measurement(value, n, units.values.size - n, target=measurement.target)
-    if len(groups.names) != 2 or math.isnan(value):
-        return gap
+    measured = measure_contributions(_require_units(measurement).values, groups)
     test = compare_contributions(groups.names, measured, (0, 1))
-    if kind == "difference":
-        gap = replace(gap, contrasts=(test,))
+    gap = _measure_gap(measured.values, measured.means, test, kind, rng, n_samples)
+    return replace(gap, target=measurement.target)
+
+
+def compute_pooled_uncertain_gap(
+    groups: Sequence[Measurement],
+    kind: GapKind,
+    *,
+    rng: np.random.Generator,
+    n_samples: int = 1000,
+) -> Measurement:
+    """Return the gap of groups whose units have their mean contribution over folds or seeds."""
+    values = np.stack([_require_units(group).values for group in groups], axis=1)
+    means = np.array([group.value for group in groups])
+    test = compare_pooled_contributions(groups)[0]
+    gap = _measure_gap(values, means, test, kind, rng, n_samples)
+    return replace(gap, target=groups[0].target)
+
+
+def _measure_gap(
+    contributions: FloatArray,
+    means: FloatArray,
+    test: Contrast,
+    kind: GapKind,
+    rng: np.random.Generator,
+    n_samples: int,
+) -> Measurement:
+    """Return the gap of the means of contributions ``[n, g]``, with the interval of the test."""
+    value = float(measure_gap(means[None, :], kind)[0])
+    defined = contributions[~np.isnan(contributions).any(axis=1)]
+    n = 0 if math.isnan(value) else len(defined)
+    gap = Measurement(value, n, len(contributions) - n)
+    if means.size != 2 or math.isnan(value):
+        return gap
+    gap = replace(gap, contrasts=(test,)) if kind == "difference" else gap
     if math.isnan(test.p):
         return gap
-    samples = orient_gap(_resample(measured.values, n_samples, rng), measured.means, kind)
-    df = float(math.floor(test.df))
-    low, high = (float(bound) for bound in bootstrap_t_interval(value, samples, df))
-    low, high = max(low, 0.0), min(high, 1.0) if kind == "ratio" else high
-    return replace(gap, replicates=samples, df=df, ci_low=low, ci_high=high)
+    covariance = np.cov(defined.T) / n
+    low, high = estimate_gap_interval(means, covariance, test.df, kind)
+    samples = orient_gap(_resample(contributions, n_samples, rng), means, kind)
+    return replace(gap, replicates=samples, df=test.df, ci_low=low, ci_high=high)
 
 
 def _resample(contributions: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
     """Return the means of bootstrap samples of the contributions, ``float64[b, g]``."""
     columns = np.column_stack([np.ones(len(contributions)), contributions])
     columns[np.isnan(contributions).any(axis=1)] = 0.0
-    everybody = Groups("", ("all",), np.zeros(len(columns), dtype=np.int32), (("all",),))
-    sums = resample_group_sums(columns, everybody, n_samples, rng)[:, 0]
+    codes = np.zeros(len(columns), dtype=np.int32)
+    sums = resample_group_sums(columns, codes, 1, n_samples, rng)[:, 0]
     return np.asarray(sums[:, 1:] / np.maximum(sums[:, :1], 1.0))
 
 

@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import recbias
+from recbias.core.measures import FIT_COLUMNS, METRIC_KEY_COLUMNS
 from support.commands import invoke_recbias
+from support.hand_worked_runs import state, write_run
 from support.specs import make_small_spec
 
 
@@ -70,6 +73,30 @@ def test_gap_has_a_tolerance_by_its_own_names_only(folder: Path, name: str) -> N
     document = json.loads(by_metric.out)
     assert f"{GAP}@5" not in {row["metric"] for row in document["out_of_tolerance"]}
     assert {f"{GAP}@5", "ItemCoverage@5"} <= {*document["without_tolerance"]}
+
+
+def test_a_tolerance_is_of_the_units_that_both_runs_have(tmp_path: Path) -> None:
+    # of u4 to u9, which both have, each is worse by 0.04 to 0.06; the means of the runs rise
+    old = {f"u{at}": 0.5 if at > 3 else 0.0 for at in range(10)}
+    new = {f"u{at}": 0.46 - 0.02 * (at % 2) for at in range(9, 3, -1)} | {"x": 0.9, "y": 0.9}
+    for name, values in (("old", old), ("new", new)):
+        row = state("EASE", sum(values.values()) / len(values), n=len(values))
+        folder = tmp_path / "results" / name / "1"
+        write_run(folder, [row])
+        units = pd.DataFrame({"unit": "user", "unit_id": [*values], "value": [*values.values()]})
+        keys = {key: row[key] for key in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
+        units.assign(**keys).to_parquet(folder / "per_unit.parquet")
+        (folder.parent / "latest").symlink_to("1")
+    words = ("compare", "old", "new", "--fail-over", "0.02")
+    failed = invoke_recbias(*words, folder=tmp_path)
+    assert failed.code == 3
+    assert failed.err.startswith("out of tolerance: nDCG@10 of EASE is 0.45 in new, 0.5 in old")
+    lines = failed.out.splitlines()
+    assert "Values are over the 6 units that both runs have" in failed.out
+    assert any("4 units of old and 2 units of new are left out" in line for line in lines)
+    (row,) = json.loads(invoke_recbias(*words, "--json", folder=tmp_path).out)["values"]
+    assert row["difference"] == pytest.approx(-0.05)
+    assert row["ci_low"] < row["difference"] < row["ci_high"]
 
 
 def test_values_of_whole_sets_have_an_interval_and_a_p_value(folder: Path) -> None:

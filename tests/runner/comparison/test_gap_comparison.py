@@ -8,7 +8,14 @@ import pytest
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runs.compare import COLUMNS, MAX_GROUPS, RunFrames, compare_gaps, extract_label
+from recbias.runs.compare import (
+    COLUMNS,
+    MAX_GROUPS,
+    RunFrames,
+    compare_gaps,
+    compare_runs,
+    extract_label,
+)
 
 KEYS = {"dataset": "d", "model": "m", "seed": 1, "fold": 1, "metric": "M", "k": 5, "target": ""}
 
@@ -78,6 +85,39 @@ def test_a_change_that_is_constant_within_groups_has_the_p_of_their_labels() -> 
     (row,) = compare_gaps([before, after]).to_dict("records")
     assert row["difference"] == 2
     assert row["p"] == pytest.approx(1 / 35)  # divisions of 7 names into 3 and 4
+
+
+def test_a_gap_is_that_of_the_shared_units() -> None:
+    # Anne is in the first run only: without her white has 2.5, 3, 2.5 before
+    entry = {"name": "M", "parameters": {"by": "race", "gap": "groups"}, "metric": "M"}
+    gap = {**entry, "metric": "M gap", "parameters": {"by": "race", "gap": "difference"}}
+    runs = [
+        make_name_run([1.0, 1.5, 2.0], [2.5, 3.0, 2.5, 4.0]),
+        make_run(
+            "y",
+            {
+                "race=black": dict(zip(BLACK, [2.0, 2.0, 1.0], strict=True)),
+                "race=white": {"Jake": 2.0, "Emily": 2.0, "Brett": 3.5},
+            },
+        ),
+    ]
+    runs = [
+        replace(
+            run,
+            metrics=pd.concat(
+                [run.metrics, run.metrics[:1].assign(metric="M gap", group="", value=value)]
+            ),
+            manifest={"metrics": [entry, gap]},
+        )
+        for run, value in zip(runs, (1.5, 2.5 - 5 / 3), strict=True)
+    ]
+    (row,) = compare_runs(runs).query("metric == 'M gap'").to_dict("records")
+    assert (row["value_a"], row["value_b"]) == pytest.approx((8 / 3 - 1.5, 2.5 - 5 / 3))
+    (row,) = compare_gaps(runs).to_dict("records")
+    assert row["difference"] == pytest.approx((5 / 3 - 2.5) - (1.5 - 8 / 3))
+    assert (row["n"], row["only_a"], row["only_b"]) == (6, 1, 0)
+    test = stats.ttest_ind([1.0, 0.5, -1.0], [-0.5, 0.5, -0.5], equal_var=False)
+    assert row["p"] == pytest.approx(test.pvalue)
 
 
 def test_only_groups_of_the_same_label_are_compared() -> None:

@@ -73,11 +73,42 @@ def test_a_group_that_holds_all_units_counts_once() -> None:
         assert of_part["p_adjusted"].tolist() == alone["p_adjusted"].tolist()
 
 
-def test_values_with_different_units_are_listed_without_a_test() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B, ["u0", "u1", "u2", "x"])])
+def test_everything_is_over_the_units_that_both_runs_have() -> None:
+    # u1, u2 and u3: 0.25, 1, 0 before; in other order 0.75, 1.5, 0.25 after
+    run = make_run("b", {"ItemKNN": [0.25, 0.75, 1.5, 4.0]}, ["u3", "u1", "u2", "x"])
+    (row,) = compare_runs([make_run("a", A), run]).to_dict("records")
+    test = stats.ttest_rel([0.75, 1.5, 0.25], [0.25, 1.0, 0.0])
+    interval = test.confidence_interval()
+    assert (row["n"], row["only_a"], row["only_b"]) == (3, 1, 1)
+    assert (row["value_a"], row["value_b"]) == pytest.approx((1.25 / 3, 2.5 / 3))
+    assert row["difference"] == pytest.approx(1.25 / 3)
+    assert row["p"] == pytest.approx(test.pvalue)
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
+
+
+def test_values_without_a_shared_unit_are_listed_without_a_test() -> None:
+    table = compare_runs([make_run("a", A), make_run("b", B, ["v", "w", "x", "y"])])
     assert table["p"].isna().all()
     assert (table["n"] == 0).all()
     assert not table["difference"].isna().any()
+
+
+def test_the_test_over_seeds_is_of_the_mean_of_each_unit() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.random((2, 2, 6))  # run, seed, user
+    runs = []
+    for label, seeds in zip("ab", values, strict=True):
+        frames = [make_run(label, {"X": [*scores]}) for scores in seeds]
+        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]  # type: ignore[union-attr]
+        metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
+        metrics.append(metrics[0].assign(seed="all", value=seeds.mean()))
+        runs.append(RunFrames(label, pd.concat(metrics), pd.concat(units)))
+    row = compare_runs(runs).set_index("seed").loc["all"]
+    test = stats.ttest_rel(values[1].mean(axis=0), values[0].mean(axis=0))
+    interval = test.confidence_interval()
+    assert (row["n"], row["p"]) == (6, pytest.approx(test.pvalue))
+    assert row["difference"] == pytest.approx(values[1].mean() - values[0].mean())
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
 
 
 def test_all_pairs_of_three_runs_are_compared() -> None:

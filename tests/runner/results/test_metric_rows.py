@@ -12,11 +12,13 @@ import pytest
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import METRICS, Measurement, UnitScores
+from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
     build_metrics_table,
     build_replicate_tables,
     build_unit_tables,
+    pool_summaries,
 )
 
 
@@ -47,6 +49,27 @@ def test_folds_have_one_row_each_and_a_mean() -> None:
     assert mean["value"] == 0.75
     assert mean["std"] == pytest.approx(0.3535534)
     assert (mean["n"], mean["seed"]) == (2, 42)
+
+
+def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:
+    # head and tail 0.5 and 0.25, then 0.25 and 0.5: 1/3 in each fold, and equal means. On two
+    # bootstrap samples the means are 0.5 and 0.25, then 0.25 and 0.5
+    metric = replace(make_metric("PopREO"), plugin=PopREO())
+    head, tail = np.array([[0.5, 0.5, 0.25], [0.25, 0.5, 0.25]]), np.array([[0.25, 0.25, 0.5]] * 2)
+    tail[1, 0] = 0.5
+    rows = [
+        ModelMeasurement(
+            *("d", "m", 42, fold, metric),
+            Measurement(1 / 3, 9, 0, ci_low=0.0, parts={"head": one, "tail": other}),
+            bounds=(0.0, 1.0),
+        )
+        for fold, one, other in zip((1, 2), head, tail, strict=True)
+    ]
+    (pooled,) = pool_summaries(rows, {"fold": "all"})
+    assert (pooled.fold, pooled.measurement.value) == ("all", 0.0)
+    assert pooled.measurement.replicates == pytest.approx([1 / 3, -1 / 3])
+    mean = build_metrics_table([*rows, pooled]).iloc[-1]
+    assert (mean["value"], mean["std"], mean["n"]) == (0.0, 0.0, 2)
 
 
 def test_seeds_and_folds_are_averaged_together() -> None:

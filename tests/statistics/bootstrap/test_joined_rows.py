@@ -81,7 +81,7 @@ def test_means_of_large_groups_spread_as_those_of_their_queries(rng: np.random.G
     labels = pd.DataFrame({"g": ["a"] * 2_900 + ["b"] * 100})
     ids = Vocabulary.of([str(query) for query in range(3_000)])
     groups = group_by(Attributes(ids, labels, "query"), "g")
-    means = resample_group_means(values, groups, 2_000, rng)
+    means = resample_group_means(values, groups.codes, 2, 2_000, rng)
     for code in range(2):
         members = values[groups.find_rows(code)]
         defined = members[~np.isnan(members)]
