@@ -25,7 +25,7 @@ def test_lists_that_are_written_in_blocks_are_the_same(
     spec = make_small_spec(models=["MostPop", "Random"])
     whole = recbias.run(spec, out=tmp_path)
     monkeypatch.setattr(TableWriter, "GROUP", 64)
-    blocks = recbias.run(spec, out=tmp_path)
+    blocks = recbias.run(spec, out=tmp_path / "blocks")
     assert whole.lists is not None
     assert blocks.lists is not None
     assert blocks.lists.equals(whole.lists)
