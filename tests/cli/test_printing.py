@@ -174,7 +174,7 @@ def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> 
 
 def test_closed_pipe_keeps_the_exit_code_of_a_failed_check(tmp_path: Path) -> None:
     write_small_spec(tmp_path, f"{SMALL}checks: [{{metric: nDCG, at_least: 0.99}}]\n")
-    words = ("run", "small.yaml", "small.yaml", "--quiet")
+    words = ("run", "small.yaml", "small.yaml", "--quiet", "--fresh")
     process = subprocess.Popen(
         [sys.executable, "-m", "recbias", *words],
         stdout=subprocess.PIPE,
