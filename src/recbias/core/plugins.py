@@ -299,7 +299,10 @@ class DatasetSource(Protocol):
 
 
 class Filter(Protocol):
-    """Excludes interactions."""
+    """Excludes interactions; one that changes other parts only has ``keeps_interactions = True``.
+
+    Any other is refused where the interactions of the dataset are not used.
+    """
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset without the excluded interactions; NothingLeft if none remains."""

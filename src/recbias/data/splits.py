@@ -36,7 +36,7 @@ from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
 from recbias.data.tables import Tables
 from recbias.formats.delimited import require_every_line
-from recbias.formats.interactions import is_qrels, read_qrels
+from recbias.formats.interactions import is_qrels, read_qrels, select_relevant
 from recbias.formats.tables import TableSettings, list_file_columns
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
 
@@ -54,13 +54,15 @@ class GivenSplit:
 
     Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, ``.txt``:
     query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with ``.gz``. The
-    rows are the items with a grade of at least ``least_grade``.
+    rows are the items with a grade of at least ``least_grade``. In a table, the ratings of the
+    test and validation part are the grades; the training part has all of its rows.
 
     Args:
         train: The training file.
         test: The test file.
         validation: The validation file; None for no validation part.
-        least_grade: The lowest grade of a judgement that is relevant.
+        least_grade: The lowest grade or rating that is relevant; None for 1 in judgements, and
+            for every row of a table.
         columns: New names of columns, by their names in the files: ``{customer: user_id}``.
 
     Raises:
@@ -78,7 +80,7 @@ class GivenSplit:
     train: InputFile
     test: InputFile
     validation: InputFile | None = None
-    least_grade: Annotated[int, Gt(0)] = 1
+    least_grade: Annotated[float, Gt(0)] | None = None
     columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def gives(self) -> frozenset[str]:
@@ -88,7 +90,7 @@ class GivenSplit:
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
         self._refuse_unknown_columns()
-        parts = {name: self._read(path, rng) for name, path in self._list_paths().items()}
+        parts = {name: self._read(name, path, rng) for name, path in self._list_paths().items()}
         if is_qrels(self.test):
             _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
@@ -115,19 +117,25 @@ class GivenSplit:
         names = {name for path in tables for name in list_file_columns(path)}
         TableSettings(columns=self.columns).refuse_unknown_columns(names)
 
-    def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
+    def _read(self, part: str, path: Path, rng: np.random.Generator) -> Interactions:
+        grade = self.least_grade
         if is_qrels(path):
-            rows = read_qrels(path, self.least_grade)
-            content = f"item of grade {self.least_grade} or more"
+            grade = 1.0 if grade is None else grade
+            rows = read_qrels(path, grade)
         else:
+            grade = None if part == "train" else grade
             with require_every_line():
                 present = set(list_file_columns(path)) if self.columns else set()
                 columns = {name: new for name, new in self.columns.items() if name in present}
                 table = Tables(interactions=path, columns=columns)
                 rows = table.load(Path(), rng).interactions
-            content = "interactions"
+            if grade is not None:
+                rows = select_relevant(rows, grade, path)
         if not len(rows):
+            content = "interactions" if grade is None else f"item of grade {grade:g} or more"
             remedy = "add rows, or name another file"
+            if grade is not None:
+                remedy = "lower least_grade; a row without a rating has the grade 1"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
         return rows
 

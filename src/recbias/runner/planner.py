@@ -103,7 +103,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     checks = [_check_packages]
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
-        checks += [_check_folds, _check_split, _check_data]
+        checks += [_check_folds, _check_split, _check_filters, _check_data]
         checks += [_check_searches, _check_metrics, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
@@ -181,6 +181,26 @@ def _check_split(experiment: Experiment) -> Iterator[UserError]:
             message = f"{split.name} has nothing to split: {dataset.label} has no interactions"
             remedy = "name an interactions file in the dataset, or remove the split"
             yield experiment.fault(split.where, message, remedy=remedy, kind=Contradiction)
+
+
+def _check_filters(experiment: Experiment) -> Iterator[UserError]:
+    """Yield the filters of interactions that are not there, or that the split does not use."""
+    split = experiment.split
+    for dataset in experiment.datasets:
+        if split and "train" in split.plugin.gives():
+            problem = f"has no effect: split {split.name} reads its own interactions"
+            remedy = "filter these files, or choose a split of the dataset, such as random"
+            if split.name == "given":
+                remedy += "; least_grade selects test rows by their rating"
+        elif "train" not in dataset.source.plugin.gives():
+            problem = f"has nothing to filter: {dataset.label} has no interactions"
+            remedy = "name an interactions file in the dataset, or remove the filter"
+        else:
+            continue
+        for each in dataset.filters:
+            if not getattr(each.plugin, "keeps_interactions", False):
+                message = f"{each.name} {problem}"
+                yield experiment.fault(each.where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_data(experiment: Experiment) -> Iterator[UserError]:
