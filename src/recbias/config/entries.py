@@ -552,6 +552,7 @@ def _read_searched(
     n_before, faults = len(builder.document.faults), builder.document.faults
     search = _read_tune(builder, cls, raw, tune, location, resolve)
     if (n_faults := len(faults)) == n_before:
+        builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
         return build_base(builder, cls, raw, location, search), search
     plugin = builder.build(cls, raw, location)
     space = tune.get("space") if isinstance(tune, dict) else None

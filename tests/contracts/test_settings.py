@@ -1,0 +1,203 @@
+"""Every setting of every registered plug-in changes a result, is refused, or has a message.
+
+Each setting is varied by itself on a small world. What another setting switches off is declared by
+``OnlyWith``: it is refused then, and varied with a value of the other one that switches it on. What
+need not change any result is declared by ``EXECUTION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contracts.test_metrics import SETTINGS as METRIC_SETTINGS
+from contracts.test_recommenders import FROM_FILES, SMALL
+from recbias.config.settings import as_plain, read_settings
+from recbias.core.dataset import Attributes, Dataset, Interactions, Reviews, TrainingData
+from recbias.core.evidence import Embeddings, Evidence, RankedLists
+from recbias.core.plugins import Candidates
+from recbias.registry import REGISTRIES
+from recbias.statistics.compare import SystemEstimates, compare
+from recbias.testing import make_checkerboard, make_random_evidence, query_all_users
+from support.varied_settings import World
+from support.worlds.small_worlds import make_interactions
+
+TITLES = ("Jane in the City", "the Blue Jane", "A City of Cats", "Night of the Robot", "Emily")
+
+
+def make_items(table: Attributes) -> Attributes:
+    """Return items some of which have several genres, none, and a graded label."""
+    n = len(table.ids)
+    columns = {
+        "genres": [["a|b", "c", "a", "b|c", None, "b"][item % 6] for item in range(n)],
+        "title": [f"{TITLES[item % 5]} {item}" for item in range(n)],
+        "studio": [f"studio {item % 4}" for item in range(n)],
+        "flag": np.array([(0.0, 0.2, 0.6, 1.0)[item % 4] for item in range(n)]),
+        "other": np.arange(n) % 5.0,
+    }
+    return replace(table, frame=table.frame.assign(**columns))
+
+
+def make_training_data() -> TrainingData:
+    """Return the checkerboard without one row in five, which is the validation part."""
+    data = make_checkerboard()
+    is_validation = np.arange(len(data.train)) % 5 == 0
+    rows, held_out = data.train.take(~is_validation), data.train.take(is_validation)
+    assert data.items is not None
+    colours = data.users.frame["colour"].where(np.arange(len(data.users.ids)) % 9 > 0, "white|black")
+    users = replace(data.users, frame=data.users.frame.assign(colour=colours))
+    return replace(data, train=rows, validation=held_out, items=make_items(data.items), users=users)
+
+
+DATA = make_training_data()
+ITEMS = DATA.items
+assert ITEMS is not None
+
+
+def make_evidence() -> Evidence:
+    evidence, rng = make_random_evidence(), np.random.default_rng(5)
+    labels = evidence.queries.labels.frame
+    pairs = [f"{(row + (row > 5)) % 3}" for row in range(len(labels))]
+    table = replace(evidence.queries.labels, frame=labels.assign(pair=pairs))
+    assert evidence.items is not None
+    assert evidence.embeddings is not None
+    shapes = [np.shape(vectors) for vectors in (evidence.embeddings.users, evidence.embeddings.items)]
+    return replace(
+        evidence,
+        queries=replace(evidence.queries, labels=table),
+        items=DATA.items,
+        users=DATA.users,
+        choosing_embeddings=Embeddings(*(rng.normal(size=shape).astype(np.float32) for shape in shapes)),
+    )
+
+
+EVIDENCE = make_evidence()
+
+
+TARGETS = {"of": "items", "attribute": "genres", "e": "a", "p": "b"}
+
+
+def make_metric(name: str) -> World:
+    names = read_settings(REGISTRIES["metrics"].load(name))
+    base = {key: as_plain(value) for key, value in METRIC_SETTINGS.get(name, {}).items()}
+    base = {key: value for key, value in base.items() if key in names}
+    base |= {"targets": TARGETS} if "targets" in names else {}
+    base |= {"permutations": 300} if "permutations" in names else {}
+    base |= {"form": "rbo"} if name == "overlap_spread" else {}
+    return World("metrics", name, measure, base, {"chosen_in": ["B"], "embeddings_of": ["B"]})
+
+
+def measure(metric: Any) -> Any:
+    """Measure; the embeddings of another model are those of the model that a metric names."""
+    is_named = getattr(metric, "chosen_in", None) or getattr(metric, "embeddings_of", None)
+    return metric.measure(EVIDENCE if is_named else replace(EVIDENCE, choosing_embeddings=None))
+
+
+@pytest.mark.parametrize("name", REGISTRIES["metrics"].table)
+def test_settings_of_metrics(name: str) -> None:
+    assert make_metric(name).find_idle() == set()
+
+
+def make_candidates(n_queries: int = 20, n: int = 10) -> Candidates:
+    """Return candidates the more popular of which are mostly first; few users are active."""
+    rng = np.random.default_rng(2)
+    n_items = len(ITEMS.ids)
+    chances = np.outer(np.linspace(1, 0.2, n_queries), np.linspace(1, 0, n_items))
+    users, items = np.nonzero(rng.random(chances.shape) < chances)
+    train = make_interactions([*zip(users, items, strict=True)], n_users=n_queries, n_items=n_items)
+    order = np.argsort(np.arange(n_items) + 6 * rng.normal(size=chances.shape), axis=1)[:, :n]
+    scores = -np.sort(-rng.random(order.shape), axis=1)
+    lists = RankedLists(order.astype(np.int32), scores.astype(np.float32))
+    table = Attributes(train.item_ids, ITEMS.frame, "item")
+    return Candidates(lists, train.binary, TrainingData(train, items=table))
+
+
+CANDIDATES = make_candidates()
+RERANKERS = {"FA*IR": {"protected": "a"}}
+
+
+@pytest.mark.parametrize("name", REGISTRIES["rerankers"].table)
+def test_settings_of_rerankers(name: str) -> None:
+    names = read_settings(REGISTRIES["rerankers"].load(name))
+    base = RERANKERS.get(name, {}) | ({"attribute": "genres"} if "attribute" in names else {})
+
+    def run(reranker: Any) -> Any:
+        lists, n = CANDIDATES.lists, reranker.candidates
+        part = replace(lists, items=lists.items[:, :n], scores=lists.scores[:, :n])
+        return reranker.rerank(replace(CANDIDATES, lists=part), 4)
+
+    values = {"candidates": [4], "target": [{"a": 0.9, "c": 0.1}]}
+    assert World("rerankers", name, run, base, values).find_idle() == set()
+
+
+def make_dataset() -> Dataset:
+    """Return the checkerboard with repeated pairs, and reviews of the items by their title."""
+    data = make_training_data()
+    again = np.arange(0, len(data.train), 7)
+    rows = data.train.take(np.concatenate([np.arange(len(data.train)), again]))
+    assert rows.times is not None
+    times, values = rows.times.copy(), rows.values.copy()
+    times[-again.size :], values[-again.size :] = 5, np.arange(again.size) % 6
+    rows = replace(rows, times=times, values=values)
+    titles = data.items.frame["title"].to_numpy(dtype=object)[rows.items]
+    others = np.roll(titles, 1)
+    texts = [f"{a} is a film, {b} too, Emily said" for a, b in zip(titles, others, strict=True)]
+    texts = np.array(texts, dtype=object)
+    return Dataset(rows, data.users, data.items, Reviews(rows.users, rows.items, texts))
+
+
+DATASET = make_dataset()
+FILTERS: dict[str, Any] = {
+    "threshold": {"at_least": 4},
+    "k_core": {"k": 7},
+    "sample_users": {"n": 10},
+    "min_reviews": {"n": 10},
+    "mask_names": {"column": "title"},
+}
+
+
+@pytest.mark.parametrize("name", REGISTRIES["filters"].table)
+def test_settings_of_filters(name: str) -> None:
+    run = lambda each: each.apply(DATASET, np.random.default_rng(1))
+    assert World("filters", name, run, FILTERS.get(name, {})).find_idle() == set()
+
+
+@pytest.mark.parametrize("name", REGISTRIES["splits"].table)
+def test_settings_of_splits(name: str, tmp_path: Path) -> None:
+    rows = [f"user {user},item {item},{user % 5 + 1}" for user in range(9) for item in range(6)]
+    base, values = {}, {}
+    if name == "given":
+        for at, part in enumerate(("train", "test", "validation", "more")):
+            text = "\n".join(["user_id,item_id,rating", *rows[at::4]])
+            (tmp_path / f"{part}.csv").write_text(text, encoding="utf-8")
+        paths = {part: f"{tmp_path / part}.csv" for part in ("train", "test", "validation", "more")}
+        base = {part: paths[part] for part in ("train", "test")}
+        values = {part: [paths["more"]] for part in ("train", "test", "validation")}
+        values["columns"] = [{"rating": "grade"}]
+
+    def run(splitter: Any) -> Any:
+        rng = np.random.default_rng(1)
+        dataset = replace(DATASET, interactions=DATA.train)
+        return [splitter.split(dataset, fold, rng) for fold in range(min(splitter.folds, 3))]
+
+    if name == "temporal":
+        values["at"] = ["2000-01-01", 1_500_000_000]
+    assert World("splits", name, run, base, values).find_idle() == set()
+
+
+@pytest.mark.parametrize("name", REGISTRIES["tests"].table)
+def test_settings_of_tests(name: str) -> None:
+    rng = np.random.default_rng(3)
+    figures = []
+    for metric in ("nDCG", "HR"):
+        values = (rng.random((3, 30)) < np.array([[0.3], [0.5], [0.7]])).astype(np.float64)
+        keys = {"dataset": "", "seed": 1, "fold": 1, "metric": metric, "k": 3, "group": "", "target": ""}
+        figures.append(SystemEstimates(("A", "B", "C"), values, values.mean(axis=1), None, keys))
+    run = lambda test: compare(figures, test, name=name, seed=1)
+    assert World("tests", name, run).find_idle() == set()
