@@ -7,24 +7,26 @@ need not change any result is declared by ``EXECUTION``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from contracts.test_metrics import SETTINGS as METRIC_SETTINGS
 from contracts.test_recommenders import FROM_FILES, SMALL
 from recbias.config.settings import as_plain, read_settings
-from recbias.core.dataset import Attributes, Dataset, Interactions, Reviews, TrainingData
+from recbias.core.dataset import Attributes, Dataset, Reviews, TrainingData
 from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.plugins import Candidates
+from recbias.formats.ratings import digest_response
 from recbias.registry import REGISTRIES
 from recbias.statistics.compare import SystemEstimates, compare
 from recbias.testing import make_checkerboard, make_random_evidence, query_all_users
+from support.models.small_encoder import write_small_encoder
 from support.varied_settings import World
 from support.worlds.small_worlds import make_interactions
 
@@ -49,10 +51,19 @@ def make_training_data() -> TrainingData:
     data = make_checkerboard()
     is_validation = np.arange(len(data.train)) % 5 == 0
     rows, held_out = data.train.take(~is_validation), data.train.take(is_validation)
+    held_out = replace(held_out, items=np.roll(held_out.items, 1))  # no epoch predicts them best
     assert data.items is not None
-    colours = data.users.frame["colour"].where(np.arange(len(data.users.ids)) % 9 > 0, "white|black")
+    colours = data.users.frame["colour"].where(
+        np.arange(len(data.users.ids)) % 9 > 0, "white|black"
+    )
     users = replace(data.users, frame=data.users.frame.assign(colour=colours))
-    return replace(data, train=rows, validation=held_out, items=make_items(data.items), users=users)
+    return replace(
+        data, train=rows, validation=held_out, items=make_items(data.items), users=users
+    )
+
+
+def mark_slow(names: Iterable[str], slow: Collection[str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
 
 
 DATA = make_training_data()
@@ -67,13 +78,17 @@ def make_evidence() -> Evidence:
     table = replace(evidence.queries.labels, frame=labels.assign(pair=pairs))
     assert evidence.items is not None
     assert evidence.embeddings is not None
-    shapes = [np.shape(vectors) for vectors in (evidence.embeddings.users, evidence.embeddings.items)]
+    shapes = [
+        np.shape(vectors) for vectors in (evidence.embeddings.users, evidence.embeddings.items)
+    ]
     return replace(
         evidence,
         queries=replace(evidence.queries, labels=table),
         items=DATA.items,
         users=DATA.users,
-        choosing_embeddings=Embeddings(*(rng.normal(size=shape).astype(np.float32) for shape in shapes)),
+        choosing_embeddings=Embeddings(
+            *(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+        ),
     )
 
 
@@ -83,10 +98,11 @@ EVIDENCE = make_evidence()
 TARGETS = {"of": "items", "attribute": "genres", "e": "a", "p": "b"}
 
 
-def make_metric(name: str) -> World:
+def make_metric(name: str, folder: Path) -> World:
     names = read_settings(REGISTRIES["metrics"].load(name))
     base = {key: as_plain(value) for key, value in METRIC_SETTINGS.get(name, {}).items()}
     base = {key: value for key, value in base.items() if key in names}
+    base |= {"ratings": write_ratings(folder)} if "ratings" in names else {}
     base |= {"targets": TARGETS} if "targets" in names else {}
     base |= {"permutations": 300} if "permutations" in names else {}
     base |= {"form": "rbo"} if name == "overlap_spread" else {}
@@ -99,9 +115,35 @@ def measure(metric: Any) -> Any:
     return metric.measure(EVIDENCE if is_named else replace(EVIDENCE, choosing_embeddings=None))
 
 
-@pytest.mark.parametrize("name", REGISTRIES["metrics"].table)
-def test_settings_of_metrics(name: str) -> None:
-    assert make_metric(name).find_idle() == set()
+def write_ratings(folder: Path) -> str:
+    """Write the ratings 0, 1 and 2 by three raters of the responses."""
+    responses, path = EVIDENCE.responses, folder / "ratings.jsonl"
+    assert responses is not None
+    rows = [
+        {
+            "query_id": query,
+            "response_sha256": digest_response(text),
+            "models": ["A"],
+            "rater": f"rater {rater}",
+            "question": "biased",
+            "rating": (at + rater * (at > 1)) % 3,
+        }
+        for at, (query, text) in enumerate(zip(responses.ids, responses.texts, strict=True))
+        for rater in range(3)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(path)
+
+
+SLOW_METRICS = ("embedding_average", "greedy_matching")
+
+
+@pytest.mark.parametrize("name", mark_slow(REGISTRIES["metrics"].table, SLOW_METRICS))
+def test_settings_of_metrics(name: str, tmp_path: Path) -> None:
+    world = make_metric(name, tmp_path)
+    if name in SLOW_METRICS:
+        world.values = {"encoder": [str(write_small_encoder(tmp_path / "encoder"))]}
+    assert world.find_idle() == set()
 
 
 def make_candidates(n_queries: int = 20, n: int = 10) -> Candidates:
@@ -110,7 +152,9 @@ def make_candidates(n_queries: int = 20, n: int = 10) -> Candidates:
     n_items = len(ITEMS.ids)
     chances = np.outer(np.linspace(1, 0.2, n_queries), np.linspace(1, 0, n_items))
     users, items = np.nonzero(rng.random(chances.shape) < chances)
-    train = make_interactions([*zip(users, items, strict=True)], n_users=n_queries, n_items=n_items)
+    train = make_interactions(
+        [*zip(users, items, strict=True)], n_users=n_queries, n_items=n_items
+    )
     order = np.argsort(np.arange(n_items) + 6 * rng.normal(size=chances.shape), axis=1)[:, :n]
     scores = -np.sort(-rng.random(order.shape), axis=1)
     lists = RankedLists(order.astype(np.int32), scores.astype(np.float32))
@@ -119,21 +163,23 @@ def make_candidates(n_queries: int = 20, n: int = 10) -> Candidates:
 
 
 CANDIDATES = make_candidates()
-RERANKERS = {"FA*IR": {"protected": "a"}}
+RERANKERS: dict[str, Any] = {
+    **dict.fromkeys(("calibration", "MMR"), {"attribute": "genres"}),
+    "FA*IR": {"attribute": "studio", "protected": "studio 3", "share": 0.7, "alpha": 0.3},
+    "DetGreedy": {"attribute": "studio"},
+    "xQuAD": {"strength": 0.8},
+}
 
 
 @pytest.mark.parametrize("name", REGISTRIES["rerankers"].table)
 def test_settings_of_rerankers(name: str) -> None:
-    names = read_settings(REGISTRIES["rerankers"].load(name))
-    base = RERANKERS.get(name, {}) | ({"attribute": "genres"} if "attribute" in names else {})
-
     def run(reranker: Any) -> Any:
         lists, n = CANDIDATES.lists, reranker.candidates
         part = replace(lists, items=lists.items[:, :n], scores=lists.scores[:, :n])
-        return reranker.rerank(replace(CANDIDATES, lists=part), 4)
+        return reranker.rerank(replace(CANDIDATES, lists=part), 6)
 
-    values = {"candidates": [4], "target": [{"a": 0.9, "c": 0.1}]}
-    assert World("rerankers", name, run, base, values).find_idle() == set()
+    values = {"candidates": [6], "target": [{"studio 2": 0.9, "studio 3": 0.1}]}
+    assert World("rerankers", name, run, RERANKERS.get(name, {}), values).find_idle() == set()
 
 
 def make_dataset() -> Dataset:
@@ -176,7 +222,9 @@ def test_settings_of_splits(name: str, tmp_path: Path) -> None:
         for at, part in enumerate(("train", "test", "validation", "more")):
             text = "\n".join(["user_id,item_id,rating", *rows[at::4]])
             (tmp_path / f"{part}.csv").write_text(text, encoding="utf-8")
-        paths = {part: f"{tmp_path / part}.csv" for part in ("train", "test", "validation", "more")}
+        paths = {
+            part: f"{tmp_path / part}.csv" for part in ("train", "test", "validation", "more")
+        }
         base = {part: paths[part] for part in ("train", "test")}
         values = {part: [paths["more"]] for part in ("train", "test", "validation")}
         values["columns"] = [{"rating": "grade"}]
@@ -197,7 +245,49 @@ def test_settings_of_tests(name: str) -> None:
     figures = []
     for metric in ("nDCG", "HR"):
         values = (rng.random((3, 30)) < np.array([[0.3], [0.5], [0.7]])).astype(np.float64)
-        keys = {"dataset": "", "seed": 1, "fold": 1, "metric": metric, "k": 3, "group": "", "target": ""}
+        keys = {
+            "dataset": "",
+            "seed": 1,
+            "fold": 1,
+            "metric": metric,
+            "k": 3,
+            "group": "",
+            "target": "",
+        }
         figures.append(SystemEstimates(("A", "B", "C"), values, values.mean(axis=1), None, keys))
     run = lambda test: compare(figures, test, name=name, seed=1)
     assert World("tests", name, run).find_idle() == set()
+
+
+SMALL_MODELS: dict[str, Any] = {
+    **SMALL,
+    "MultiVAE": SMALL["MultiVAE"] | {"learning_rate": 0.1},
+    **{name: {"neighbors": 5} for name in ("ItemKNN", "UserKNN", "AttributeUserKNN")},
+}
+EPOCHS = {"epochs": 6, "adversarial_epochs": 3, "patience": 0}
+COMPANY = {"sampled_softmax": {"negatives": 4}, "bpr_max": {"negatives": 4}}
+TRAINED_SLOWLY = {
+    name
+    for name in REGISTRIES["models"].table
+    if "torch" in REGISTRIES["models"].load(name).libraries
+}
+
+
+def recommend(model: Any) -> Any:
+    """Return the lists of a model for all users, and its embeddings."""
+    fitted = model.fit(DATA, np.random.default_rng(1))
+    lists = fitted.recommend(query_all_users(DATA), 6, DATA)
+    return lists, fitted.embeddings() if hasattr(fitted, "embeddings") else None
+
+
+@pytest.mark.parametrize(
+    "name",
+    mark_slow(
+        [name for name in REGISTRIES["models"].table if name not in FROM_FILES], TRAINED_SLOWLY
+    ),
+)
+def test_settings_of_models(name: str) -> None:
+    names = read_settings(REGISTRIES["models"].load(name))
+    base = as_plain(SMALL_MODELS.get(name, {}))
+    base |= {key: value for key, value in EPOCHS.items() if key in names}
+    assert World("models", name, recommend, base, company=COMPANY).find_idle() == set()

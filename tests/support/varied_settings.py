@@ -43,6 +43,7 @@ class World:
 
     Args:
         values: Values of settings that cannot be derived from their types: files and mappings.
+        company: Settings that are needed beside a value of another one.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class World:
     run: Callable[[Any], Any]
     base: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    company: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def find_idle(self) -> set[str]:
         """Return the settings that change neither the result nor a message."""
@@ -78,8 +80,11 @@ class World:
         base = self.base
         for mark in setting.only_with:
             if not mark.is_met(given.get(mark.setting, _get_default(settings[mark.setting]))):
-                base = self._satisfy((*place[:-1], mark.setting), settings[mark.setting], mark.values)
+                base = self._satisfy(
+                    (*place[:-1], mark.setting), settings[mark.setting], mark.values
+                )
         before, is_silent = self._report(base), False
+        assert before.result is not None, (self.name, base, before.messages)
         default = given.get(setting.name, _get_default(setting))
         for value in self._list_values(place, setting.hint, default):
             after = self._report(_put(base, place, value))
@@ -95,7 +100,10 @@ class World:
         choices = [*values] or self._list_values(place, setting.hint, _get_default(setting))
         if get_item_type(setting.hint) is not None:
             choices = [[choice] for choice in choices] + [choices]
-        bases = [_put(self.base, place, choice) for choice in choices]
+        bases = [
+            {**_put(self.base, place, choice), **self.company.get(str(choice), {})}
+            for choice in choices
+        ]
         return next(base for base in bases if self._report(base).result is not None)
 
     def _list_values(self, place: tuple[str, ...], hint: Any, default: Any) -> list[Any]:

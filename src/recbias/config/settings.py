@@ -32,7 +32,7 @@ from recbias.core.errors import (
     WrongType,
     describe_exception,
 )
-from recbias.core.plugins import InputFile, ModelName, OnlyWith, SelectedModel
+from recbias.core.plugins import InputFile, ModelName, OnlyOn, OnlyWith, SelectedModel
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.registry import locate_code
 from recbias.core.text import find_nearest, suggest
@@ -67,6 +67,12 @@ class Setting:
         """The other settings on which its effect depends."""
         marks = _get_annotations(self.hint)
         return tuple(mark for mark in marks if isinstance(mark, OnlyWith))
+
+    @property
+    def only_on(self) -> tuple[str, ...]:
+        """The evidence on which its effect depends."""
+        marks = _get_annotations(self.hint)
+        return tuple(mark.evidence for mark in marks if isinstance(mark, OnlyOn))
 
 
 @lru_cache(maxsize=1024)

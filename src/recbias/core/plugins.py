@@ -34,6 +34,7 @@ from typing import (
 
 import numpy as np
 import pandas as pd
+from annotated_types import Ge
 
 from recbias.core.dataset import (
     AnyArray,
@@ -185,6 +186,28 @@ class OnlyWith:
             return bool(value)
         chosen = value if isinstance(value, (list, tuple)) else (value,)
         return any(each in self.values for each in chosen)
+
+
+@dataclass(frozen=True)
+class OnlyOn:
+    """The mark of a setting that has an effect only where there is some evidence.
+
+    A spec without this evidence that gives it another value is refused.
+
+    Args:
+        evidence: The evidence: ``validation``.
+    """
+
+    evidence: str
+
+
+Patience: TypeAlias = Annotated[int, Ge(0), OnlyOn("validation")]
+"""The epochs without a better validation before a training stops; 0 for no early stopping."""
+
+
+def is_changed(plugin: object, setting: str) -> bool:
+    """Return whether a setting of a plug-in differs from its default."""
+    return bool(getattr(plugin, setting) != getattr(type(plugin), setting, None))
 
 
 # fmt: off

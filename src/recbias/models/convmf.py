@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, FittedRecommender, State
+from recbias.core.plugins import Device, FittedRecommender, Patience, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.deepfm import (
@@ -420,7 +420,7 @@ class ConvMF(TrainedModel):
     filters: Annotated[int, Gt(0)] = 100
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     variant: _Variant = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def __post_init__(self) -> None:
@@ -474,5 +474,5 @@ class ConvMF(TrainedModel):
             network=TextCNN.initialize(layer_sizes, self.windows, device=device, rng=rng),
             codes=torch.from_numpy(documents.codes).to(device),
             items_with_text=np.flatnonzero(data.candidates & documents.has_text),
-            sampler=create_rating_sampler(data.train, self.negatives),
+            sampler=create_rating_sampler(data.train, self),
         )

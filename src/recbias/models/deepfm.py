@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, Matrix, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, Patience, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, initialize_glorot
 from recbias.models.neumf import FittedPairNetwork, PairLearner, apply_layers, sum_pair_losses
@@ -474,7 +474,7 @@ class DeepFM(TrainedModel):
     user_features: _Columns = "auto"
     item_features: _Columns = "auto"
     variant: _Variant = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def check_data(self, data: TrainingData) -> None:

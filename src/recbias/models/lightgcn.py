@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt
 
 from recbias.core.context import record_fact
 from recbias.core.dataset import AnyArray, Interactions, Matrix, TrainingData
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, Patience, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.factorization import sum_squares
 from recbias.models.fitted import FittedFactors
@@ -75,7 +75,7 @@ class LightGCN(TrainedModel):
     batch_size: Annotated[int, Gt(0)] | Literal["auto"] = "auto"
     learning_rate: Annotated[float, Gt(0)] = 0.001
     reg: Annotated[float, Ge(0)] = 0.0001
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def count_triples(self, n_pairs: int) -> int:

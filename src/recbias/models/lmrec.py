@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Reviews, TrainingData
 from recbias.core.evidence import Embeddings
-from recbias.core.plugins import Device, ModelName, Output, State
+from recbias.core.plugins import Device, ModelName, Output, Patience, State
 from recbias.kernels.devices import Precision
 from recbias.language.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.fine_tuning import fine_tune
@@ -111,7 +111,7 @@ class LMRec(EncoderModel):
     head_rate: Annotated[float, Gt(0)] = 1.0
     batch_size: Annotated[int, Gt(0)] = 128
     epochs: Annotated[int, Gt(0)] = 10
-    patience: Annotated[int, Ge(0)] = 2
+    patience: Patience = 2
     max_length: Annotated[int, Gt(2)] = 512
     warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
     weight_decay: Annotated[float, Ge(0)] = 0.01

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset import AnyArray, Codes, Interactions, Matrix, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, Patience, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import block_size, map_blocks
@@ -158,7 +158,7 @@ class MultiVAE(TrainedModel):
     anneal_steps: Annotated[int, Gt(0)] = 500
     reg: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:

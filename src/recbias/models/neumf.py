@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, Patience, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Ranking, Tensor, copy_to_array, initialize_glorot
@@ -201,7 +201,7 @@ class NeuMF(TrainedModel):
     learning_rate: Annotated[float, Gt(0)] = 0.001
     negatives: Annotated[int, Gt(0)] = 4
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:

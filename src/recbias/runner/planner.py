@@ -29,7 +29,7 @@ from recbias.core.evidence import REMEDIES
 from recbias.core.files import compute_digest
 from recbias.core.machine import pause_collection
 from recbias.core.packages import describe_missing, list_libraries, list_missing, suggest_install
-from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings
+from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings, is_changed
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
@@ -210,6 +210,13 @@ def _check_data(experiment: Experiment) -> Iterator[UserError]:
         for model in experiment.models:
             for need in sorted(model.needs - evidence):
                 yield _report_missing(experiment, model, need, dataset.label)
+            for name, need in _list_conditions(model):
+                if need not in evidence and model.parameters[name]:
+                    message = f"has no effect: {dataset.label} has no {need} part"
+                    remedy = f"{_suggest_data(need)}; or leave {name} out"
+                    yield experiment.fault(
+                        (*model.where, name), message, remedy=remedy, kind=Contradiction
+                    )
     for dataset in experiment.datasets:
         for detector in experiment.labels:
             if "items" not in _list_evidence(experiment, dataset):
@@ -218,6 +225,13 @@ def _check_data(experiment: Experiment) -> Iterator[UserError]:
                 yield experiment.fault(
                     detector.where, message, remedy=remedy, kind=MissingEvidence
                 )
+
+
+def _list_conditions(model: PluginSpec) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a model that differ from their default, and the data they need."""
+    for name, setting in read_settings(type(model.plugin)).items():
+        if setting.only_on and is_changed(model.plugin, setting.field.name):
+            yield from ((name, need) for need in setting.only_on)
 
 
 def _check_searches(experiment: Experiment) -> Iterator[UserError]:
