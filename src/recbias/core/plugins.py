@@ -34,7 +34,6 @@ from typing import (
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge
 
 from recbias.core.dataset import (
     AnyArray,
@@ -199,10 +198,6 @@ class OnlyOn:
     """
 
     evidence: str
-
-
-Patience: TypeAlias = Annotated[int, Ge(0), OnlyOn("validation")]
-"""The epochs without a better validation before a training stops; 0 for no early stopping."""
 
 
 def is_changed(plugin: object, setting: str) -> bool:

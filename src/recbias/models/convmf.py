@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, FittedRecommender, Patience, State
+from recbias.core.plugins import Device, FittedRecommender, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.deepfm import (
@@ -38,6 +38,7 @@ from recbias.models.ranking import rank_by_scores
 from recbias.models.sgd import EpochSampler, create_coin_sampler, create_rating_sampler
 from recbias.models.training import (
     Dense,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,

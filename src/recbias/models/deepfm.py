@@ -19,13 +19,14 @@ from annotated_types import Ge, Gt, Lt, MinLen
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, Matrix, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.plugins import Device, Patience, State
+from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, initialize_glorot
 from recbias.models.neumf import FittedPairNetwork, PairLearner, apply_layers, sum_pair_losses
 from recbias.models.sgd import Sampler
 from recbias.models.training import (
     Dense,
+    Patience,
     TrainedModel,
     collect_parameters,
     initialize_layers,

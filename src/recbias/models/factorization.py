@@ -17,7 +17,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
-from recbias.core.plugins import EXECUTION, Device, Patience, State
+from recbias.core.plugins import EXECUTION, Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import compile_loop
 from recbias.models.fitted import FittedFactors
@@ -41,7 +41,7 @@ from recbias.models.sgd import (
     step_logistic,
     step_squared,
 )
-from recbias.models.training import TrainedModel, look_up
+from recbias.models.training import Patience, TrainedModel, look_up
 
 
 class _TripleRows(NamedTuple):

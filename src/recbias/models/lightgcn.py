@@ -11,13 +11,13 @@ from annotated_types import Ge, Gt
 
 from recbias.core.context import record_fact
 from recbias.core.dataset import AnyArray, Interactions, Matrix, TrainingData
-from recbias.core.plugins import Device, Patience, State
+from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.factorization import sum_squares
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
-from recbias.models.training import TrainedModel
+from recbias.models.training import Patience, TrainedModel
 
 _INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 

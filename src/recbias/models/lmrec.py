@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Reviews, TrainingData
 from recbias.core.evidence import Embeddings
-from recbias.core.plugins import Device, ModelName, Output, Patience, State
+from recbias.core.plugins import Device, ModelName, Output, State
 from recbias.kernels.devices import Precision
 from recbias.language.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.fine_tuning import fine_tune
@@ -31,7 +31,7 @@ from recbias.models.text import (
     split_state,
 )
 from recbias.models.text_probes import EncoderLR, fit_probe
-from recbias.models.training import FineTuning, Strategy
+from recbias.models.training import FineTuning, Patience, Strategy
 
 _MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""

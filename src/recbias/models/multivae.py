@@ -14,13 +14,14 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset import AnyArray, Codes, Interactions, Matrix, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, Patience, State
+from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import block_size, map_blocks
 from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_generator
 from recbias.models.training import (
     Dense,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.dataset import AnyArray, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, Patience, State
+from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Ranking, Tensor, copy_to_array, initialize_glorot
@@ -24,6 +24,7 @@ from recbias.models.ranking import BYTES_PER_SCORE
 from recbias.models.sgd import EpochSampler, Sampler
 from recbias.models.training import (
     Dense,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,

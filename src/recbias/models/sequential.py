@@ -23,12 +23,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, OnlyWith, Patience, State
+from recbias.core.plugins import Device, OnlyWith, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training import TrainedModel, apply_dropout
+from recbias.models.training import Patience, TrainedModel, apply_dropout
 
 _Parameters: TypeAlias = Mapping[str, Any]
 """The tensors of a network by name."""

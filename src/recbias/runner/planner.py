@@ -55,6 +55,7 @@ from recbias.runner.stage_planner import (
 )
 from recbias.runner.stages import LabelItems, LoadDataset, SelectQueries, SplitDataset, TakeQueries
 from recbias.runner.store import Fingerprints
+from recbias.runner.tuning import find_perplexity_limit
 
 _UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
 """The gaps of groups that are known as probabilities."""
@@ -103,7 +104,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     checks = [_check_packages]
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
-        checks += [_check_folds, _check_split, _check_filters, _check_data]
+        checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
         checks += [_check_searches, _check_metrics, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
@@ -210,13 +211,6 @@ def _check_data(experiment: Experiment) -> Iterator[UserError]:
         for model in experiment.models:
             for need in sorted(model.needs - evidence):
                 yield _report_missing(experiment, model, need, dataset.label)
-            for name, need in _list_conditions(model):
-                if need not in evidence and model.parameters[name]:
-                    message = f"has no effect: {dataset.label} has no {need} part"
-                    remedy = f"{_suggest_data(need)}; or leave {name} out"
-                    yield experiment.fault(
-                        (*model.where, name), message, remedy=remedy, kind=Contradiction
-                    )
     for dataset in experiment.datasets:
         for detector in experiment.labels:
             if "items" not in _list_evidence(experiment, dataset):
@@ -227,11 +221,20 @@ def _check_data(experiment: Experiment) -> Iterator[UserError]:
                 )
 
 
-def _list_conditions(model: PluginSpec) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a model that differ from their default, and the data they need."""
-    for name, setting in read_settings(type(model.plugin)).items():
-        if setting.only_on and is_changed(model.plugin, setting.field.name):
-            yield from ((name, need) for need in setting.only_on)
+def _check_conditions(experiment: Experiment) -> Iterator[UserError]:
+    """Yield the settings of models that have no effect without some part of the data."""
+    evidence = frozenset[str].intersection(
+        *(_list_evidence(experiment, dataset) for dataset in experiment.datasets)
+    )
+    for model in experiment.models:
+        for name, setting in read_settings(type(model.plugin)).items():
+            is_set = model.parameters.get(name) and is_changed(model.plugin, setting.field.name)
+            for need in setting.only_on if is_set else ():
+                if need not in evidence:
+                    message = f"has no effect: there is no {need} part"
+                    remedy = f"{_suggest_data(need)}; or leave {name} out"
+                    where = (*model.where, name)
+                    yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_searches(experiment: Experiment) -> Iterator[UserError]:
@@ -245,6 +248,11 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
             yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
+        limit = model.tune.max_perplexity_increase
+        if limit is not None and find_perplexity_limit(model.tune, model.plugin) is None:
+            message = "has no effect: no sentences are scored by a model that is trained further"
+            where, remedy = (*key_path, "max_perplexity_increase"), "remove it"
+            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
         yield from _check_search_metric(experiment, model, model.tune.metric)
 
 
