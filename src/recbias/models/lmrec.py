@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Reviews, TrainingData
 from recbias.core.evidence import Embeddings
-from recbias.core.plugins import Device, ModelName, Output, State
+from recbias.core.plugins import EXECUTION, Device, ModelName, Output, State
 from recbias.kernels.devices import Precision
 from recbias.language.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.fine_tuning import fine_tune
@@ -115,12 +115,12 @@ class LMRec(EncoderModel):
     max_length: Annotated[int, Gt(2)] = 512
     warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
     weight_decay: Annotated[float, Ge(0)] = 0.01
-    batch_parts: Annotated[int, Gt(0)] = 1
+    batch_parts: Annotated[int, Gt(0), EXECUTION] = 1
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"
-    devices: Annotated[int, Gt(0)] = 1
-    strategy: Strategy = "ddp"
+    devices: Annotated[int, Gt(0), EXECUTION] = 1
+    strategy: Annotated[Strategy, EXECUTION] = "ddp"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLMRec:
         """Fine-tune on the training reviews."""
