@@ -15,7 +15,10 @@ from contracts.test_settings import DATASET, ITEMS
 from data.datasets.test_movielens import write_1m, write_csv
 from data.sentences.test_chbias import write_release as write_chbias
 from data.sentences.test_redditbias import write_pair
+from recbias.config.settings import read_settings
+from recbias.core.context import collect_warnings
 from recbias.data.sentences import SentenceTables
+from recbias.registry import REGISTRIES
 from support.files.review_files import make_review, make_venue, write_reviews
 from support.varied_settings import World
 
@@ -98,7 +101,7 @@ def write_reddit(data: Path) -> dict[str, Any]:
 def write_chbias_release(data: Path) -> dict[str, Any]:
     write_chbias(data / "chbias")
     table = data / "chbias" / "age" / "age_old_test.csv"
-    write(table, table.read_text(encoding="utf-8").upper().replace("REPLACED", "replaced").replace("SENTENCE", "sentence"))
+    write(table, table.read_text(encoding="utf-8").replace("the woman", "a lady"))
     return {"base": {"dimension": "age"}}
 
 
@@ -118,7 +121,9 @@ DATASETS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_settings_of_datasets(name: str, tmp_path: Path) -> None:
-    world = World("datasets", name, lambda source: load(source, tmp_path), **DATASETS[name](tmp_path))
+    world = World(
+        "datasets", name, lambda source: load(source, tmp_path), **DATASETS[name](tmp_path)
+    )
     assert world.find_idle() == set()
 
 
@@ -169,7 +174,9 @@ def write_query_table(folder: Path) -> dict[str, Any]:
 
 def write_dialogues(folder: Path) -> dict[str, Any]:
     text = "id,prompt,reference\n1,Hello?,Hi\n"
-    return {"values": {"where": ["category == 'age'"], "dialogues": [write(folder / "d.csv", text)]}}
+    return {
+        "values": {"where": ["category == 'age'"], "dialogues": [write(folder / "d.csv", text)]}
+    }
 
 
 QUERIES: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -186,8 +193,9 @@ def test_settings_of_queries(name: str, tmp_path: Path) -> None:
     dataset = DATASET
     if name == "sentences":
         settings = write_sentences(tmp_path)["base"]
-        paths = {part: Path(path) for part, path in settings.items()}
-        dataset = SentenceTables(**paths).load(tmp_path, np.random.default_rng(1))
+        paths: Any = {part: Path(path) for part, path in settings.items()}
+        with collect_warnings():
+            dataset = SentenceTables(**paths).load(tmp_path, np.random.default_rng(1))
 
     def ask(source: Any) -> Any:
         queries = source.ask(dataset, np.random.default_rng(1))
@@ -196,22 +204,37 @@ def test_settings_of_queries(name: str, tmp_path: Path) -> None:
     assert World("queries", name, ask, **QUERIES[name](tmp_path)).find_idle() == set()
 
 
-def write_scores(folder: Path) -> dict[str, Any]:
-    rows = "".join(f"item {item},{(item % 11) / 10},{item % 2}\n" for item in range(20))
-    path = write(folder / "scores.csv", f"item_id,score,other\n{rows}")
-    return {"base": {"path": path}}
-
-
 DETECTORS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "column": lambda _: {"base": {"from": "other", "threshold": 2.0}},
-    "names": lambda _: {"base": {"from": "cast"}, "values": {"from": ["title"], "persons": ["names"]}},
+    "names": lambda _: {
+        "base": {"from": "cast"},
+        "values": {"from": ["title"], "persons": ["names"]},
+    },
 }
 
 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_settings_of_detectors(name: str, tmp_path: Path) -> None:
     casts = ("Mary Woronov|Mary Ann|Tom Hanks", "F. Murray Abraham|Emily X", "Topol", None)
-    cast = [casts[item % 4] for item in range(len(ITEMS.ids))]
+    cast: Any = [casts[item % 4] for item in range(len(ITEMS.ids))]
     items = replace(ITEMS, frame=ITEMS.frame.assign(cast=cast))
-    run = lambda detector: (detector.label(items, np.random.default_rng(1)), detector.kinds)
+
+    def run(detector: Any) -> Any:
+        return detector.label(items, np.random.default_rng(1)), detector.kinds
+
     assert World("detectors", name, run, **DETECTORS[name](tmp_path)).find_idle() == set()
+
+
+TESTED_ELSEWHERE = {
+    "datasets": {"ml-100k", "goodbooks-10k", "goodreads", "lmrec-release"},
+    "detectors": {"causal_lm", "masked_lm", "sentences", "llm_judge"},
+}
+"""Plug-ins that need a publisher's files, a language model or a server."""
+
+
+@pytest.mark.parametrize("kind", ["datasets", "queries", "detectors"])
+def test_every_plug_in_with_settings_is_varied(kind: str) -> None:
+    registry = REGISTRIES[kind]
+    names = {name for name in registry.table if read_settings(registry.load(name))}
+    varied = {"datasets": DATASETS, "queries": QUERIES, "detectors": DETECTORS}[kind]
+    assert names == {*varied, *TESTED_ELSEWHERE.get(kind, ())}

@@ -42,6 +42,8 @@ class World:
     """A plug-in with its settings, and what it does with some data.
 
     Args:
+        run: Returns the result of the plug-in.
+        base: The settings that are not varied, besides the defaults.
         values: Values of settings that cannot be derived from their types: files and mappings.
         company: Settings that are needed beside a value of another one.
     """
@@ -132,19 +134,16 @@ class _Report(NamedTuple):
 
 def describe(value: Any) -> Any:
     """Return plain data that is equal for equal results only."""
+    if issparse(value) or isinstance(value, pd.DataFrame):
+        return value.to_csv() if isinstance(value, pd.DataFrame) else describe(value.toarray())
     if isinstance(value, np.ndarray) and value.dtype != object:
         return str(value.dtype), value.shape, value.tobytes()
-    if issparse(value):
-        return describe(value.toarray())
-    if isinstance(value, pd.DataFrame):
-        return value.to_csv()
     if is_dataclass(value) and not isinstance(value, type):
         return [describe(getattr(value, each.name)) for each in fields(value)]
     if isinstance(value, Mapping):
         return [(key, describe(item)) for key, item in value.items()]
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [describe(item) for item in value]
-    return repr(value)
+    is_list = isinstance(value, (list, tuple, np.ndarray))
+    return [describe(item) for item in value] if is_list else repr(value)
 
 
 def _get_default(setting: Setting) -> Any:

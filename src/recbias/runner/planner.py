@@ -227,7 +227,8 @@ def _check_conditions(experiment: Experiment) -> Iterator[UserError]:
         *(_list_evidence(experiment, dataset) for dataset in experiment.datasets)
     )
     for model in experiment.models:
-        for name, setting in read_settings(type(model.plugin)).items():
+        cls: type = type(model.plugin)
+        for name, setting in read_settings(cls).items():
             is_set = model.parameters.get(name) and is_changed(model.plugin, setting.field.name)
             for need in setting.only_on if is_set else ():
                 if need not in evidence:
