@@ -703,7 +703,7 @@ class Builder:
                         continue
                     needed = f"{other}: {render_yaml(mark.values[0])}" if mark.values else other
                     self.document.add_fault(
-                        (*preparation.location, *inner, *(() if is_set else _SPACE), key),
+                        (*preparation.location, *inner, *(_SPACE if key in searched else ()), key),
                         f"has no effect with {other}: {render_yaml(value)}",
                         remedy=f"set {needed}, or leave {key} out",
                         kind=Contradiction,
