@@ -71,7 +71,7 @@ DATA = make_training_data()
 ITEMS: Any = DATA.items
 
 
-def make_evidence() -> Evidence:
+def make_evidence() -> Any:
     evidence: Any = make_random_evidence()
     rng = np.random.default_rng(5)
     labels = evidence.queries.labels.frame
@@ -91,7 +91,7 @@ def make_evidence() -> Evidence:
     )
 
 
-EVIDENCE = make_evidence()
+EVIDENCE: Evidence = make_evidence()
 
 
 TARGETS = {"of": "items", "attribute": "genres", "e": "a", "p": "b"}
@@ -153,7 +153,7 @@ def make_candidates(n_queries: int = 20, n: int = 10) -> Candidates:
     chances = np.outer(np.linspace(1, 0.2, n_queries), np.linspace(1, 0, n_items))
     users, items = np.nonzero(rng.random(chances.shape) < chances)
     train = make_interactions(
-        [*zip(users, items, strict=True)], n_users=n_queries, n_items=n_items
+        [*zip(users.tolist(), items.tolist(), strict=True)], n_users=n_queries, n_items=n_items
     )
     order = np.argsort(np.arange(n_items) + 6 * rng.normal(size=chances.shape), axis=1)[:, :n]
     scores = -np.sort(-rng.random(order.shape), axis=1)
