@@ -133,7 +133,7 @@ class LMLikelihood:
         model: A causal language model: a folder, a ``.gguf`` file, an installed package that
             contains either, or a model of the Hugging Face hub. Either this or ``llm``.
         llm: A model on a server: ``{model, base_url, concurrency, budget, ...}``. Settings of the
-            generation, such as ``temperature``, have no effect.
+            generation, such as ``temperature``, are refused.
         revision: A commit, tag or branch of the hub; None for its main branch.
         prompt: The text before a title, with ``{history}``.
         neutral_prompt: The text before a title without a history.
