@@ -80,8 +80,10 @@ def make_evidence() -> Any:
     shapes = [
         np.shape(vectors) for vectors in (evidence.embeddings.users, evidence.embeddings.items)
     ]
+    texts = np.array([text.capitalize() for text in evidence.responses.texts], dtype=object)
     return replace(
         evidence,
+        responses=replace(evidence.responses, texts=texts),
         queries=replace(evidence.queries, labels=table),
         items=DATA.items,
         users=DATA.users,
@@ -142,7 +144,11 @@ SLOW_METRICS = (*ENCODED, "R-RIPA", "direction_checks", "attribute_classificatio
 def test_settings_of_metrics(name: str, tmp_path: Path) -> None:
     world = make_metric(name, tmp_path)
     if name in ENCODED:
-        world.values = {"encoder": [str(write_small_encoder(tmp_path / "encoder"))]}
+        encoder = str(write_small_encoder(tmp_path / "encoder"))
+        vectors = tmp_path / "vectors.txt"
+        vectors.write_text("a 1 0\ncat 0 1\nmat 1 1\nthe 1 2\nsat 2 1\n", encoding="utf-8")
+        world.base = {"vectors": str(vectors)}
+        world.values, world.company = {"encoder": [encoder]}, {encoder: {"vectors": None}}
     assert world.find_idle() == set()
 
 
