@@ -11,6 +11,7 @@ import pytest
 
 from recbias.config.entries import Resolver
 from recbias.config.settings import (
+    Setting,
     get_item_type,
     is_selected_model,
     is_valid,
@@ -42,7 +43,8 @@ MAPPINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
 BESIDE: Mapping[str, dict[str, Any]] = {
     "SASRec.loss": {"negatives": 3},
     "GRU4Rec.loss": {"negatives": 3},
-    "BERT4Rec.negatives": {"loss": "sampled_softmax"},
+    **{f"{name}.popularity": {"negatives": 3} for name in ("SASRec", "GRU4Rec", "BERT4Rec")},
+    "GRU4Rec.bpr_reg": {"negatives": 3},
     "LMLikelihood": {"model": "m"},
     "lists.seen": {"layout": "table"},
     "embedding_average": {"encoder": "m"},
@@ -59,8 +61,11 @@ UNTRIED = {
     "ChatRecommender.prompt": "the content of a file",
     "LMLikelihood.prompt": "the content of a file",
     "LMLikelihood.llm": "a server that gives probabilities",
-    "embedding_average.vectors": "the content of a file",
-    "greedy_matching.vectors": "the content of a file",
+    **{
+        f"{name}.{key}": "the content of a file"
+        for name in ("embedding_average", "greedy_matching")
+        for key in ("vectors", "tokens", "lowercase")
+    },
 }
 """Settings for which no sample is valid, and what they need."""
 
@@ -111,11 +116,22 @@ def resolve(kind: str, entries: list[dict[str, Any]], base: Path) -> tuple[Plugi
     return () if document.faults or len(specs) != len(entries) else specs
 
 
+def switch_on(settings: Mapping[str, Setting], key: str) -> dict[str, Any]:
+    """Return the values of other settings with which a setting has an effect."""
+    found = {}
+    for mark in settings[key].only_with:
+        hint = settings[mark.setting].hint
+        value = next(iter(mark.values or filter(None, list_values(hint))))
+        found[mark.setting] = [value, "centroid"] if get_item_type(hint) else value
+    return found
+
+
 def resolve_pair(kind: str, name: str, key: str, base: Path) -> tuple[PluginSpec, ...]:
     """Return two entries of a plug-in that differ in one setting."""
     cls: Any = REGISTRIES[kind].load(name)
     settings = read_settings(cls)
     beside = fill_needed(cls) | BESIDE.get(name, {}) | BESIDE.get(f"{name}.{key}", {})
+    beside = switch_on(settings, key) | beside
     fixed = {other: value for other, value in beside.items() if other != key}
     values = [*itertools.islice(list_values(settings[key].hint), 12)]
     entry = {"name": name} | fixed

@@ -340,6 +340,10 @@ class _EntryReader:
             remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
             self._blame("gap", message, remedy, OutOfRange)
             return None
+        if reference is not None and gap not in {None, "groups"}:
+            remedy = "remove gap, set gap: groups, or leave reference_group out"
+            message = f"has no effect with gap: {gap}"
+            self._blame("reference_group", message, remedy, Contradiction)
         return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
 
     def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
@@ -552,6 +556,7 @@ def _read_searched(
     n_before, faults = len(builder.document.faults), builder.document.faults
     search = _read_tune(builder, cls, raw, tune, location, resolve)
     if (n_faults := len(faults)) == n_before:
+        builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
         return build_base(builder, cls, raw, location, search), search
     plugin = builder.build(cls, raw, location)
     space = tune.get("space") if isinstance(tune, dict) else None

@@ -24,6 +24,7 @@ from recbias.core.docstrings import read_arguments
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
+    Contradiction,
     MissingFile,
     OutOfRange,
     UnknownKey,
@@ -31,7 +32,7 @@ from recbias.core.errors import (
     WrongType,
     describe_exception,
 )
-from recbias.core.plugins import InputFile, ModelName, SelectedModel
+from recbias.core.plugins import InputFile, ModelName, OnlyOn, OnlyWith, SelectedModel
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.registry import locate_code
 from recbias.core.text import find_nearest, suggest
@@ -60,6 +61,18 @@ class Setting:
         if self.field.default_factory is not MISSING:
             return self.field.default_factory()
         return None if self.field.default is MISSING else self.field.default
+
+    @property
+    def only_with(self) -> tuple[OnlyWith, ...]:
+        """The other settings on which its effect depends."""
+        marks = _get_annotations(self.hint)
+        return tuple(mark for mark in marks if isinstance(mark, OnlyWith))
+
+    @property
+    def only_on(self) -> tuple[str, ...]:
+        """The evidence on which its effect depends."""
+        marks = _get_annotations(self.hint)
+        return tuple(mark.evidence for mark in marks if isinstance(mark, OnlyOn))
 
 
 @lru_cache(maxsize=1024)
@@ -449,11 +462,18 @@ def list_parameters(cls: type) -> list[Parameter]:
             type=describe_type(setting.hint),
             default="" if setting.needed else render_yaml(as_plain(setting.default)),
             range=describe_range(setting.hint),
-            doc=docs.get(setting.field.name, ""),
+            doc=" ".join([docs.get(setting.field.name, ""), *_describe_marks(setting)]),
             needed=setting.needed,
         )
         for setting in read_settings(cls).values()
     ]
+
+
+def _describe_marks(setting: Setting) -> Iterator[str]:
+    """Yield a sentence for each other setting without which a setting has no effect."""
+    for mark in setting.only_with:
+        values = [f"``{mark.setting}: {render_yaml(value)}``" for value in mark.values]
+        yield f"Only with {' or '.join(values) or f'``{mark.setting}``'}."
 
 
 def _describe_plain_type(plain_type: Any) -> str:
@@ -582,6 +602,12 @@ _RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predic
 _LARGEST = 2**63 - 1
 """The largest number that fits the arrays in which settings are stored."""
 
+_LargeNumber: TypeAlias = tuple[KeyPath, str, Any, str]
+"""The place of a number that is too large, its type in words, the number, and a help line."""
+
+_SPACE = ("tune", "space")
+"""The keys of an entry that lead to the settings that a search varies."""
+
 _ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
 """Resolves the entry of a plug-in: kind, entry and location; None if it has a fault."""
 
@@ -595,6 +621,7 @@ class Builder:
         path_texts: The text that the user wrote for each resolved path; filled by the builder.
         resolve_entry: Resolves the model that is a setting of another model.
         entry_keys: The keys that may stand beside the settings, for suggestions: ``label``.
+        searched: The settings that a search varies.
     """
 
     document: Document
@@ -602,6 +629,7 @@ class Builder:
     path_texts: dict[Path, str] = field(default_factory=dict)
     resolve_entry: _ResolveEntry | None = None
     entry_keys: tuple[str, ...] = ()
+    searched: frozenset[str] = frozenset()
 
     def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
         """Build a dataclass from its settings; return None if there is a fault."""
@@ -648,13 +676,38 @@ class Builder:
         except CODE_FAULTS as error:  # of a check of the class
             if are_inputs_valid:
                 self._blame_class(hint, raw, preparation, error)
-        for inner, expected, number, help_line in large:
-            if inner not in places:
-                found = f"found {render_yaml(number)[:24]}, which is too large"
-                remedy = help_line or default or "give a smaller number"
-                message, place = f"must be {expected}, {found}", (*location, *inner)
-                self.document.add_fault(place, message, remedy=remedy, kind=OutOfRange)
+        if value is not None:
+            self._refuse_idle(preparation)
+        others = [each for each in large if each[0] not in places]
+        self._blame_large(others, location, default)
         return value if len(self.document.faults) == n_faults else None
+
+    def _blame_large(self, large: Iterable[_LargeNumber], location: KeyPath, default: str) -> None:
+        for inner, expected, number, help_line in large:
+            found = f"found {render_yaml(number)[:24]}, which is too large"
+            remedy = help_line or default or "give a smaller number"
+            message, place = f"must be {expected}, {found}", (*location, *inner)
+            self.document.add_fault(place, message, remedy=remedy, kind=OutOfRange)
+
+    def _refuse_idle(self, preparation: _Preparation) -> None:
+        """Record each setting that has no effect, because of the value of another one."""
+        for inner, cls, given in preparation.mappings:
+            settings, searched = read_settings(cls), () if inner else self.searched
+            marked = {key: setting for key, setting in settings.items() if setting.only_with}
+            for key, setting in marked.items():
+                is_set = given.get(key, default := as_plain(setting.default)) != default
+                for mark in setting.only_with if is_set or key in searched else ():
+                    other = mark.setting
+                    value = given.get(other, as_plain(settings[other].default))
+                    if other in searched or mark.is_met(value):
+                        continue
+                    needed = f"{other}: {render_yaml(mark.values[0])}" if mark.values else other
+                    self.document.add_fault(
+                        (*preparation.location, *inner, *(_SPACE if key in searched else ()), key),
+                        f"has no effect with {other}: {render_yaml(value)}",
+                        remedy=f"set {needed}, or leave {key} out",
+                        kind=Contradiction,
+                    )
 
     def refuse_unknown_keys(
         self, settings: Mapping[str, Setting], keys: Iterable[str], location: KeyPath
@@ -872,7 +925,7 @@ def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
     return inner
 
 
-def _find_too_large(hint: Hint, raw: Any) -> Iterator[tuple[KeyPath, str, Any, str]]:
+def _find_too_large(hint: Hint, raw: Any) -> Iterator[_LargeNumber]:
     """Yield the infinite numbers of settings, and those beyond 64 bits."""
     for inner, number in _list_large_numbers(raw, ()):
         expected, _, help_line = _follow(hint, raw, inner)

@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.core.errors import OutOfRange
 from recbias.core.measures import Direction
-from recbias.core.plugins import Device, NeedsByParameters
+from recbias.core.plugins import Device, NeedsByParameters, OnlyWith
 from recbias.formats.yaml import KeyPath
 
 
@@ -247,7 +247,7 @@ class ReportSpec:
 
     formats: tuple[_Format, ...] = ("csv", "json", "md", "html", "latex")
     reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
-    tolerance: Annotated[float, Ge(0)] = 0.01
+    tolerance: Annotated[float, Ge(0), OnlyWith("reference")] = 0.01
 
     @property
     def references(self) -> tuple[str, ...]:

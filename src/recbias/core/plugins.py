@@ -152,10 +152,66 @@ class HasBaseline(Protocol):
         """Return the pretrained model, the same for all settings of the training."""
 
 
+EXECUTION = "changes how a result is computed: speed, memory, waiting; not what it measures"
+"""The mark of a setting that need not change any result: ``Annotated[int, EXECUTION]``."""
+
+
+@dataclass(frozen=True, init=False)
+class OnlyWith:
+    """The mark of a setting that has an effect only with some values of another setting.
+
+    A spec that gives it another value than its default is refused with other values.
+
+    Args:
+        setting: The key of the other setting.
+        values: Its values, one of which a list must hold; if there are none, any but null, false,
+            0 and empty ones.
+
+    >>> OnlyWith("similarity", "asymmetric").is_met("cosine"), OnlyWith("attribute").is_met("a")
+    (False, True)
+    """
+
+    setting: str
+    values: tuple[object, ...]
+
+    def __init__(self, setting: str, *values: object) -> None:
+        """Mark with the other setting and its values."""
+        object.__setattr__(self, "setting", setting)
+        object.__setattr__(self, "values", values)
+
+    def is_met(self, value: object) -> bool:
+        """Return whether the setting has an effect with a value of the other one."""
+        if not self.values:
+            return bool(value)
+        chosen = value if isinstance(value, (list, tuple)) else (value,)
+        return any(each in self.values for each in chosen)
+
+
+@dataclass(frozen=True)
+class OnlyOn:
+    """The mark of a setting that has an effect only where there is some evidence.
+
+    A spec without this evidence that gives it another value is refused.
+
+    Args:
+        evidence: The evidence: ``validation``.
+    """
+
+    evidence: str
+
+
+def is_changed(plugin: object, setting: str) -> bool:
+    """Return whether a setting of a plug-in differs from its default."""
+    return bool(getattr(plugin, setting) != getattr(type(plugin), setting, None))
+
+
 # fmt: off
-Device: TypeAlias = Literal[
-    "auto", "cpu", "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6",
-    "cuda:7", "mps",
+Device: TypeAlias = Annotated[
+    Literal[
+        "auto", "cpu", "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5",
+        "cuda:6", "cuda:7", "mps",
+    ],
+    EXECUTION,
 ]
 # fmt: on
 """The device of tensors; ``auto`` is the first available of CUDA, MPS and CPU."""
@@ -299,7 +355,10 @@ class DatasetSource(Protocol):
 
 
 class Filter(Protocol):
-    """Excludes interactions."""
+    """Excludes interactions; one that changes other parts only has ``keeps_interactions = True``.
+
+    Any other is refused where the interactions of the dataset are not used.
+    """
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset without the excluded interactions; NothingLeft if none remains."""

@@ -51,7 +51,7 @@ class Threshold:
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the positive interactions, each with the value 1."""
         values = dataset.interactions.values
-        remedy = f"the highest rating is {values.max():g}" if values.size else ""
+        remedy = f"the highest rating is {values.max(initial=-np.inf):g}"
         name = f"threshold {self.at_least:g}"
         filtered = _select_rows(dataset, values >= self.at_least, name, remedy)
         rows = filtered.interactions
@@ -256,6 +256,9 @@ def _select_rows(
 ) -> Dataset:
     """Return the dataset of the selected rows; its counts record the number of rows before."""
     n_before = len(dataset.interactions)
+    if not n_before:
+        message = f"{filter_name} has nothing to filter: the dataset has no interactions"
+        raise NothingLeft(message, remedy="name a file of interactions that has rows")
     if not is_selected.any():
         message = f"{filter_name} left 0 of the {n_before:,} interactions"
         raise NothingLeft(message, remedy=remedy)

@@ -39,6 +39,7 @@ from recbias.formats.interactions import (
     detect_layout,
     question_times,
     read_qrels,
+    select_relevant,
 )
 from recbias.formats.tables import TableSettings, list_file_columns
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
@@ -58,13 +59,15 @@ class GivenSplit:
 
     Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, or other
     text of query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with
-    ``.gz``. The rows are the items with a grade of at least ``least_grade``.
+    ``.gz``. The rows are the items with a grade of at least ``least_grade``. In a table, the
+    ratings of the test and validation part are the grades; the training part has all of its rows.
 
     Args:
         train: The training file.
         test: The test file.
         validation: The validation file; None for no validation part.
-        least_grade: The lowest grade of a judgement that is relevant.
+        least_grade: The lowest grade or rating that is relevant; None for 1 in judgements, and
+            for every row of a table.
         columns: New names of columns, by their names in the files: ``{customer: user_id}``.
         layout: The layout of files without a header that several layouts fit.
 
@@ -85,7 +88,7 @@ class GivenSplit:
     train: InputFile
     test: InputFile
     validation: InputFile | None = None
-    least_grade: Annotated[int, Gt(0)] = 1
+    least_grade: Annotated[float, Gt(0)] | None = None
     columns: dict[str, str] = field(default_factory=dict, hash=False)
     layout: InteractionLayout = "auto"
 
@@ -102,7 +105,7 @@ class GivenSplit:
             raise Contradiction(message, where="layout", remedy=remedy)
         tables = [path for name, path in paths.items() if layouts[name] == "auto"]
         self._refuse_unknown_columns(tables)
-        parts = {name: self._read(path, layouts[name], rng) for name, path in paths.items()}
+        parts = {name: self._read(name, path, layouts[name], rng) for name, path in paths.items()}
         self._check_ids(dataset, parts)
         if layouts["test"] == "qrels":
             _warn_of_queries(parts["test"], parts["train"].user_ids, self.test)
@@ -140,21 +143,27 @@ class GivenSplit:
                 check_ids(own, known, noun, str(path), may_lack=True, is_needed=is_needed)
 
     def _read(
-        self, path: Path, layout: InteractionLayout, rng: np.random.Generator
+        self, part: str, path: Path, layout: InteractionLayout, rng: np.random.Generator
     ) -> Interactions:
+        grade = self.least_grade
         if layout == "qrels":
-            rows = read_qrels(path, self.least_grade)
-            content = f"item of grade {self.least_grade} or more"
+            grade = 1.0 if grade is None else grade
+            rows = read_qrels(path, grade)
         else:
+            grade = None if part == "train" else grade
             with require_every_line():
                 has_columns = self.columns and layout == "auto"
                 present = set(list_file_columns(path)) if has_columns else set()
                 columns = {name: new for name, new in self.columns.items() if name in present}
                 table = Tables(interactions=path, columns=columns, layout=layout)
                 rows = table.load(Path(), rng).interactions
-            content = "interactions"
+            if grade is not None:
+                rows = select_relevant(rows, grade, path)
         if not len(rows):
+            content = "interactions" if grade is None else f"item of grade {grade:g} or more"
             remedy = "add rows, or name another file"
+            if grade is not None:
+                remedy = "lower least_grade; a row without a rating has the grade 1"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
         is_tested = path != self.train
         if is_tested and (n_repeats := len(rows) - np.unique(encode_pairs(rows)).size):

@@ -20,7 +20,7 @@ from recbias.core.errors import (
     OutOfRange,
     UnknownColumn,
 )
-from recbias.core.plugins import Device, InputFile, ModelName, label_texts
+from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.formats.delimited import check_ids
 from recbias.formats.tables import read_text_table
 from recbias.kernels.devices import OnDevice
@@ -108,7 +108,7 @@ class _GroupDetector(InheritsSections, OnDevice):
     missing: Literal["zero", "undefined"] = "zero"
     revision: str | None = None
     device: Device = "auto"
-    tokens_per_batch: Annotated[int, Gt(0)] = 4096
+    tokens_per_batch: Annotated[int, Gt(0), EXECUTION] = 4096
     max_group_words: Annotated[int, Gt(0)] = 100
 
     def __post_init__(self) -> None:
@@ -271,7 +271,7 @@ class CausalLM(_GroupDetector):
 
     model: ModelName
     candidates: Literal["names", "words"] = "names"
-    tokens_per_batch: Annotated[int, Gt(0)] = 1024
+    tokens_per_batch: Annotated[int, Gt(0), EXECUTION] = 1024
     max_length: Annotated[int, Ge(16)] = 512
 
     def model_files(self) -> Sequence[Path]:

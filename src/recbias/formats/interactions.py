@@ -233,7 +233,7 @@ def is_blank(column: Any) -> bool:
     return not pc.any(pc.not_equal(column, "")).as_py()
 
 
-def read_qrels(path: Path, least_grade: int) -> Interactions:
+def read_qrels(path: Path, least_grade: float) -> Interactions:
     """Return the relevant rows: those with a grade of at least ``least_grade``.
 
     A ``.json`` file holds ``{query: {item: grade}}``; each line of any other file is query,
@@ -259,11 +259,16 @@ def read_qrels(path: Path, least_grade: int) -> Interactions:
         raise MalformedLine(message, where=judged.locate(repeat))
     values = judged.grades.astype(np.float32)
     rows = Interactions(users, items, values, None, user_ids, item_ids)
-    relevant = rows.take(judged.grades >= least_grade).drop_unused_ids()
+    return select_relevant(rows, least_grade, path)
+
+
+def select_relevant(rows: Interactions, least_grade: float, path: Path) -> Interactions:
+    """Return the rows of a file with a grade, or rating, of at least ``least_grade``."""
+    relevant = rows.take(rows.values >= least_grade).drop_unused_ids()
     if n_excluded := rows.n_users - relevant.n_users:
         warn(
             f"{path.name}: {n_excluded:,} of {rows.n_users:,} queries have no item of grade "
-            f"{least_grade} or more and are excluded from the evaluation"
+            f"{least_grade:g} or more and are excluded from the evaluation"
         )
     return relevant
 

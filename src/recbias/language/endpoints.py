@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 from recbias.core.errors import Contradiction, OutOfRange, RequestRefused
 from recbias.core.files import compute_digest
 from recbias.core.packages import require_packages
-from recbias.core.plugins import Device, ModelName
+from recbias.core.plugins import EXECUTION, Device, ModelName
 from recbias.core.text import make_printable
 from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_causal_model_files
@@ -400,14 +400,14 @@ class LanguageModel:
     extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
     repeatability: Annotated[float, Gt(0), Le(1)] | None = None
     structured_output: bool = False
-    device: Device | None = None
-    concurrency: Annotated[int, Ge(1), Le(1000)] = 32
-    retries: Annotated[int, Ge(0), Le(100)] = 6
-    timeout_s: Annotated[float, Gt(0)] = 60.0
-    requests_per_minute: Annotated[float, Gt(0)] | None = None
-    tokens_per_minute: Annotated[float, Gt(0)] | None = None
-    prices: Prices | None = None
-    budget: Budget | None = None
+    device: Annotated[Device | None, EXECUTION] = None
+    concurrency: Annotated[int, Ge(1), Le(1000), EXECUTION] = 32
+    retries: Annotated[int, Ge(0), Le(100), EXECUTION] = 6
+    timeout_s: Annotated[float, Gt(0), EXECUTION] = 60.0
+    requests_per_minute: Annotated[Annotated[float, Gt(0)] | None, EXECUTION] = None
+    tokens_per_minute: Annotated[Annotated[float, Gt(0)] | None, EXECUTION] = None
+    prices: Annotated[Prices | None, EXECUTION] = None
+    budget: Annotated[Budget | None, EXECUTION] = None
     _url_credentials: Credentials = field(
         init=False, repr=False, compare=False, default_factory=Credentials
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -502,6 +502,8 @@ class MaskNames:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
         Conversational Recommendation", 2022, section 3.1; the rule for words is this project's.
     """
+
+    keeps_interactions: ClassVar[bool] = True
 
     column: str = "name"
     whose: Literal["all", "own"] = "all"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import nan
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownName
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction
+from recbias.core.plugins import OnlyWith
 from recbias.core.text import suggest
 from recbias.kernels.sparse import join_columns, select_columns, split_rows
 from recbias.metrics.base import (
@@ -62,17 +63,13 @@ class _Exposed(InheritsSections):
     Args:
         browsing: How much exposure a rank r gives: ``rbp`` for gamma^(r - 1), or ``dcg`` for
             1 / log2(r + 1).
-        gamma: The probability that a user goes on to the next rank, for ``rbp``; below 1.
+        gamma: The probability that a user goes on to the next rank; below 1.
         k: How many ranks of each list are evaluated; by default all.
     """
 
     browsing: BrowsingModel = "rbp"
-    gamma: Patience = 0.8
+    gamma: Annotated[Patience, OnlyWith("browsing", "rbp")] = 0.8
     k: Cutoff = None
-
-    def omitted_settings(self) -> frozenset[str]:
-        """Return ``gamma`` where no rank depends on it."""
-        return frozenset() if self.browsing == "rbp" else frozenset({"gamma"})
 
     def expose_items(self, evidence: Evidence) -> Matrix:
         """Return the exposure of the items of each list, CSR ``(q, n_items + n outside)``."""
@@ -430,8 +427,8 @@ class _ExpectedExposure(_Exposed, PerQuery):
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
 
     attribute: str | None = None
-    multiple: Multiple = "split"
-    ungrouped: Ungrouped = "exclude"
+    multiple: Annotated[Multiple, OnlyWith("attribute")] = "split"
+    ungrouped: Annotated[Ungrouped, OnlyWith("attribute")] = "exclude"
     samples_of: str | None = None
 
     @property

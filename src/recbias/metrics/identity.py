@@ -22,6 +22,7 @@ from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.plugins import OnlyWith
 from recbias.core.queries import SAMPLE, Groups, Queries, group_by, match_rows, split_crossing
 from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
@@ -379,7 +380,7 @@ class _StatedIdentityMetric(InheritsSections):
         label: A label of the queries (``gender``), or a crossing of several.
         form: ``jaccard``, the share of common items; ``rbo``, rank-biased overlap; ``serp`` or
             ``prag``, the measures of FaiRLLM, normalised.
-        p: For ``rbo``: the weight of a rank relative to the one before it.
+        p: The weight of a rank relative to the one before it.
         neutral: The condition on the labels that neutral prompts meet.
         pair: The label that a prompt shares with its neutral prompt, or a crossing of several; by
             default ``template``, else ``name``.
@@ -404,7 +405,7 @@ class _StatedIdentityMetric(InheritsSections):
 
     label: str
     form: OverlapForm = "jaccard"
-    p: Annotated[float, Gt(0), Lt(1)] = 0.9
+    p: Annotated[float, Gt(0), Lt(1), OnlyWith("form", "rbo")] = 0.9
     neutral: str = "neutral == 1"
     pair: str | None = None
     k: Cutoff = None

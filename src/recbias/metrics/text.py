@@ -22,7 +22,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Direction, Measurement
-from recbias.core.plugins import InputFile, ModelName
+from recbias.core.plugins import InputFile, ModelName, OnlyWith
 from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
@@ -260,8 +260,8 @@ class _VectorMetric(_ResponseMetric):
             position and context) are used: a folder, an installed package that contains one, or a
             model of the Hugging Face hub.
         revision: A commit, tag or branch of the hub; None for its main branch.
-        tokens: With a file, ``words`` split at white space, or ``characters`` (for Chinese).
-        lowercase: With a file, whether the tokens are in lower case, as the words of GloVe are.
+        tokens: ``words`` split at white space, or ``characters`` (for Chinese).
+        lowercase: Whether the tokens are in lower case, as the words of GloVe are.
 
     Raises:
         Contradiction: Neither ``vectors`` nor ``encoder`` is set, or both are.
@@ -272,9 +272,9 @@ class _VectorMetric(_ResponseMetric):
 
     vectors: InputFile | None = None
     encoder: ModelName | None = None
-    revision: str | None = None
-    tokens: _Tokens = "words"
-    lowercase: bool = False
+    revision: Annotated[str | None, OnlyWith("encoder")] = None
+    tokens: Annotated[_Tokens, OnlyWith("vectors")] = "words"
+    lowercase: Annotated[bool, OnlyWith("vectors")] = False
 
     def __post_init__(self) -> None:
         """Refuse settings that exclude each other."""

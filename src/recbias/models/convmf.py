@@ -39,6 +39,7 @@ from recbias.models.sgd import EpochSampler, create_coin_sampler, create_rating_
 from recbias.models.training import (
     Dense,
     Learner,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -421,7 +422,7 @@ class ConvMF(TrainedModel):
     filters: Annotated[int, Gt(0)] = 100
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     variant: _Variant = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def __post_init__(self) -> None:
@@ -475,5 +476,5 @@ class ConvMF(TrainedModel):
             network=TextCNN.initialize(layer_sizes, self.windows, device=device, rng=rng),
             codes=torch.from_numpy(documents.codes).to(device),
             items_with_text=np.flatnonzero(data.candidates & documents.has_text),
-            sampler=create_rating_sampler(data.train, self.negatives),
+            sampler=create_rating_sampler(data.train, self),
         )

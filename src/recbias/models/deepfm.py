@@ -26,6 +26,7 @@ from recbias.models.neumf import FittedPairNetwork, PairLearner, apply_layers, s
 from recbias.models.sgd import Sampler
 from recbias.models.training import (
     Dense,
+    Patience,
     TrainedModel,
     collect_parameters,
     initialize_layers,
@@ -474,7 +475,7 @@ class DeepFM(TrainedModel):
     user_features: _Columns = "auto"
     item_features: _Columns = "auto"
     variant: _Variant = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def check_data(self, data: TrainingData) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import EXECUTION, Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import compile_loop
 from recbias.models.fitted import FittedFactors
@@ -41,7 +41,7 @@ from recbias.models.sgd import (
     step_logistic,
     step_squared,
 )
-from recbias.models.training import Learner, TrainedModel, look_up
+from recbias.models.training import Learner, Patience, TrainedModel, look_up
 
 
 class _TripleRows(NamedTuple):
@@ -294,7 +294,7 @@ class AMF(_TrainedFactorModel):
     reg: Annotated[float, Ge(0)] = 0.01
     reg_bias: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -472,7 +472,7 @@ class PMF(_TrainedFactorModel):
     reg: Annotated[float, Ge(0)] = 1.0
     negatives: Annotated[int, Gt(0)] = 4
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -484,7 +484,7 @@ class PMF(_TrainedFactorModel):
             return self.train("PMF", learner, data, rng)
         tables, counts = self.create_tables(data, rng), count_pairs(data.train, self.negatives)
         loss = partial(_sum_penalized_errors, tables, weigh_penalties(tables, counts, self.reg))
-        sampler = create_rating_sampler(data.train, self.negatives, unit=True)
+        sampler = create_rating_sampler(data.train, self, unit=True)
         return self.train("PMF", _RowLearner(tables, sampler, loss), data, rng)
 
 
@@ -592,7 +592,7 @@ class BPRMF(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 64
     epochs: Annotated[int, Gt(0)] = 100
-    batch_size: Annotated[int, Gt(0)] = 1024
+    batch_size: Annotated[int, Gt(0), EXECUTION] = 1024
     learning_rate: Annotated[float, Gt(0)] = 0.05
     reg_user: Annotated[float, Ge(0)] = 0.01
     reg_positive: Annotated[float, Ge(0)] = 0.01
@@ -600,7 +600,7 @@ class BPRMF(_TrainedFactorModel):
     reg_bias: Annotated[float, Ge(0)] = 0.0
     popularity: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -700,11 +700,11 @@ class MF2020(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0)] = 4096
+    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 8
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -796,12 +796,12 @@ class MF(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0)] = 4096
+    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 4
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -809,7 +809,7 @@ class MF(_TrainedFactorModel):
         if self.variant == "elliot":
             learner = _create_coin_learner(self.create_glorot_tables(data, rng), data)
             return self.train("MF", learner, data, rng)
-        sampler = create_rating_sampler(data.train, self.negatives)
+        sampler = create_rating_sampler(data.train, self)
         sgd_learner = _create_learner(self.create_tables(data, rng), sampler, self.reg)
         return self.train("MF", sgd_learner, data, rng, "sgd")
 
@@ -852,12 +852,12 @@ class FunkSVD(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0)] = 4096
+    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.015
     reg: Annotated[float, Ge(0)] = 0.015
     negatives: Annotated[int, Gt(0)] = 4
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
@@ -866,7 +866,7 @@ class FunkSVD(_TrainedFactorModel):
             learner = _create_coin_learner(self.create_glorot_tables(data, rng, biases=True), data)
             return self.train("FunkSVD", learner, data, rng)
         tables = self.create_tables(data, rng).add_biases()
-        sampler = create_rating_sampler(data.train, self.negatives)
+        sampler = create_rating_sampler(data.train, self)
         mean = compute_mean_target(data.train, self.negatives)
         sgd_learner = _create_learner(tables, sampler, self.reg, mean)
         return self.train("FunkSVD", sgd_learner, data, rng, "sgd")

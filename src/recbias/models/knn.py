@@ -27,7 +27,7 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.evidence import RankedLists
-from recbias.core.plugins import Device, Output, State
+from recbias.core.plugins import Device, OnlyWith, Output, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, find_accelerator
 from recbias.kernels.neighbours import Kind, find_nearest, find_nearest_by
@@ -237,7 +237,7 @@ class ItemKNN(_KNN):
     Args:
         neighbors: Number of neighbours per item.
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
-        alpha: For ``asymmetric`` only: 0.5 is cosine, 1 is the share of j's users who have i.
+        alpha: 0.5 is cosine, 1 is the share of j's users who have i.
         shrink: Added to the denominator of the similarity to discount small overlaps.
         weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         device: Where the neighbours are found, unless the catalogue is so large that a CPU is
@@ -253,7 +253,7 @@ class ItemKNN(_KNN):
 
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Kind = "cosine"
-    alpha: Annotated[float, Ge(0), Le(1)] = 0.5
+    alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: _Weights = "binary"
     device: Device = "auto"
@@ -282,7 +282,7 @@ class UserKNN(_KNN):
     Args:
         neighbors: Number of neighbours per user.
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
-        alpha: For ``asymmetric`` only: 0.5 is cosine, 1 is the share of v's items that u has.
+        alpha: 0.5 is cosine, 1 is the share of v's items that u has.
         shrink: Added to the denominator of the similarity to discount small overlaps.
         weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         variant: ``elliot`` uses reverse neighbours, as that framework does: ``N(u)`` are the users
@@ -302,7 +302,7 @@ class UserKNN(_KNN):
 
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Kind = "cosine"
-    alpha: Annotated[float, Ge(0), Le(1)] = 0.5
+    alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: _Weights = "binary"
     variant: Literal["paper", "elliot"] = "paper"

@@ -20,7 +20,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Ids, TrainingData
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Responses, SentenceScores
-from recbias.core.plugins import Device, InputFile, ModelName, Output, State
+from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, OnlyWith, Output, State
 from recbias.core.queries import Queries
 from recbias.kernels import devices
 from recbias.kernels.devices import OnDevice
@@ -346,21 +346,21 @@ class SentenceLanguageModel(OnDevice):
     encoder_input: EncoderInput = "empty"
     token_types: str | None = None
     max_length: Annotated[int, Gt(0)] = 1024
-    batch_tokens: Annotated[int, Gt(0)] = 2048
+    batch_tokens: Annotated[int, Gt(0), EXECUTION] = 2048
     max_new_tokens: Annotated[int, Gt(0)] = 64
     temperature: Annotated[float, Ge(0)] = 0.0
-    top_p: Annotated[float, Gt(0), Le(1)] = 1.0
-    top_k: Annotated[int, Ge(0)] = 0
-    seed: Annotated[int, Ge(0)] = 0
+    top_p: Annotated[float, Gt(0), Le(1), OnlyWith("temperature")] = 1.0
+    top_k: Annotated[int, Ge(0), OnlyWith("temperature")] = 0
+    seed: Annotated[int, Ge(0), OnlyWith("temperature")] = 0
     precision: Precision = "float32"
     device: Device = "auto"
     debias: Debias | None = None
-    terms: Literal["chbias"] | InputFile = "chbias"
-    epochs: Annotated[int, Gt(0)] = 2
-    batch_size: Annotated[int, Gt(0)] = 8
-    accumulate: Annotated[int, Gt(0)] = 1
-    learning_rate: Annotated[float, Gt(0)] = 5e-5
-    training_precision: devices.Precision = "auto"
+    terms: Annotated[Literal["chbias"] | InputFile, OnlyWith("debias")] = "chbias"
+    epochs: Annotated[int, Gt(0), OnlyWith("debias")] = 2
+    batch_size: Annotated[int, Gt(0), OnlyWith("debias")] = 8
+    accumulate: Annotated[int, Gt(0), OnlyWith("debias")] = 1
+    learning_rate: Annotated[float, Gt(0), OnlyWith("debias")] = 5e-5
+    training_precision: Annotated[devices.Precision, OnlyWith("debias")] = "auto"
 
     def __post_init__(self) -> None:
         """Refuse a training in reduced precision."""

@@ -18,7 +18,7 @@ from recbias.core.context import report_progress, track_progress, warn
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import Contradiction
 from recbias.core.evidence import RankedLists
-from recbias.core.plugins import Output, State
+from recbias.core.plugins import OnlyWith, Output, State
 from recbias.core.queries import Queries
 from recbias.models.fitted import FactorModel, FittedFactors, FittedItemWeights, ItemWeightModel
 from recbias.models.gpu import copy_to_array
@@ -445,7 +445,7 @@ class LensKitNMF(_LensKitFactorModel):
     embedding_size: Annotated[int, Gt(0)] = 50
     epochs: Annotated[int, Gt(0)] = 200
     reg: Annotated[float, Ge(0)] = 0.0
-    l1_ratio: Annotated[float, Ge(0), Le(1)] = 0.0
+    l1_ratio: Annotated[float, Ge(0), Le(1), OnlyWith("reg")] = 0.0
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorize the training matrix."""

@@ -17,7 +17,7 @@ from recbias.models.factorization import sum_squares
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
-from recbias.models.training import Learner, TrainedModel
+from recbias.models.training import Learner, Patience, TrainedModel
 
 _INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 
@@ -75,7 +75,7 @@ class LightGCN(TrainedModel):
     batch_size: Annotated[int, Gt(0)] | Literal["auto"] = "auto"
     learning_rate: Annotated[float, Gt(0)] = 0.001
     reg: Annotated[float, Ge(0)] = 0.0001
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def count_triples(self, n_pairs: int) -> int:

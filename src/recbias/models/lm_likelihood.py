@@ -15,7 +15,7 @@ from recbias.core.context import Checkpoints, report_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.evidence import RankedLists
-from recbias.core.plugins import Device, ModelName, Output, PlannedRequest
+from recbias.core.plugins import Device, ModelName, OnlyWith, Output, PlannedRequest, is_changed
 from recbias.core.queries import Queries
 from recbias.kernels.devices import find_device
 from recbias.kernels.topk import top_k
@@ -133,7 +133,7 @@ class LMLikelihood:
         model: A causal language model: a folder, a ``.gguf`` file, an installed package that
             contains either, or a model of the Hugging Face hub. Either this or ``llm``.
         llm: A model on a server: ``{model, base_url, concurrency, budget, ...}``. Settings of the
-            generation, such as ``temperature``, have no effect.
+            generation, such as ``temperature``, are refused.
         revision: A commit, tag or branch of the hub; None for its main branch.
         prompt: The text before a title, with ``{history}``.
         neutral_prompt: The text before a title without a history.
@@ -165,14 +165,14 @@ class LMLikelihood:
 
     model: ModelName | None = None
     llm: LanguageModel | None = None
-    revision: str | None = None
+    revision: Annotated[str | None, OnlyWith("model")] = None
     prompt: str = "I watched these movies and liked them:\n{history}\nI will also like the movie"
-    neutral_prompt: str = "I will like the movie"
+    neutral_prompt: Annotated[str, OnlyWith("debias")] = "I will like the movie"
     debias: bool = False
     max_history: Annotated[int, Gt(0)] | None = 20
     title: str = "title"
     year: str | None = None
-    precision: Precision = "float32"
+    precision: Annotated[Precision, OnlyWith("model")] = "float32"
     device: Device = "auto"
 
     def __post_init__(self) -> None:
@@ -199,11 +199,10 @@ class LMLikelihood:
             message = f"the provider {self.llm.provider} gives no log-probabilities of a text"
             remedy = "use provider: openai, or model: for a model in the process"
             raise Contradiction(message, where="llm", remedy=remedy)
-        for setting, default in (("revision", None), ("precision", "float32")):
-            if getattr(self, setting) != default:
-                message = f"{setting} is about a model in the process"
-                remedy = "leave it out; llm has a revision of its own"
-                raise Contradiction(message, where=setting, remedy=remedy)
+        for setting in ("temperature", "top_p", "top_k", "seed", "max_tokens", "repeatability"):
+            if is_changed(self.llm, setting):
+                message = f"{setting} has no effect: titles are scored, no text is generated"
+                raise Contradiction(message, where="llm", remedy=f"leave {setting} out of llm")
 
     def choose_device(self, default: Device) -> Mapping[str, str]:
         """Return the device of a model in the process; ``auto`` for one on a server."""

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Reviews, TrainingData
 from recbias.core.evidence import Embeddings
-from recbias.core.plugins import Device, ModelName, Output, State
+from recbias.core.plugins import EXECUTION, Device, ModelName, Output, State
 from recbias.kernels.devices import Precision
 from recbias.language.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.fine_tuning import fine_tune
@@ -32,7 +32,7 @@ from recbias.models.text import (
     split_state,
 )
 from recbias.models.text_probes import EncoderLR, fit_probe
-from recbias.models.training import FineTuning, Strategy, Task
+from recbias.models.training import FineTuning, Patience, Strategy, Task
 
 _MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""
@@ -112,16 +112,16 @@ class LMRec(EncoderModel):
     head_rate: Annotated[float, Gt(0)] = 1.0
     batch_size: Annotated[int, Gt(0)] = 128
     epochs: Annotated[int, Gt(0)] = 10
-    patience: Annotated[int, Ge(0)] = 2
+    patience: Patience = 2
     max_length: Annotated[int, Gt(2)] = 512
     warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
     weight_decay: Annotated[float, Ge(0)] = 0.01
-    batch_parts: Annotated[int, Gt(0)] = 1
+    batch_parts: Annotated[int, Gt(0), EXECUTION] = 1
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"
-    devices: Annotated[int, Gt(0)] = 1
-    strategy: Strategy = "ddp"
+    devices: Annotated[int, Gt(0), EXECUTION] = 1
+    strategy: Annotated[Strategy, EXECUTION] = "ddp"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLMRec:
         """Fine-tune on the training reviews."""

@@ -22,6 +22,7 @@ from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_gene
 from recbias.models.training import (
     Dense,
     Learner,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -159,7 +160,7 @@ class MultiVAE(TrainedModel):
     anneal_steps: Annotated[int, Gt(0)] = 500
     reg: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:

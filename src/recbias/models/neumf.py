@@ -25,6 +25,7 @@ from recbias.models.sgd import EpochSampler, Sampler
 from recbias.models.training import (
     Dense,
     Learner,
+    Patience,
     TrainedModel,
     apply_dropout,
     collect_parameters,
@@ -202,7 +203,7 @@ class NeuMF(TrainedModel):
     learning_rate: Annotated[float, Gt(0)] = 0.001
     negatives: Annotated[int, Gt(0)] = 4
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:

@@ -39,7 +39,7 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import RankedLists
 from recbias.core.packages import describe_missing, is_installed
-from recbias.core.plugins import Output, State
+from recbias.core.plugins import EXECUTION, Output, State
 from recbias.core.queries import Queries
 from recbias.core.text import make_printable
 from recbias.models import recbole_worker
@@ -368,7 +368,7 @@ class RecBole:
     epochs: Annotated[int, Gt(0)] = 50
     embedding_size: Annotated[int, Gt(0)] | None = None
     config: dict[str, Any] = field(default_factory=dict)
-    timeout: Annotated[float, Gt(0)] = 86_400
+    timeout: Annotated[float, Gt(0), EXECUTION] = 86_400
 
     def __post_init__(self) -> None:
         for key, value in {"model": self.model, **self.config}.items():

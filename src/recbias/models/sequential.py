@@ -23,12 +23,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Embeddings, RankedLists
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, OnlyWith, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training import Learner, TrainedModel, apply_dropout
+from recbias.models.training import Learner, Patience, TrainedModel, apply_dropout
 
 _Parameters: TypeAlias = Mapping[str, Any]
 """The tensors of a network by name."""
@@ -749,21 +749,17 @@ class BERT4Rec(_SequenceModel):
     mask_share: Annotated[float, Gt(0), Le(1)] = 0.2
     last_share: Annotated[float, Ge(0), Le(1)] = 0.1
     loss: Literal["cross_entropy", "sampled_softmax"] = "cross_entropy"
-    negatives: Annotated[int, Ge(0)] = 0
-    popularity: Annotated[float, Ge(0)] = 0.75
+    negatives: Annotated[int, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0
+    popularity: Annotated[float, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0.75
     epochs: Annotated[int, Gt(0)] = 200
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
-    patience: Annotated[int, Ge(0)] = 20
+    patience: Patience = 20
     device: Device = "auto"
 
     def __post_init__(self) -> None:
         _refuse_uneven_heads(self.embedding_size, self.heads)
         _require_negatives(self.loss, self.negatives, {})
-        if self.loss == "cross_entropy" and self.negatives:
-            message = f"cross_entropy scores all items, and negatives are {self.negatives}"
-            remedy = "set loss: sampled_softmax, or remove negatives"
-            raise Contradiction(message, where="negatives", remedy=remedy)
 
     @property
     def longest(self) -> int:
@@ -947,12 +943,12 @@ class GRU4Rec(_SequenceModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     loss: Literal["cross_entropy", "sampled_softmax", "bpr_max"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
-    popularity: Annotated[float, Ge(0)] = 0.5
-    bpr_reg: Annotated[float, Ge(0)] = 1.0
+    popularity: Annotated[float, Ge(0), OnlyWith("negatives")] = 0.5
+    bpr_reg: Annotated[float, Ge(0), OnlyWith("loss", "bpr_max")] = 1.0
     epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def __post_init__(self) -> None:
@@ -1129,11 +1125,11 @@ class SASRec(_SequenceModel):
     shift_windows: bool = True
     loss: Literal["cross_entropy", "sampled_softmax", "binary_cross_entropy"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
-    popularity: Annotated[float, Ge(0)] = 0.75
+    popularity: Annotated[float, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0.75
     epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
-    patience: Annotated[int, Ge(0)] = 10
+    patience: Patience = 10
     device: Device = "auto"
 
     def __post_init__(self) -> None:

@@ -21,12 +21,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Codes, Interactions
+from recbias.core.plugins import is_changed
 from recbias.kernels.sparse import compile_loop, prefetch_row
 
 _Settings: TypeAlias = tuple[Any, ...]
@@ -553,17 +555,27 @@ def is_implicit(train: Interactions) -> bool:
     return not len(train) or bool(train.values.min() == train.values.max())
 
 
+class _SamplesNegatives(Protocol):
+    """A model that samples negatives if all ratings are equal."""
+
+    @property
+    def negatives(self) -> int:
+        """The number of negatives of each training pair."""
+
+
 def create_rating_sampler(
-    train: Interactions, negatives: int, *, unit: bool = False
+    train: Interactions, model: _SamplesNegatives, *, unit: bool = False
 ) -> EpochSampler:
     """Return a sampler of the ratings in random order, or of the pairs with their negatives.
 
-    Implicit feedback has target 1 for a training pair and 0 for each of its ``negatives`` unseen
-    items. ``unit`` rescales ratings from their range to 0 to 1.
+    Implicit feedback has target 1 for a training pair and 0 for each of the ``negatives`` unseen
+    items of the model. ``unit`` rescales ratings from their range to 0 to 1.
     """
     if is_implicit(train):
         sampler = Sampler.from_interactions(train)
-        return lambda rng: sampler.sample_with_negatives(negatives, rng, unseen=True)
+        return lambda rng: sampler.sample_with_negatives(model.negatives, rng, unseen=True)
+    if is_changed(model, "negatives"):
+        warn("negatives has no effect on ratings, which are the targets; threshold makes pairs")
     values = train.values
     if unit:
         values = (values - values.min()) / np.ptp(values)

@@ -26,10 +26,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
+from annotated_types import Ge
 
 from recbias.core.context import (
     Checkpoints,
@@ -42,7 +43,7 @@ from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.evidence import normalize_gain, rank_discounts
 from recbias.core.machine import FreedMemory
-from recbias.core.plugins import FittedRecommender, Output
+from recbias.core.plugins import FittedRecommender, OnlyOn, Output
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision
 from recbias.kernels.sparse import CompiledOnce
@@ -476,6 +477,9 @@ class _Moments:
         names = ("mean", "square", "last", "done")
         return {name: getattr(self, name) for name in names}
 
+
+Patience: TypeAlias = Annotated[int, Ge(0), OnlyOn("validation")]
+"""The epochs without a better validation before a training stops; 0 for no early stopping."""
 
 _MEMORY_SETTINGS = ("negatives", "embedding_size")
 """Settings besides the batch size that increase the memory use."""

@@ -24,6 +24,7 @@ from recbias.config.settings import (
     is_valid,
     read_settings,
 )
+from recbias.config.specs import ExperimentFile
 from recbias.core.docstrings import read_formula
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import REMEDIES
@@ -112,6 +113,22 @@ def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:
         }.items()
         if (place := locate_code(cls)) and not read_formula(cls)
     )
+
+
+def _list_idle(experiment: Experiment) -> Iterator[str]:
+    """Yield a warning for each part of a spec that no result depends on."""
+    default = read_settings(ExperimentFile)["k"].default
+    if experiment.k != default and not any(
+        "lists" in model.plugin.provides for model in experiment.models
+    ):
+        yield f"k: {experiment.k} has no effect: no model of the spec recommends lists"
+    rerankers = [each for model in experiment.models for each in model.rerankers]
+    readers = (*experiment.metrics, *rerankers)
+    texts = str([reader.parameters for reader in readers])
+    are_known = not any(locate_code(type(reader.plugin)) for reader in readers)
+    for labels in experiment.labels:
+        if are_known and f"{labels.label}." not in texts:
+            yield f"labels {labels.label} have no effect: no metric or re-ranker names them"
 
 
 @dataclass(frozen=True)
@@ -292,5 +309,6 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is worth knowing before the run: skipped datasets, metrics without a formula."""
-        return (*self.skipped, *_list_undocumented(self.experiment))
+        """What is worth knowing before the run: skipped datasets, parts without effect."""
+        experiment = self.experiment
+        return (*self.skipped, *_list_undocumented(experiment), *_list_idle(experiment))

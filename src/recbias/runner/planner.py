@@ -29,7 +29,7 @@ from recbias.core.evidence import REMEDIES
 from recbias.core.files import compute_digest
 from recbias.core.machine import pause_collection
 from recbias.core.packages import describe_missing, list_libraries, list_missing, suggest_install
-from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings
+from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings, is_changed
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
@@ -55,6 +55,7 @@ from recbias.runner.stage_planner import (
 )
 from recbias.runner.stages import LabelItems, LoadDataset, SelectQueries, SplitDataset, TakeQueries
 from recbias.runner.store import Fingerprints
+from recbias.runner.tuning import find_perplexity_limit
 
 _UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
 """The gaps of groups that are known as probabilities."""
@@ -103,7 +104,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     checks = [_check_packages]
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
-        checks += [_check_folds, _check_split, _check_data]
+        checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
         checks += [_check_searches, _check_metrics, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
@@ -183,6 +184,26 @@ def _check_split(experiment: Experiment) -> Iterator[UserError]:
             yield experiment.fault(split.where, message, remedy=remedy, kind=Contradiction)
 
 
+def _check_filters(experiment: Experiment) -> Iterator[UserError]:
+    """Yield the filters of interactions that are not there, or that the split does not use."""
+    split = experiment.split
+    for dataset in experiment.datasets:
+        if split and "train" in split.plugin.gives():
+            problem = f"has no effect: split {split.name} reads its own interactions"
+            remedy = "filter these files, or choose a split of the dataset, such as random"
+            if split.name == "given":
+                remedy += "; least_grade selects test rows by their rating"
+        elif "train" not in dataset.source.plugin.gives():
+            problem = f"has nothing to filter: {dataset.label} has no interactions"
+            remedy = "name an interactions file in the dataset, or remove the filter"
+        else:
+            continue
+        for each in dataset.filters:
+            if not getattr(each.plugin, "keeps_interactions", False):
+                message = f"{each.name} {problem}"
+                yield experiment.fault(each.where, message, remedy=remedy, kind=Contradiction)
+
+
 def _check_data(experiment: Experiment) -> Iterator[UserError]:
     """Yield what models and detectors need and datasets do not have."""
     for dataset in experiment.datasets:
@@ -200,6 +221,23 @@ def _check_data(experiment: Experiment) -> Iterator[UserError]:
                 )
 
 
+def _check_conditions(experiment: Experiment) -> Iterator[UserError]:
+    """Yield the settings of models that have no effect without some part of the data."""
+    evidence = frozenset[str].intersection(
+        *(_list_evidence(experiment, dataset) for dataset in experiment.datasets)
+    )
+    for model in experiment.models:
+        cls: type = type(model.plugin)
+        for name, setting in read_settings(cls).items():
+            is_set = model.parameters.get(name) and is_changed(model.plugin, setting.field.name)
+            for need in setting.only_on if is_set else ():
+                if need not in evidence:
+                    message = f"has no effect: there is no {need} part"
+                    remedy = f"{_suggest_data(need)}; or leave {name} out"
+                    where = (*model.where, name)
+                    yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
+
+
 def _check_searches(experiment: Experiment) -> Iterator[UserError]:
     for model in experiment.models:
         if model.tune is None:
@@ -211,6 +249,11 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
             yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
+        limit = model.tune.max_perplexity_increase
+        if limit is not None and find_perplexity_limit(model.tune, model.plugin) is None:
+            message = "has no effect: no sentences are scored by a model that is trained further"
+            where, remedy = (*key_path, "max_perplexity_increase"), "remove it"
+            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
         yield from _check_search_metric(experiment, model, model.tune.metric)
 
 

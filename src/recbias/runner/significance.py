@@ -194,6 +194,9 @@ def compare_models(
             _warn_of_few_permutations(table, test)
         else:
             failures.append(describe_failure(f"compare the models by {test.label}", failure))
+    if tables and not failures and not any(map(len, tables)):
+        names = ", ".join(shorten_name(test.label) for test in tests)
+        warn(f"{names}: nothing to compare; a test needs two models or two groups")
     tables = [table for table in tables or [correct_contrasts(contrasts)] if len(table)]
     if not tables:
         return SIGNIFICANCE.build(), failures

@@ -11,7 +11,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
 from recbias.core.errors import (
     BrokenContract,
-    Contradiction,
     MalformedLine,
     MissingFile,
     NothingLeft,
@@ -175,7 +174,6 @@ def test_pairs_without_a_vector_are_excluded_and_counted(tmp_path: Path) -> None
         (["u0,u2", "u2,u3"], "pca", UnknownIdentifier, r"pairs\.csv:3: 'u2' is not in group A"),
         (["u0,u2", "u1,nobody"], "pca", UnknownIdentifier, "'nobody' is not in group B"),
         (["u0,u2"], "pca", NothingLeft, "1 pair"),
-        (["u0,u2", "u1,u3"], "svc", Contradiction, "no direction is estimated from pairs"),
     ],
 )
 def test_faults_of_pairs_are_found_before_training(

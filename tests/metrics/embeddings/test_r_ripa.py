@@ -331,6 +331,4 @@ def test_given_pairs_have_an_interval_and_one_test(tmp_path: Path) -> None:
 
 def test_the_name_omits_settings_that_do_not_change_the_value() -> None:
     omitted = RRipa(groups=GENDER, targets=GENRES).omitted_settings()
-    assert omitted == {"permutations", "refits", "top_n", "sample"}
-    omitted = RRipa(groups=GENDER, targets=GENRES, direction_="csvc").omitted_settings()
     assert omitted == {"permutations", "refits"}

@@ -184,8 +184,7 @@ def test_a_rejected_title_is_not_ranked_and_counted() -> None:
         ({}, ""),
         ({"model": "m", "llm": LanguageModel(model="m")}, ""),
         ({"llm": LanguageModel(model="m", provider="anthropic")}, "llm"),
-        ({"llm": LanguageModel(model="m"), "revision": "main"}, "revision"),
-        ({"llm": LanguageModel(model="m"), "precision": "bfloat16"}, "precision"),
+        ({"llm": LanguageModel(model="m", temperature=0.7)}, "llm"),
     ],
 )
 def test_exactly_one_model_with_its_own_settings_is_accepted(

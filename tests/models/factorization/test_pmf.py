@@ -60,7 +60,7 @@ def test_gradients_of_the_batches_of_an_epoch_add_up_to_that_of_the_objective(
     tables = FactorTables(sample_tensor(6, 3, rng=rng), sample_tensor(7, 3, rng=rng))
     of_users, of_items = weigh_penalties(tables, count_pairs(train, 4), 0.7)
     weights = of_users.double(), of_items.double()
-    users, items, values = map(torch.tensor, create_rating_sampler(train, 4, unit=True)(rng))
+    users, items, values = map(torch.tensor, create_rating_sampler(train, SMALL, unit=True)(rng))
     errors = values - (tables.users[users] * tables.items[items]).sum(1).sigmoid()
     squares = tables.users.square().sum() + tables.items.square().sum()
     vectors = tables.parameters()
@@ -78,7 +78,7 @@ def test_counts_are_those_of_sampled_epochs_on_average(rng: np.random.Generator)
     # user 0 has every item and is left out; every user has item 3, which is never unseen
     pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (2, 1), (2, 3), (3, 0), (3, 2), (3, 3)]
     train = make_interactions(pairs, n_users=5)
-    sampler = create_rating_sampler(train, 2)
+    sampler = create_rating_sampler(train, replace(SMALL, negatives=2))
     epochs = [sampler(rng) for _ in range(2_000)]
     for code, (counts, n_rows) in enumerate(zip(count_pairs(train, 2), (5, 4), strict=True)):
         drawn = [np.bincount(epoch[code], minlength=n_rows) for epoch in epochs]

@@ -146,9 +146,3 @@ def test_losses_without_what_they_need_are_refused(model: Any) -> None:
         replace(model, loss="sampled_softmax")
     assert error.value.where == "negatives"
     assert error.value.remedy == "set negatives: 512"
-
-
-def test_negatives_of_the_cross_entropy_of_all_items_are_refused() -> None:
-    with pytest.raises(Contradiction, match="scores all items, and negatives are 8") as error:
-        BERT4Rec(negatives=8)
-    assert "loss: sampled_softmax" in error.value.remedy

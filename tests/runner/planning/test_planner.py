@@ -213,6 +213,26 @@ def test_a_plugin_file_is_addressed_by_its_code(
     assert (list_addresses(make_plan(tmp_path, models=models)) == before) == is_same
 
 
+def test_a_filter_that_the_split_does_not_use_is_refused(tmp_path: Path) -> None:
+    """The parts of the split are files of their own, but reviews may be masked."""
+    for name, text in [
+        ("train.csv", "user_id,item_id\nu,a\n"),
+        ("test.csv", "user_id,item_id\nu,b\n"),
+    ]:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    split = {
+        "name": "given",
+        "train": str(tmp_path / "train.csv"),
+        "test": str(tmp_path / "test.csv"),
+    }
+    filters = [{"name": "threshold", "at_least": 4}, "mask_names"]
+    with pytest.raises(Faults) as caught:
+        make_plan(tmp_path, dataset={"name": "demo", "filters": filters}, split=split)
+    faults = [str(fault) for fault in caught.value.faults]
+    assert len(faults) == 1
+    assert "dataset.filters[0]: threshold has no effect: split given" in faults[0]
+
+
 def test_missing_data_is_reported_before_any_stage_runs(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         make_plan(tmp_path, dataset="ml-1m")
@@ -238,6 +258,14 @@ def test_missing_data_is_reported_before_any_stage_runs(tmp_path: Path) -> None:
             {"dataset": {"name": "tables"}},
             "random has nothing to split",
             "interactions",
+        ),
+        (
+            {
+                "dataset": {"name": "tables", "filters": [{"name": "threshold", "at_least": 4}]},
+                "split": None,
+            },
+            "dataset.filters[0]: threshold has nothing to filter: tables has no interactions",
+            "name an interactions file",
         ),
     ],
 )

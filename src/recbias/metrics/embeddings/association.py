@@ -19,14 +19,14 @@ from recbias.core.context import warn
 from recbias.core.dataset import FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement
+from recbias.core.plugins import InputFile, OnlyWith
 from recbias.metrics.embeddings.directions import (
+    COMPONENTS,
     DirectionChoice,
     DirectionEstimator,
-    Pairs,
     Sample,
     TopN,
     check_directions,
-    list_omitted_settings,
     name_direction,
     resample_sets,
     select_most_aligned,
@@ -336,7 +336,6 @@ class RRipa(ChoosingMetric, TargetMetric):
     Raises:
         BrokenContract: The vector of the file has another size than those of the model.
         UnknownIdentifier: A pair has an identifier that is not in its group.
-        Contradiction: ``pairs`` are given for a direction that is not estimated from pairs.
 
     Range:
         -2 to 2, -1 to 1 for one set; undefined without a vector or direction.
@@ -349,12 +348,15 @@ class RRipa(ChoosingMetric, TargetMetric):
 
     direction: ClassVar[Direction] = "zero"
 
+    chosen_in: Annotated[str | None, OnlyWith("direction", "csvc")] = None
     direction_: DirectionChoice = "centroid"
-    top_n: TopN = 200
-    sample: Sample = None
-    pairs: Pairs = None
+    top_n: Annotated[TopN, OnlyWith("direction", "csvc")] = 200
+    sample: Annotated[Sample, OnlyWith("direction", "svc", "csvc")] = None
+    pairs: Annotated[InputFile | None, OnlyWith("direction", *COMPONENTS)] = None
     permutations: Permutations = 10_000
-    refits: Annotated[int, Gt(8), Le(100_000)] = 99
+    refits: Annotated[
+        int, Gt(8), Le(100_000), OnlyWith("direction", "svc", "csvc", *COMPONENTS)
+    ] = 99
 
     def needs_now(self) -> frozenset[str]:
         """Return the evidence needed with these settings."""
@@ -362,7 +364,7 @@ class RRipa(ChoosingMetric, TargetMetric):
 
     def omitted_settings(self) -> frozenset[str]:
         """Return the settings that do not change the value."""
-        return list_omitted_settings((self.direction_,), "permutations", "refits")
+        return frozenset({"permutations", "refits"})
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups, the targets and the file before any training."""

@@ -14,6 +14,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray, Ids, Interactions
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.plugins import OnlyWith
 from recbias.metrics.embeddings.directions import (
     Hyperplane,
     Sample,
@@ -176,8 +177,9 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items", "train"})
     direction: ClassVar[Direction] = "none"
 
+    chosen_in: Annotated[str | None, OnlyWith("direction", "csvc")] = None
     direction_: Literal["svc", "csvc"] = "svc"
-    top_n: TopN = 200
+    top_n: Annotated[TopN, OnlyWith("direction", "csvc")] = 200
     sample: Sample = None
     lengths: Literal["keep", "unit"] = "keep"
     top_items: Annotated[int, Gt(0)] = 3

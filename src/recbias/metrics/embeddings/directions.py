@@ -20,11 +20,11 @@ from annotated_types import Ge, Gt, Le, Len
 
 from recbias.core.context import collect_warnings, report_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import BrokenContract, Contradiction, MissingFile, NothingLeft
+from recbias.core.errors import BrokenContract, MissingFile, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.files import has_file
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement
-from recbias.core.plugins import InputFile
+from recbias.core.plugins import InputFile, OnlyWith
 from recbias.formats.vectors import read_numbers
 from recbias.metrics.embeddings.sets import (
     MIN_PAIRS,
@@ -293,9 +293,8 @@ _DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centr
 DirectionChoice: TypeAlias = _DirectionName | InputFile
 TopN: TypeAlias = Annotated[int, Gt(0)]
 Sample: TypeAlias = Annotated[int, Ge(2)] | None
-Pairs: TypeAlias = InputFile | None
 
-_COMPONENTS = ("pca", "pca_centred")
+COMPONENTS = ("pca", "pca_centred")
 """The directions that are components of the differences of pairs."""
 
 
@@ -334,7 +333,7 @@ def find_direction(
             message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
             remedy = "use a vector of the embedding space of the model"
             raise BrokenContract(message, where=str(choice), remedy=remedy)
-    elif pairs is not None and choice in _COMPONENTS:
+    elif pairs is not None and choice in COMPONENTS:
         vector = _fit_component(_compute_differences(pairs, groups), choice)
     else:
         choosing = groups[0].choosing, groups[1].choosing
@@ -379,33 +378,15 @@ def check_directions(
     pairs: Path | None,
     evidence: Evidence,
 ) -> None:
-    """Validate the files of directions and pairs, before there are vectors.
-
-    Raises:
-        Contradiction: Pairs are given, and no direction is a component of them.
-    """
+    """Validate the files of directions and pairs, before there are vectors."""
     for choice in choices:
         if isinstance(choice, Path):
             read_direction(choice)
     if pairs is None:
         return
-    if not set(choices) & set(_COMPONENTS):
-        message = "pairs are given, but no direction is estimated from pairs"
-        remedy = "choose pca or pca_centred, or remove pairs"
-        raise Contradiction(message, where="pairs", remedy=remedy)
     ids = vars(evidence)[groups.of].ids.ids
     a, b = (ids[codes] for codes in select_members(evidence, groups))
     find_pairs(pairs, a, b)
-
-
-def list_omitted_settings(choices: Iterable[_DirectionName | Path], *more: str) -> frozenset[str]:
-    """Return the settings that no direction depends on, with those of tests and intervals."""
-    omitted = set(more)
-    if "csvc" not in choices:
-        omitted.add("top_n")
-    if not {"svc", "csvc"} & set(choices):
-        omitted.add("sample")
-    return frozenset(omitted)
 
 
 def _compute_differences(path: Path, groups: SetPair) -> FloatArray:
@@ -707,14 +688,14 @@ class DirectionChecks(ChoosingMetric, GroupMetric):
     direction: ClassVar[Direction] = "none"
 
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
-    top_n: TopN = 200
-    sample: Sample = None
+    top_n: Annotated[TopN, OnlyWith("directions", "csvc")] = 200
+    sample: Annotated[Sample, OnlyWith("directions", "svc", "csvc")] = None
     members: Literal["halves", "all"] = "halves"
     repeats: Annotated[int, Gt(0), Le(100_000)] = 100
 
     def omitted_settings(self) -> frozenset[str]:
         """Return the settings that do not change the value."""
-        return list_omitted_settings(self.directions, "repeats")
+        return frozenset({"repeats"})
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
@@ -846,7 +827,7 @@ class DirectionEstimator:
     @property
     def has_pairs(self) -> bool:
         """Whether the direction is a component of given pairs."""
-        return self.pairs is not None and self.choice in _COMPONENTS
+        return self.pairs is not None and self.choice in COMPONENTS
 
     def estimate(self) -> FloatArray:
         """Return the unit vector towards A, ``float64[d]``; NaN if there is no direction."""
@@ -886,7 +867,7 @@ class DirectionEstimator:
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
                 directions.append(self.refit_members(samples))
         axes = np.stack(directions)
-        if self.choice in _COMPONENTS:
+        if self.choice in COMPONENTS:
             return self._rate(axes, float(np.abs(axes @ axis).mean()))
         return self._rate(axes, self._compare_halves(min(_N_HALVINGS, n_samples), rng))
 
@@ -896,7 +877,7 @@ class DirectionEstimator:
             reason = f"is {agreement:.2f}, below {_MIN_AGREEMENT}"
             cause = f"because the agreement of {self.choice} directions of parts of the groups"
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
-        component = self.choice in _COMPONENTS
+        component = self.choice in COMPONENTS
         chosen, centred = (self.choice == name for name in ("csvc", "pca_centred"))
         tied = component and _is_tied(self.choice, self.groups, self.pairs)
         return ResampledDirections(axes, None, agreement, component, chosen, centred, tied)
@@ -1053,16 +1034,13 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
 
     direction: ClassVar[Direction] = "none"
 
+    chosen_in: Annotated[str | None, OnlyWith("directions", "csvc")] = None
     directions: Annotated[tuple[DirectionChoice, ...], Len(2)] = (
         *("centroid", "svc", "csvc", "pca", "pca_centred"),
     )
-    top_n: Annotated[tuple[TopN, ...], Len(1)] = (200,)
-    sample: Sample = None
-    pairs: Pairs = None
-
-    def omitted_settings(self) -> frozenset[str]:
-        """Return the settings that do not change the value."""
-        return list_omitted_settings(self.directions)
+    top_n: Annotated[tuple[TopN, ...], Len(1), OnlyWith("directions", "csvc")] = (200,)
+    sample: Annotated[Sample, OnlyWith("directions", "svc", "csvc")] = None
+    pairs: Annotated[InputFile | None, OnlyWith("directions", *COMPONENTS)] = None
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
