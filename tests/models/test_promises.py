@@ -9,13 +9,10 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
-from recbias.core.evidence import check_lists
-from recbias.core.plugins import Restores, Storable
 from recbias.models.baselines import MostPop, Random
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE, SLIM, PureSVD
 from support.models.recommending import (
-    make_checkerboard,
     make_random_data,
     permute_codes,
     query_all_users,
@@ -42,54 +39,6 @@ personalized_models = pytest.mark.parametrize("model", PERSONALIZED, ids=str)
 
 def fit(model: Any, data: TrainingData) -> Any:
     return model.fit(data, np.random.default_rng(7))
-
-
-@all_models
-@pytest.mark.parametrize("k", [1, 10, 100], ids="k={}".format)
-def test_lists_are_valid_and_as_long_as_possible(
-    model: Any, k: int, rng: np.random.Generator
-) -> None:
-    data = make_random_data(rng)
-    lists = fit(model, data).recommend(query_all_users(data), k, data)
-    assert lists.k == k
-    check_lists(lists, n_queries=60, seen=data.train.binary, n_items=45, model=str(model))
-    recommended = lists.items[lists.filled]
-    assert data.candidates[recommended].all()
-    n_unseen = data.candidates.sum() - data.train.user_counts()
-    is_active = data.train.user_counts() > 0
-    assert np.array_equal(lists.filled.sum(axis=1)[is_active], np.minimum(n_unseen, k)[is_active])
-
-
-@all_models
-def test_lists_do_not_depend_on_other_queries(model: Any, rng: np.random.Generator) -> None:
-    data = make_random_data(rng)
-    fitted = fit(model, data)
-    together = fitted.recommend(query_all_users(data), 10, data)
-    for user in range(0, 60, 4):
-        alone = fitted.recommend(query_all_users(data, [user]), 10, data)
-        assert alone.items[0].tolist() == together.items[user].tolist()
-        np.testing.assert_allclose(alone.scores[0], together.scores[user], rtol=1e-5, atol=1e-6)
-
-
-@all_models
-def test_restored_state_gives_the_same_lists(model: Any, rng: np.random.Generator) -> None:
-    data = make_random_data(rng)
-    fitted = fit(model, data)
-    state = {name: np.array(array) for name, array in fitted.state().items()}
-    first = fitted.recommend(query_all_users(data), 10, data)
-    second = model.restore(state).recommend(query_all_users(data), 10, data)
-    assert np.array_equal(first.items, second.items)
-    np.testing.assert_array_equal(first.scores, second.scores)
-    assert isinstance(fitted, Storable)
-    assert isinstance(model, Restores)
-
-
-@all_models
-def test_same_seed_gives_the_same_state(model: Any, rng: np.random.Generator) -> None:
-    data = make_random_data(rng)
-    first, second = fit(model, data).state(), fit(model, data).state()
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, second[name])
 
 
 WITHOUT_TIES = [
@@ -122,13 +71,6 @@ def test_lists_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> N
 
 
 @personalized_models
-def test_checkerboard_pattern_is_learned(model: Any) -> None:
-    data, missing = make_checkerboard()
-    lists = fit(model, data).recommend(query_all_users(data), 1, data)
-    assert lists.items[:, 0].tolist() == missing
-
-
-@personalized_models
 def test_users_without_history_have_empty_lists(model: Any) -> None:
     data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
     fitted = fit(model, data)
@@ -152,12 +94,3 @@ def test_lists_are_empty_without_training_rows(model: Any) -> None:
     data = TrainingData(make_interactions([], n_users=2, n_items=3))
     lists = fit(model, data).recommend(query_all_users(data), 2, data)
     assert lists.items.tolist() == [[-1, -1], [-1, -1]]
-
-
-@all_models
-def test_model_is_defined_by_its_settings_and_needs_training_rows_only(
-    model: Any, tmp_path: Any
-) -> None:
-    assert type(model)(**vars(model)) == model
-    assert model.needs == {"train"}
-    assert "lists" in model.provides

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import chisquare, kstest
 
 from recbias.core.dataset import Split, TrainingData
 from recbias.kernels import topk
-from recbias.models.baselines import FittedRandom, MostPop, Random, hash_ids
+from recbias.models.baselines import MostPop, Random
 from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -52,28 +51,6 @@ def test_lists_differ_between_users_and_seeds() -> None:
     assert len({tuple(row) for row in lists.tolist()}) > 190
     assert (lists == recommend_at_random(data, 2)).mean() < 0.1
     assert np.array_equal(lists, recommend_at_random(data, 1))
-
-
-def test_candidates_do_not_affect_the_order_of_other_items() -> None:
-    more = TrainingData(
-        make_interactions([(0, item) for item in range(30)], n_users=1, n_items=30)
-    )
-    fewer = TrainingData(
-        make_interactions([(0, item) for item in range(20)], n_users=1, n_items=30)
-    )
-    fitted = FittedRandom(np.array(9, dtype=np.uint64))
-    queries = make_queries(["somebody"], [-1])
-    long = fitted.recommend(queries, 30, more).items[0]
-    short = fitted.recommend(queries, 20, fewer).items[0]
-    assert long[long < 20].tolist() == short.tolist()
-
-
-def test_hashes_depend_on_the_text_only() -> None:
-    ids = np.array(["1", "2", "ü", "a,b\n", "😀"], dtype=object)
-    assert np.array_equal(hash_ids(ids)[::-1], hash_ids(ids[::-1]))
-    assert np.unique(hash_ids(ids)).size == 5
-    assert hash_ids(ids)[0] == pd.util.hash_array(np.array(["1"], dtype=object))[0]
-    assert hash_ids(np.empty(0, dtype=object)).size == 0
 
 
 @pytest.mark.real_data

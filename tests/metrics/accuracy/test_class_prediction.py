@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from sklearn.metrics import (
 )
 
 from recbias import api
-from recbias.core.context import collect_warnings
-from recbias.core.errors import Faults, MissingEvidence, OutOfRange
+from recbias.core.errors import Faults
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.accuracy import (
@@ -183,74 +181,6 @@ def test_two_models_have_the_same_bootstrap_samples(metric: Any) -> None:
     assert first.replicates.tolist() == again.replicates.tolist()
 
 
-@pytest.mark.parametrize(
-    ("metric", "share"),
-    [
-        (ClassAccuracy(), True),
-        (ClassRecall(), True),
-        (ClassHitRate(k=3), True),
-        (ClassMRR(), False),
-    ],
-)
-def test_means_over_reviews_have_a_value_per_review(metric: Any, share: bool) -> None:
-    units = measure(metric, WORKED).units
-    assert metric.unit == "review"
-    assert units is not None
-    assert (units.unit, units.share) == ("review", share)
-    assert units.ids.tolist() == ["r0", "r1", "r2", "r3", "r4"]
-    assert units.values[:3].tolist() == [
-        1,
-        pytest.approx(1 / 3) if not share else units.values[1],
-        1,
-    ]
-
-
-@pytest.mark.parametrize("metric", SETS)
-def test_weighted_means_have_no_value_per_review(metric: Any) -> None:
-    measurement = measure(metric(), WORKED)
-    assert metric.unit == ""
-    assert measurement.units is None
-    assert math.isnan(measurement.std)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_reviews_of_items_without_training_rows_are_misses_with_a_warning(metric: Any) -> None:
-    with collect_warnings() as messages:
-        measurement = measure(metric(), make_review_evidence([4, 4], [[0, 1], [1, 0]]))
-    assert (measurement.value, measurement.n, measurement.undefined) == (0.0, 2, 0)
-    assert len(messages) == 1
-    assert "2 reviews are misses" in messages[0]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_values_without_reviews_are_undefined(metric: Any) -> None:
-    measurement = measure(metric(), make_review_evidence([], np.empty((0, 5))))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 0)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_missing_predictions_are_an_error(metric: Any) -> None:
-    bare = Evidence(queries=WORKED.queries, item_ids=WORKED.item_ids)
-    with pytest.raises(MissingEvidence, match="needs predictions"):
-        metric().measure(bare)
-
-
-def test_a_cutoff_larger_than_the_number_of_items_is_an_error() -> None:
-    with pytest.raises(OutOfRange, match="k is 6, but a model can predict only 5 items"):
-        ClassHitRate(k=6).measure(WORKED)
-    early = Evidence(queries=WORKED.queries, item_ids=WORKED.item_ids, candidates=np.ones(5, "?"))
-    ClassHitRate(k=5).check(early)
-    with pytest.raises(OutOfRange) as caught:
-        ClassHitRate(k=6).check(early)
-    assert caught.value.where == "k"
-
-
-def test_one_class_with_one_review() -> None:
-    evidence = make_review_evidence([0], [[0]], n_items=1)
-    assert {measure(metric(), evidence).value for metric in METRICS} == {1.0}
-
-
 MODEL = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -313,9 +243,3 @@ def test_a_run_has_a_value_per_review_and_compares_models_on_them(folder: Path) 
 def test_a_run_refuses_a_cutoff_that_is_too_large_before_any_training(folder: Path) -> None:
     with pytest.raises(Faults, match="k is 60, but a model can predict only"):
         api.run({**SPEC, "metrics": ["class_HR@60"]}, out=folder)
-
-
-def test_reviews_are_not_split_by_labels_of_queries(folder: Path) -> None:
-    split = {"name": "class_MRR", "by": "gender"}
-    with pytest.raises(Faults, match="class_MRR has no value for each query"):
-        api.run({**SPEC, "metrics": [split]}, out=folder)

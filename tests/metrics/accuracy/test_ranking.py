@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from ir_measures import AP, RR, Measure, P, Qrel, R, Rprec, ScoredDoc, Success, iter_calc, nDCG
 from scipy.sparse import csr_array
 
-from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import Evidence
 from recbias.metrics.accuracy import (
     F1,
@@ -60,31 +59,9 @@ def test_queries_without_test_items_are_counted_and_excluded(metric: Any) -> Non
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_values_without_any_test_item_are_undefined(metric: Any) -> None:
-    (measurement,) = metric().measure(make_evidence(make_lists([[0], [1]]), [[], []]))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 2)
-
-
-@pytest.mark.parametrize("metric", METRICS)
 def test_without_k_the_whole_list_counts(metric: Any) -> None:
     evidence = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
     assert measure_values(metric(), evidence) == measure_values(metric(k=4), evidence)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_empty_lists_are_zero(metric: Any) -> None:
-    assert measure_values(metric(), make_evidence(make_lists([[], []]), [[1], [2]])).tolist() == [
-        0,
-        0,
-    ]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_missing_test_set_is_an_error(metric: Any) -> None:
-    assert metric.needs == {"lists", "test"}
-    with pytest.raises(MissingEvidence, match="needs test"):
-        metric().measure(make_evidence(make_lists([[0]])))
 
 
 @pytest.mark.parametrize("metric", METRICS)

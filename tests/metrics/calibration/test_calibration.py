@@ -15,10 +15,8 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Interactions
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.evidence import Evidence
-from recbias.core.queries import group_by
 from recbias.metrics import calibration
 from recbias.metrics.calibration import CalibrationJS, CalibrationKL
-from recbias.statistics.groups import summarize_groups
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,
@@ -162,14 +160,6 @@ def test_negative_ratings_cannot_be_weights() -> None:
     with pytest.raises(OutOfRange, match="a rating is -2") as caught:
         measure(CalibrationKL(attribute="genre", weight="rating"), make_world([[0]], [{0: -2}]))
     assert caught.value.remedy == "choose weight: equal"
-
-
-def test_groups_of_users_are_compared() -> None:
-    evidence = make_world([[0], [0], [2], [2]], [{0: 1}, {5: 1}, {0: 1}, {5: 1}])
-    labels = Attributes(evidence.queries.ids, pd.DataFrame({"g": list("aabb")}), "query")
-    (measurement,) = CalibrationJS(attribute="genre").measure(evidence)
-    calibrated, other = summarize_groups(measurement, group_by(labels, "g"))
-    assert (calibrated.value, other.value) == (0.0, 1.0)
 
 
 def sample_world(seed: int) -> tuple[Evidence, list[list[int]], list[dict[int, float]]]:

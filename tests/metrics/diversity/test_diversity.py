@@ -60,15 +60,6 @@ def test_intra_list_distance_by_hand() -> None:
     assert measure(cut, evidence)[0] == pytest.approx(expected[1], abs=1e-9)
 
 
-def test_items_without_a_vector_are_excluded() -> None:
-    evidence = make_genre_world([[0, 1, 2], [0, 2], [0, 3], []], ["A", "B", None])
-    with collect_warnings() as warnings:
-        (measurement,) = IntraListDistance(attribute="genre").measure(evidence)
-    assert (measurement.value, measurement.n, measurement.undefined) == (1.0, 1, 3)
-    message = "positions of the lists hold an item without a vector and are excluded"
-    assert warnings == [f"the metric: 3 {message}"]
-
-
 def make_vector_world(lists: list[list[int]], vectors: Any, **fields: Any) -> Evidence:
     embeddings = Embeddings(None, np.asarray(vectors, dtype=np.float32))
     return make_evidence(make_lists(lists), n_items=len(vectors), embeddings=embeddings, **fields)
@@ -179,13 +170,6 @@ def test_the_baseline_is_the_model_mostpop(seed: int, k: int) -> None:
     assert (values[~np.isnan(values)] == 0).all()
 
 
-def test_lists_without_items_are_undefined() -> None:
-    evidence = make_popular_world([[], [1]], [[0], [0]], [[1], [1]])
-    for metric in (Unexpectedness(), Serendipity()):
-        (measurement,) = metric.measure(evidence)
-        assert (measurement.n, measurement.undefined) == (1, 1)
-
-
 def measure_distance(lists: list[list[int]], **settings: Any) -> Any:
     evidence = make_evidence(make_lists(lists, outside=["new"]), n_items=5, n_bootstrap=20)
     (measurement,) = InterUserDistance(**settings).measure(evidence)
@@ -198,14 +182,6 @@ def test_inter_user_distance_by_hand() -> None:
     assert measurement.value == pytest.approx(1 - (1 + 2 + 1) / 6, abs=1e-12)
     assert measure_distance([[0, 1], [1, 2], [1, 0]], k=1).value == pytest.approx(2 / 3)
     assert measure_distance([[0, 5], [5, 1]]).value == pytest.approx(0.5)  # also outside items
-
-
-def test_the_same_lists_have_no_distance_and_disjoint_ones_the_largest() -> None:
-    assert measure_distance([[0, 1], [1, 0], [0, 1]]).value == 0.0
-    assert measure_distance([[0, 1], [2, 3], [4]]).value == 1.0
-    empty = measure_distance([[0, 1], [], [0, 1]])
-    assert (empty.value, empty.n, empty.undefined) == (0.0, 2, 1)
-    assert math.isnan(measure_distance([[0, 1], []]).value)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.embeddings.classification import AttributeClassification
@@ -19,7 +18,6 @@ from support.worlds.vector_worlds import (
     GENRES,
     make_vectors,
     plant_association,
-    remove_evidence,
 )
 
 METRIC = AttributeClassification(groups=GENDER, targets=GENRES)
@@ -46,21 +44,6 @@ def measure(metric: Any, facts: Evidence) -> dict[tuple[str, str], Measurement]:
         (measurement.group, measurement.target): measurement
         for measurement in metric.measure(facts)
     }
-
-
-def test_users_are_told_apart() -> None:
-    measurements = measure(METRIC, make_world())
-    assert next(iter(measurements)) == ("", "accuracy")
-    for target, n in (("accuracy", 2), ("training accuracy", 6)):
-        both = measurements["", target]
-        assert (both.value, both.n) == (1.0, n)
-        assert measurements["gender=F", target].n + measurements["gender=M", target].n == n
-    units = measurements["", "accuracy"].units
-    assert units is not None
-    assert units.unit == "user"
-    assert units.ids.tolist() == [f"u{user}" for user in range(8)]
-    assert measurements["", "accuracy"].undefined == 6
-    assert measurements["", "training accuracy"].units is None
 
 
 def test_precision_recall_and_f1_by_hand() -> None:
@@ -133,17 +116,6 @@ def test_the_favourites_tell_users_apart() -> None:
     assert figure.units.unit == "user"
 
 
-def test_users_without_items_are_not_classified_by_them() -> None:
-    with collect_warnings() as notes:
-        measurements = measure(
-            METRIC, make_world(train=make_interactions([(0, 0), (4, 1)], n_users=8, n_items=6))
-        )
-    figure = measurements["", "accuracy from top 3 items"]
-    assert math.isnan(figure.value)
-    assert (figure.n, figure.undefined) == (0, 2)
-    assert "a group has fewer than 2 users with items" in notes[0]
-
-
 def test_precision_of_what_is_said_of_none() -> None:
     items = [[1.0, 0.0]] * 6
     with collect_warnings() as notes:
@@ -202,24 +174,6 @@ def test_a_planted_shift_has_its_accuracy() -> None:
     assert few["", "training accuracy"].value > 0.95
 
 
-def test_groups_of_items_have_no_audience() -> None:
-    groups = replace(GENDER, of="items", attribute="genres", a="Romance", b="Action")
-    targets = replace(GENRES, of="users", attribute="gender", e="F", p="M")
-    metric = AttributeClassification(groups=groups, targets=targets)
-    assert metric.needs_now() == {"embeddings", "users", "items"}
-    assert METRIC.needs_now() == {"embeddings", "users", "items", "train"}
-    targets_of = {measurement.target for measurement in metric.measure(make_vectors())}
-    assert not any(target.startswith(("predicted", "accuracy from")) for target in targets_of)
-
-
-def test_bad_input_is_found_early() -> None:
-    with pytest.raises(NothingLeft, match="gender=X"):
-        replace(METRIC, groups=replace(GENDER, a="X")).check(make_world())
-    for kind in METRIC.needs:
-        with pytest.raises(MissingEvidence):
-            METRIC.measure(remove_evidence(make_world(), kind))
-
-
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 def test_gender_on_movielens(real_data: Path) -> None:
@@ -252,51 +206,3 @@ def test_predictions_of_both_sets_and_their_test_by_hand() -> None:
     # correct: 1, 1, 0 against 1, 0: U = 2 x (1/2 + 1) + (0 + 1/2) = 3.5 of 6
     assert (test.test, test.statistic) == ("rank_sum", 3.5)
     assert test.effect_size == pytest.approx(2 * 3.5 / 6 - 1)
-
-
-def test_an_item_of_both_sets_is_predicted_once() -> None:
-    facts = make_world(genres=["Romance|Action", "Romance", "Romance", "Action", "Action", None])
-    both = replace(METRIC, targets=replace(GENRES, exclusive=False))
-    predictions = measure(both, facts)[
-        "gender=F", "predictions for genres=Romance and genres=Action"
-    ]
-    assert (predictions.n, predictions.value) == (5, 3 / 5)
-
-
-def test_favourites_are_measured_for_each_group() -> None:
-    facts = plant_association(
-        np.random.default_rng(1),
-        shift=0.7,
-        train=make_interactions([(user, user) for user in range(120)], n_users=120, n_items=120),
-    )
-    with collect_warnings():
-        measurements = measure(METRIC, facts)
-    both, *groups = (
-        measurements[group, "accuracy from top 3 items"] for group in ("", "gender=F", "gender=M")
-    )
-    assert [group.n for group in groups] == [12, 12]
-    assert both.value == pytest.approx(np.mean([group.value for group in groups]))
-
-
-def test_training_members_are_chosen_in_another_model() -> None:
-    # In the other model the members are in the opposite order, so the others are chosen.
-    rng = np.random.default_rng(4)
-    facts = plant_association(
-        rng, shift=0.7, train=make_interactions([(0, 0)], n_users=120, n_items=120)
-    )
-    assert facts.embeddings is not None
-    users = facts.embeddings.users
-    assert users is not None
-    flipped = replace(facts.embeddings, users=users * np.array([-1.0] + [1.0] * 7, users.dtype))
-    chosen = replace(METRIC, direction_="csvc", top_n=10)
-    with collect_warnings():
-        own = measure(chosen, facts)["", "accuracy"]
-        same = measure(chosen, replace(facts, choosing_embeddings=facts.embeddings))
-        other = measure(chosen, replace(facts, choosing_embeddings=flipped))
-    assert same["", "accuracy"].value == own.value
-    # mirrored vectors have the mirrored centroid: the same members
-    assert other["", "accuracy"].value == own.value
-    shuffled = replace(facts.embeddings, users=rng.permutation(users))
-    with collect_warnings():
-        random = measure(chosen, replace(facts, choosing_embeddings=shuffled))["", "accuracy"]
-    assert random.value != own.value

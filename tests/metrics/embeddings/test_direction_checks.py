@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
-from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Measurement
-from recbias.metrics.embeddings.directions import DirectionChecks, split_in_halves
+from recbias.metrics.embeddings.directions import DirectionChecks
 from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, make_vectors, plant_association
 
@@ -65,20 +64,6 @@ def test_its_tests_are_those_of_scipy() -> None:
     assert ranks.effect_size == pytest.approx(np.sign(np.subtract.outer(a, b)).mean())
 
 
-def test_the_names_of_the_tests() -> None:
-    assert list(name_tests(plant_association(np.random.default_rng(2), shift=1.0))) == [
-        f"{test} {compared}"
-        for compared in (
-            "gender=F gender=M",
-            "gender=F centroid random direction",
-            "gender=F gender=F random vectors",
-            "gender=M centroid random direction",
-            "gender=M gender=M random vectors",
-        )
-        for test in ("welch_t", "rank_sum")
-    ]
-
-
 def test_a_planted_direction_passes_all_three() -> None:
     contrasts = name_tests(plant_association(np.random.default_rng(2), shift=1.0, n=200))
     assert len(contrasts) == 10
@@ -112,21 +97,6 @@ def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: 
     assert 2 <= hits <= 20
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_halves_are_of_the_members_and_not_of_the_model() -> None:
-    facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
-    users, items = (np.array(vectors) for vectors in vars(facts.embeddings).values())
-    users[:15] = 0.0
-    other = replace(facts, embeddings=Embeddings(users, items))
-    for first, second in zip(measure(facts), measure(other), strict=True):
-        if first.units is not None and second.units is not None:
-            assert first.units.ids.tolist() == second.units.ids.tolist()
-    fitted, tested = split_in_halves(select_sets(facts, GENDER), facts)
-    for half, rest in zip(fitted, tested, strict=True):
-        assert len(half) == len(rest) == 10
-        assert not set(half.ids) & set(rest.ids)
-
-
 def test_a_half_without_vectors_has_no_direction() -> None:
     users = np.zeros((40, 2))
     users[[0, 1, 20, 21]] = 1.0
@@ -148,51 +118,6 @@ def test_the_median_of_the_draws_is_given() -> None:
     }
     many = measure(facts, repeats=101)[1].contrasts[0].p
     assert np.quantile(list(once.values()), 0.2) <= many <= np.quantile(list(once.values()), 0.8)
-
-
-def test_several_directions_follow_each_other() -> None:
-    measurements = measure(
-        plant_association(np.random.default_rng(2), shift=1.0), "svc", "pca", repeats=2
-    )
-    assert [measurement.target for measurement in measurements] == ["svc"] * 3 + ["pca"] * 3
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
-    measurements = measure(make_vectors(users=[[1.0, 2.0]] * 4))
-    assert all(math.isnan(measurement.value) for measurement in measurements)
-    assert [(measurement.n, measurement.undefined) for measurement in measurements] == [
-        (0, 2),
-        (0, 1),
-        (0, 1),
-    ]
-    assert all(measurement.contrasts == () for measurement in measurements)
-
-
-def test_the_same_figures_twice() -> None:
-    facts = plant_association(np.random.default_rng(2), shift=0.1)
-    assert name_tests(facts, "csvc") == name_tests(facts, "csvc")
-
-
-def test_bad_input_is_found_early(tmp_path: Any) -> None:
-    facts = replace(make_vectors(), embeddings=None)
-    DirectionChecks(groups=GENDER).check(facts)
-    with pytest.raises(NothingLeft, match="gender=X"):
-        DirectionChecks(groups=replace(GENDER, a="X")).check(facts)
-    with pytest.raises(MissingFile):
-        DirectionChecks(groups=GENDER, directions=(tmp_path / "no.npy",)).check(facts)
-    with pytest.raises(MissingEvidence):
-        measure(facts)
-    assert DirectionChecks(groups=GENDER).needs_now() == {"embeddings", "users"}
-
-
-def test_groups_without_spread_have_no_test() -> None:
-    # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
-    users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
-    apart, _, _ = measure(make_vectors(users=users, gender=["F"] * 4 + ["M"] * 4))
-    assert apart.value == pytest.approx(2**0.5)
-    assert apart.contrasts == ()
-    assert math.isnan(apart.ci_low)
 
 
 @pytest.mark.usefixtures("stage_warnings")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,20 +42,6 @@ def test_every_two_are_compared_and_csvc_for_each_number() -> None:
     ]
     assert all(-1 <= cosine <= 1 for cosine in cosines.values())
     assert cosines["centroid vs pca"] > 0.9
-
-
-def test_a_direction_is_like_itself() -> None:
-    metric = DirectionSimilarity(groups=GENDER, directions=("svc", "svc"))
-    (measurement,) = metric.measure(plant_association(np.random.default_rng(1), shift=0.5))
-    assert measurement.value == pytest.approx(1.0)
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_no_direction_has_no_cosine() -> None:
-    metric = DirectionSimilarity(groups=GENDER, directions=("centroid", "random"))
-    (measurement,) = metric.measure(make_vectors(users=[[1.0, 2.0]] * 4))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 4)
 
 
 def test_bad_input_is_found_early(tmp_path: Path) -> None:

@@ -10,23 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.embeddings.association import DEAA, EAA, GEAA
 from support.worlds.vector_worlds import (
     GENDER,
     GENRES,
-    ITEMS,
     USERS,
     make_vectors,
     plant_association,
-    remove_evidence,
 )
-
-METRICS = (EAA, GEAA, DEAA)
 
 # users of length 1: F (1, 0), (0.6, 0.8); M (0, 1), (-1, 0)
 # mean of F (0.8, 0.4), of M (-0.5, 0.5): EAA(x, y) = 1.3 x - 0.1 y
@@ -113,63 +107,6 @@ def test_sizes_alone_are_no_difference() -> None:
     assert measurement.value == pytest.approx(-1.3)
     assert measurement.contrasts[0].p == 1.0
     assert math.isnan(measurement.contrasts[0].effect_size)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_groups_of_the_same_vectors_have_no_association(metric: Any) -> None:
-    measurements = measure(metric, make_vectors(users=[[1.0, 2.0]] * 4))
-    assert [measurement.value for measurement in measurements.values()] == pytest.approx(
-        [0.0] * len(measurements)
-    )
-    for measurement in measurements.values():
-        for test in measurement.contrasts:
-            assert test.p == 1.0
-            assert math.isnan(test.effect_size)
-
-
-def test_a_zero_vector_is_left_out_and_counted() -> None:
-    items = [[0.0, 0.0], *ITEMS[1:], [2.0, 0.0]]
-    genres = ("Romance", "Romance", "Action", "Action", "Action", "Romance")
-    with collect_warnings() as notes:
-        measurements = measure(DEAA, make_vectors(items=items, genres=genres))
-    assert measurements[""].value == pytest.approx(1.54)
-    assert measurements["genres=Romance"].undefined == 1
-    assert "1 of the 3 items of genres=Romance" in notes[0]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_group_of_one_is_refused_before_training(metric: Any) -> None:
-    facts = replace(make_vectors(gender=("F", "M", "M", None)), embeddings=None)
-    with pytest.raises(NothingLeft, match="1 of the users has gender=F"):
-        metric(groups=GENDER, targets=GENRES).check(facts)
-    metric(groups=GENDER, targets=GENRES).check(replace(make_vectors(), embeddings=None))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_it_says_what_it_needs(metric: Any) -> None:
-    association = metric(groups=GENDER, targets=GENRES)
-    assert association.needs_now() == {"embeddings", "users", "items"}
-    for kind in ("embeddings", "users", "items"):
-        with pytest.raises(MissingEvidence):
-            association.measure(remove_evidence(make_vectors(), kind))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_same_figures_twice(metric: Any) -> None:
-    facts = plant_association(np.random.default_rng(3), shift=0.2)
-    assert list_numbers(measure(metric, facts)) == list_numbers(measure(metric, facts))
-
-
-def list_numbers(measurements: dict[str, Measurement]) -> list[float]:
-    return [
-        number
-        for measurement in measurements.values()
-        for number in (
-            measurement.value,
-            measurement.ci_low,
-            *(test.p for test in measurement.contrasts),
-        )
-    ]
 
 
 def test_a_planted_association_is_found() -> None:

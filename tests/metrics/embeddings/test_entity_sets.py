@@ -17,13 +17,11 @@ from recbias.core.errors import (
     UnknownColumn,
     UserError,
 )
-from recbias.core.evidence import Embeddings
 from recbias.formats.yaml import Document
 from recbias.metrics.embeddings.association import RRipa
 from recbias.metrics.embeddings.sets import (
     GroupPair,
     TargetPair,
-    get_vectors,
     select_groups_and_targets,
     select_members,
     select_sets,
@@ -31,7 +29,6 @@ from recbias.metrics.embeddings.sets import (
 from support.worlds.vector_worlds import (
     GENDER,
     GENRES,
-    ITEMS,
     USERS,
     make_vectors,
     remove_evidence,
@@ -60,13 +57,6 @@ def test_groups_may_be_of_items_and_targets_of_users() -> None:
     (a, _), (e, _) = select_groups_and_targets(make_vectors(), groups, targets)
     assert (a.name, a.unit, a.ids.tolist()) == ("genres=Romance", "item", ["i0", "i1"])
     assert (e.name, e.unit, e.ids.tolist()) == ("gender=F", "user", ["u0", "u1"])
-
-
-def test_vectors_and_their_directions() -> None:
-    first, second = select_sets(make_vectors(), GENDER)
-    assert first.vectors.tolist() == [[1.0, 0.0], [3.0, 4.0]]
-    np.testing.assert_allclose(first.directions, [[1.0, 0.0], [0.6, 0.8]])
-    assert (len(second), second.n_excluded) == (2, 0)
 
 
 @pytest.mark.parametrize("lacking", [[0.0, 0.0], [np.nan, np.nan], [np.inf, 1.0]])
@@ -127,12 +117,6 @@ def test_a_group_with_one_vector_is_refused() -> None:
 def test_missing_evidence_is_said(lacking: str) -> None:
     with pytest.raises(MissingEvidence, match=lacking):
         select_sets(remove_evidence(make_vectors(), lacking), GENDER)
-
-
-def test_a_model_without_vectors_of_users() -> None:
-    facts = make_vectors(embeddings=Embeddings(None, np.array(ITEMS, dtype=np.float32)))
-    with pytest.raises(MissingEvidence, match="needs vectors of users, which the model lacks"):
-        get_vectors(facts, "users")
 
 
 def test_two_spaces_are_refused() -> None:

@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
 from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.embeddings.association import RRipa
 from recbias.metrics.embeddings.sets import compute_cosine_tail, normalize_rows, normalize_vector
-from recbias.statistics.bootstrap import compare_replicates
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
@@ -192,33 +190,6 @@ def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) ->
     assert (holds >= 52).all()  # 57 of 60 are expected, with a standard deviation of 1.7
 
 
-def test_samples_are_the_same_for_every_model() -> None:
-    facts = plant_association(np.random.default_rng(1), shift=0.5)
-    for direction in ("centroid", "svc", "pca_centred"):
-        first, second = (measure(facts, direction)[0] for _ in range(2))
-        assert first.replicates is not None
-        assert second.replicates is not None
-        assert first.replicates.tolist() == second.replicates.tolist()
-        assert first.replicates.size == (200 if direction == "centroid" else 33)
-        assert first.df == 32 or direction == "centroid"
-
-
-def test_models_are_not_compared_along_a_random_direction() -> None:
-    facts = plant_association(np.random.default_rng(1), shift=0.5)
-    main, *means = measure(facts, "random")
-    assert main.replicates is None
-    assert main.units is None
-    assert main.ci_low < main.value < main.ci_high
-    for mean in means:
-        assert mean.units is not None
-        assert mean.replicates is not None
-        columns = compare_replicates(
-            np.array([mean.value, 0.0]), np.stack([mean.replicates] * 2), 0.05
-        )
-        assert math.isnan(columns["p"][0])
-        assert mean.ci_low < mean.value < mean.ci_high
-
-
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     with collect_warnings() as notes:
         measurements = measure(make_vectors(users=[[1.0, 2.0]] * 4))
@@ -230,26 +201,6 @@ def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     ]
     assert measurements[0].contrasts == ()
     assert "no centroid direction" in notes[0]
-
-
-def test_a_file_is_read_before_training(tmp_path: Path) -> None:
-    metric = RRipa(groups=GENDER, targets=GENRES, direction_=tmp_path / "none.npy")
-    with pytest.raises(MissingFile):
-        metric.check(replace(make_vectors(), embeddings=None))
-    np.save(tmp_path / "x.npy", np.array([1.0, 0.0]))
-    # cosines with x: Romance 1, 0; Action -1, 0.6, 0
-    main = measure(make_vectors(), tmp_path / "x.npy")[0]
-    assert main.value == pytest.approx(0.5 + 0.4 / 3)
-    assert [contrast.between for contrast in main.contrasts] == ["targets", "directions"]
-    assert main.contrasts[1].a == "x.npy"
-
-
-def test_bad_sets_are_found_before_training() -> None:
-    facts = replace(make_vectors(), embeddings=None)
-    with pytest.raises(NothingLeft, match="genres=Western"):
-        RRipa(groups=GENDER, targets=replace(GENRES, p="Western")).check(facts)
-    with pytest.raises(MissingEvidence, match="embeddings"):
-        measure(facts)
 
 
 @given(st.integers(0, 10**6))
@@ -301,20 +252,6 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
     assert at_random[2].p > 0.05
 
 
-def test_chosen_members_of_another_model_are_resampled_and_permuted_with_the_groups() -> None:
-    rng = np.random.default_rng(1)
-    facts = plant_association(rng, shift=1.0)
-    settings: dict[str, Any] = {"top_n": 30, "refits": 9}
-    own = measure(facts, "csvc", **settings)[0]
-    same = measure(replace(facts, choosing_embeddings=facts.embeddings), "csvc", **settings)[0]
-    chooser = plant_association(rng, shift=1.0).embeddings
-    other = measure(replace(facts, choosing_embeddings=chooser), "csvc", **settings)[0]
-    assert (same.value, same.ci_low, same.ci_high) == (own.value, own.ci_low, own.ci_high)
-    assert [test.p for test in same.contrasts] == [test.p for test in own.contrasts]
-    assert other.value != own.value
-    assert other.ci_low < other.value < other.ci_high
-
-
 @pytest.mark.usefixtures("stage_warnings")
 def test_given_pairs_have_an_interval_and_one_test(tmp_path: Path) -> None:
     facts = plant_association(np.random.default_rng(3), shift=1.0)
@@ -327,10 +264,3 @@ def test_given_pairs_have_an_interval_and_one_test(tmp_path: Path) -> None:
     (main, *_) = metric.measure(facts)
     assert main.ci_low < main.value < main.ci_high
     assert [test.between for test in main.contrasts] == ["targets"]
-
-
-def test_the_name_omits_settings_that_do_not_change_the_value() -> None:
-    omitted = RRipa(groups=GENDER, targets=GENRES).omitted_settings()
-    assert omitted == {"permutations", "refits", "top_n", "sample"}
-    omitted = RRipa(groups=GENDER, targets=GENRES, direction_="csvc").omitted_settings()
-    assert omitted == {"permutations", "refits"}

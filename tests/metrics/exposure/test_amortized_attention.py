@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.errors import MissingEvidence
 from recbias.metrics.exposure import AmortizedAttention
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.exposure_worlds import (
@@ -69,8 +68,3 @@ def test_value_equals_a_plain_loop(seed: int) -> None:
         return
     assert value == pytest.approx(np.abs(sums[candidates] / judged).mean(), abs=1e-12)
     assert 0 <= value <= 2 / np.count_nonzero(candidates) + 1e-12
-
-
-def test_missing_test_items_raise_an_error() -> None:
-    with pytest.raises(MissingEvidence, match="needs test"):
-        AmortizedAttention().measure(make_exposure_evidence(relevant=None))

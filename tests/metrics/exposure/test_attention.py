@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownName
+from recbias.core.errors import NothingLeft, OutOfRange
 from recbias.metrics.exposure import AWRF
 from support.worlds.exposure_worlds import (
     list_exposures,
@@ -23,8 +23,6 @@ from support.worlds.exposure_worlds import (
     measure_queries,
     sum_makers,
 )
-
-GROUPS = ["a", "b"]
 
 
 def measure_awrf(lists: list[list[int]], **settings: Any) -> list[float]:
@@ -70,15 +68,6 @@ def test_lists_without_a_group_and_queries_without_relevant_items_are_undefined(
     assert (relevant.n, relevant.undefined) == (0, 4)
     message = "positions of the lists hold an item of no group of 'maker' and are excluded"
     assert warnings == [f"the metric: 1 {message}"] * 2
-
-
-def test_items_without_a_group_can_be_a_group() -> None:
-    # candidates: a 5/2, b 3/2, without 1, of 5; items outside the catalogue have none either
-    target = {"a": 0.0, "b": 0.0, "(none)": 1.0}
-    settings: dict[str, Any] = {"ungrouped": "group", "target": target}
-    assert measure_awrf([[4, 6], [0]], **settings) == [1.0, 0.0]
-    with pytest.raises(UnknownName, match=r"has the maker '\(none\)'"):
-        measure_awrf([[4], [0]], target=target)
 
 
 @given(seed=st.integers(0, 2**32 - 1), multiple=st.sampled_from(["split", "full"]))
@@ -146,18 +135,3 @@ def test_groups_that_cannot_be_compared_are_an_error() -> None:
     # a group of one item is compared
     one = make_exposure_evidence(items=make_makers(["a"] * 4 + ["b", None]))
     assert measure_one(metric, one).n == 2
-
-
-def test_evidence_is_needed_by_the_target_that_reads_it() -> None:
-    relevant, interactions = (
-        AWRF(attribute="maker", target=target) for target in ("relevant", "interactions")
-    )
-    assert relevant.needs_now() == {"lists", "items", "test"}
-    assert interactions.needs_now() == {"lists", "items", "train"}
-    with pytest.raises(MissingEvidence, match="needs test"):
-        relevant.check(make_exposure_evidence(relevant=None))
-    with pytest.raises(MissingEvidence, match="needs train"):
-        interactions.check(make_exposure_evidence(train=None))
-    with pytest.raises(UnknownName) as error:
-        AWRF(attribute="maker", target={"c": 1.0}).check(make_exposure_evidence())
-    assert error.value.where == "target"

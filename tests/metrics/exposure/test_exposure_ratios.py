@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence
 from recbias.metrics.exposure import (
     AttentionRatio,
     ClicksToRelevance,
@@ -57,17 +56,6 @@ def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None
     assert measurement.units is None
 
 
-def test_exposure_defaults_to_dcg_and_attention_to_rbp() -> None:
-    evidence = make_exposure_evidence([[0, 2]], [[0]], items=make_makers([*"aabbbb"]))
-    # of a 2 candidates, of b 3: mean exposures 1/2 and e(2) / 3
-    assert measure_one(ExposureParity(attribute="maker"), evidence).value == pytest.approx(
-        (1 / math.log2(3) / 3) / (1 / 2)
-    )
-    assert measure_one(AttentionRatio(attribute="maker"), evidence).value == pytest.approx(
-        (0.8 / 3) / (1 / 2)
-    )
-
-
 def test_queries_and_groups_without_relevant_items_are_excluded() -> None:
     evidence = make_exposure_evidence(
         [[0], [2], [4]], [[0], [], [1]], items=make_makers(["a", "b", "b", "b", "c", None])
@@ -78,16 +66,6 @@ def test_queries_and_groups_without_relevant_items_are_excluded() -> None:
     assert measurement.value == 0.0
     assert (measurement.n, measurement.undefined) == (2, 1)
     assert warnings == ["the metric: 1 groups of maker have no relevant item and are excluded"]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_value_is_nan_if_nothing_can_be_compared(metric: Any) -> None:
-    empty = make_exposure_evidence([[], []], [[0], [2]], n_bootstrap=3)
-    measurement = measure_one(metric(attribute="maker"), empty)
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 2)
-    assert measurement.replicates is not None
-    assert measurement.replicates.shape == (3,)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -162,9 +140,3 @@ def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> Non
     factor = math.exp(1.959963984540054 * float(np.std(np.log(expected), ddof=1)))
     ends = (measurement.value / factor, measurement.value * factor)
     assert (measurement.ci_low, measurement.ci_high) == pytest.approx(ends, rel=1e-9)
-
-
-@pytest.mark.parametrize("metric", [ExposureToRelevance, ClicksToRelevance])
-def test_missing_test_items_raise_an_error(metric: Any) -> None:
-    with pytest.raises(MissingEvidence, match="needs test"):
-        metric(attribute="maker").measure(make_exposure_evidence(relevant=None))

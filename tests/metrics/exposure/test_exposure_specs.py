@@ -62,34 +62,3 @@ def test_groups_of_a_numeric_label_are_named_by_its_numbers(tmp_path: Path) -> N
     assert [tests for name, tests in tested.items() if str(name).startswith("EXP(")] == [
         {"paired_bootstrap"}
     ]
-
-
-@pytest.mark.parametrize(
-    ("models", "metric", "remedy"),
-    [
-        (["MostPop"], {"name": "EXP", "attribute": "p_minor"}, "weight of p_minor if they are"),
-        (["MostPop"], {"name": "provider_gap", "attribute": "p_minor"}, "weight of p_minor if"),
-        (
-            [{"name": "MostPop", "rerank": {"name": "DetGreedy", "attribute": "p_minor"}}],
-            "nDCG",
-            "make labels of it",
-        ),
-    ],
-)
-def test_a_column_of_probabilities_is_not_read_as_a_group_for_each_number(
-    models: list[Any], metric: Any, remedy: str, tmp_path: Path
-) -> None:
-    # each of 20 items would be a group of its own, whose least exposure is 0
-    users, items = [f"u{number}" for number in range(8)], [f"i{number}" for number in range(20)]
-    pairs = [(user, item) for user in users for item in items[int(user[1]) : int(user[1]) + 12]]
-    (tmp_path / "clicks.csv").write_text(
-        "user_id,item_id\n" + "".join(f"{user},{item}\n" for user, item in pairs), "utf-8"
-    )
-    rows = [f"{item},{number / 20 + 0.01}\n" for number, item in enumerate(items)]
-    (tmp_path / "items.csv").write_text("item_id,p_minor\n" + "".join(rows), "utf-8")
-    tables = {name: str(tmp_path / f"{name}.csv") for name in ("clicks", "items")}
-    dataset = {"name": "tables", "interactions": tables["clicks"], "items": tables["items"]}
-    spec = make_spec(metric) | {"dataset": dataset, "models": models}
-    with pytest.raises(UserError, match="'p_minor' holds numbers that are no categories") as error:
-        recbias.run(spec, out=tmp_path / "results")
-    assert remedy in "\n".join(error.value.lines())

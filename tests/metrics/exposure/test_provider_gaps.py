@@ -40,17 +40,6 @@ def test_gaps_from_the_relevant_items_of_each_query() -> None:
     assert gap.units.values.tolist() == pytest.approx([9 / 14, 2 / 3 - 3 / 4], abs=1e-12)  # type: ignore[union-attr]
 
 
-def test_undefined_gaps_are_counted() -> None:
-    evidence = make_exposure_evidence([[0], [], [4]], [[0], [0], [4]])
-    with collect_warnings():
-        (gap,) = ExposureGap(attribute="maker", only=("b",)).measure(evidence)
-        (from_relevant,) = ExposureGap(attribute="maker", only=("b",), target="relevant").measure(
-            evidence
-        )
-    assert (gap.value, gap.n, gap.undefined) == (-3 / 8, 1, 2)
-    assert (from_relevant.n, from_relevant.undefined) == (1, 2)
-
-
 def test_many_groups_need_names() -> None:
     n = 101
     evidence = make_evidence(
@@ -84,21 +73,6 @@ def test_summaries_equal_those_worked_by_hand(metric: Any, expected: float) -> N
     measurement = measure_one(metric, make_exposure_evidence())
     assert measurement.value == pytest.approx(expected, abs=1e-12)
     assert (measurement.n, measurement.undefined) == (2, 0)
-
-
-@pytest.mark.parametrize("metric", [ProviderGap, ProviderGini])
-def test_summaries_are_undefined_if_no_provider_is_shown(metric: Any) -> None:
-    measurement = measure_one(metric(attribute="maker"), make_exposure_evidence([[], []]))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 2)
-
-
-def test_equal_shares_are_no_gap() -> None:
-    items = make_makers([*"aabbbb"])
-    lists = [[0, 2], [2, 0]]
-    evidence = make_exposure_evidence(lists, items=items)
-    assert measure_one(ProviderGap(attribute="maker", target="equal"), evidence).value == 0
-    assert measure_one(ProviderGini(attribute="maker"), evidence).value == 0
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -63,15 +63,6 @@ def test_probabilities_of_0_and_1_give_the_values_of_the_label(seed: int) -> Non
         assert weighted.value == pytest.approx(certain.value, abs=1e-12, nan_ok=True)
 
 
-def test_items_without_a_probability_are_in_no_group() -> None:
-    evidence = with_columns(make_exposure_evidence(), p=[1.0, 0.5, None, 0.0, 0.3, 0.9])
-    gaps = ExposureGap(**HALF, attribute="weight of p", ungrouped="group").measure(evidence)
-    assert [gap.target for gap in gaps] == [
-        f"weight of p={name}" for name in ("p", "not p", "(none)")
-    ]
-    assert sum(gap.value for gap in gaps) == pytest.approx(0.0, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("attribute", "changes", "kind", "message"),
     [

@@ -130,11 +130,6 @@ def _expect_nothing() -> Any:
     return nullcontext()
 
 
-@pytest.mark.parametrize("metric", CORRECTED[:4])
-def test_a_single_list_has_one_possible_value(metric: Any) -> None:
-    assert math.isnan(measure(metric(), make_lists_evidence([[0, 1]])).value)
-
-
 @pytest.mark.parametrize("metric", [FSat, CorrectedFSat])
 def test_replicates_are_the_values_of_resampled_lists(metric: Any) -> None:
     rng = np.random.default_rng(3)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.metrics.popularity import ACLT, APLT
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
@@ -47,22 +45,6 @@ def test_long_tail_is_outside_the_head(head: float, of: Any, expected: list[int]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_only_the_first_k_ranks_count(metric: Any) -> None:
-    full, cut = (
-        make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
-        make_popularity_evidence([[0], [3]]),
-    )
-    assert measure_queries(metric(k=1), full) == measure_queries(metric(), cut) == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (measurement,) = metric().measure(make_popularity_evidence([[0], []]))
-    assert math.isnan(measurement.units.values[1])
-    assert (measurement.n, measurement.undefined) == (1, 1)
-
-
-@pytest.mark.parametrize("metric", METRICS)
 def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -> None:
     items = make_item_counts([100, 10, 10, 1, None])
     with collect_warnings() as warnings:
@@ -77,26 +59,6 @@ def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -
     assert unknown.startswith(
         "the metric: 1 positions of the lists hold an item of unknown popularity"
     )
-
-
-def test_head_is_a_share_of_the_items_of_known_popularity() -> None:
-    items = make_item_counts([3, None, 2, None, 1, 0])
-    evidence = make_popularity_evidence([[0]], items=items, n_items=6)
-    tail = APLT(head=0.5, head_of="items", popularity="n_ratings").mark_tail(evidence)
-    assert tail == pytest.approx(np.array([0, np.nan, 0, np.nan, 1, 1]), nan_ok=True)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_missing_evidence_and_columns_raise_errors(metric: Any) -> None:
-    with pytest.raises(MissingEvidence, match="needs train"):
-        metric().measure(make_popularity_evidence([[0]], train=None))
-    with pytest.raises(MissingEvidence, match="needs items"):
-        metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
-    with pytest.raises(UnknownColumn) as error:
-        metric(popularity="n_rating").check(
-            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
-        )
-    assert error.value.where == "popularity"
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.data.demo import Demo
@@ -19,7 +18,6 @@ from recbias.metrics.popularity import (
     HerfindahlDifference,
     PopularityRankCorrelation,
 )
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
 from support.worlds.popularity_worlds import (
     TRAIN,
@@ -89,14 +87,6 @@ def test_rank_correlation_over_the_history() -> None:
     assert values == pytest.approx([-1.0, 1.0, math.nan], nan_ok=True)
 
 
-def test_rank_correlation_is_undefined_without_history_items_in_the_lists() -> None:
-    (measurement,) = PopularityRankCorrelation(over="history").measure(
-        make_popularity_evidence([[3, 4], [2, 3, 4]])
-    )
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 2)
-
-
 def test_rank_correlation_over_the_test_items() -> None:
     of = make_evidence(make_lists([[0, 2, 1], [0, 1]]), [[1, 2], [1]], n_items=5, train=TRAIN)
     # of the first list the places of 2 and 1 count: popularities 1 2; of the second only one
@@ -105,11 +95,6 @@ def test_rank_correlation_over_the_test_items() -> None:
     assert PopularityRankCorrelation(over="test").needs_now() == {"lists", "train", "test"}
     with pytest.raises(MissingEvidence, match="needs test"):
         PopularityRankCorrelation(over="test").measure(make_popularity_evidence([[0, 1]]))
-
-
-@pytest.mark.parametrize("over", ["list", "history", "test"])
-def test_rank_correlation_meets_the_contract_of_metrics(over: Any) -> None:
-    check_metric(PopularityRankCorrelation(over=over))
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -123,22 +108,6 @@ def test_rank_correlation_equals_scipy(seed: int) -> None:
     assert measure_queries(PopularityRankCorrelation(), of) == pytest.approx([expected])
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_only_the_first_k_ranks_count(metric: Any) -> None:
-    whole, cut = (
-        make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
-        make_popularity_evidence([[0, 1], [3, 1]]),
-    )
-    assert measure_queries(metric(k=2), whole) == measure_queries(metric(), cut)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (measurement,) = metric().measure(make_popularity_evidence([[0, 1], []]))
-    assert math.isnan(measurement.units.values[1])
-    assert (measurement.n, measurement.undefined) == (1, 1)
-
-
 @pytest.mark.parametrize("metric", HISTORY_METRICS)
 @pytest.mark.parametrize("user", [-1, 4])
 def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
@@ -150,24 +119,6 @@ def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
         ),
     )
     assert values == pytest.approx([0.0, math.nan], nan_ok=True)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_items_of_unknown_popularity_are_excluded_with_a_warning(metric: Any) -> None:
-    items = make_item_counts([4, 2, 1, None, -3])
-    with collect_warnings() as warnings:
-        values = measure_queries(
-            metric(popularity="n_ratings"),
-            make_popularity_evidence([[0, 3, 1, 4, 5]], items=items),
-        )
-    assert values == measure_queries(
-        metric(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
-    )
-    outside, unknown = warnings
-    assert outside.startswith("the metric: 1 positions of the lists hold no item of the catalogue")
-    assert unknown.startswith(
-        "the metric: 2 positions of the lists hold an item of unknown popularity"
-    )
 
 
 @pytest.mark.parametrize("metric", METRICS)

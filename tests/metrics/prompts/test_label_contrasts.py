@@ -6,14 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
 from recbias.core.evidence import Evidence
 from recbias.metrics.templates.design import Design, build_design
 from recbias.metrics.templates.estimates import (
     PermutationResults,
-    SideEstimates,
-    build_contrasts,
     list_comparisons,
     list_rest_comparisons,
     run_permutation_tests,
@@ -52,19 +49,6 @@ def run_tests(
     return run_permutation_tests(
         of, design, values, comparisons, np.subtract, **{"n_permutations": 2000, **fields}
     )
-
-
-def test_up_to_ten_values_are_compared_two_by_two_and_more_with_the_rest() -> None:
-    assert len(list_comparisons(10)) == 45
-    comparisons = list_comparisons(11)
-    assert len(comparisons) == 11
-    assert (comparisons[3].a, comparisons[3].b) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
-    assert list_rest_comparisons([4, 7])[1].b == (4,)
-
-
-def test_sides_stay_within_their_class() -> None:
-    comparisons = list_comparisons(4, np.array([0, 1, 0, 1]))
-    assert [(comparison.a, comparison.b) for comparison in comparisons] == [(0, (2,)), (1, (3,))]
 
 
 def test_names_are_relabelled_by_hand() -> None:
@@ -107,50 +91,3 @@ def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generato
     for index, side in enumerate(list_comparisons(3)):
         alone = run_tests(of, design, values, comparisons=[side])
         assert outcomes.p[index].tolist() == alone.p[0].tolist()
-
-
-def test_where_no_label_can_be_exchanged_there_is_no_p() -> None:
-    of, design = make_location_design(2, 3)
-    apart = design.select(np.array([0, 3]))  # one word in one template, the other in another
-    with collect_warnings() as warnings:
-        outcomes = run_tests(of, apart, np.array([[1.0], [2.0]]))
-    assert np.isnan(outcomes.p).all()
-    message = "1 comparisons of location have no p-value, since no labels can be permuted"
-    assert warnings == [f"the metric: {message}"]
-
-
-def test_templates_that_lack_a_side_are_left_out() -> None:
-    of, design = make_location_design(2, 3)
-    part = design.select(np.array([0, 1, 2, 3, 4]))  # t02 has the first word only
-    outcomes = run_tests(of, part, np.array([[1.0], [0.0], [2.0], [0.0], [99.0]]))
-    assert outcomes.statistic.tolist() == [[1.5]]
-    assert outcomes.n.tolist() == [2]
-
-
-def test_rows_hold_the_figures_and_their_interval() -> None:
-    of, design = make_name_design(2)
-    outcomes = run_tests(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
-    samples = np.array([2.0, 3.0, 4.0]).reshape(1, 3, 1, 1)
-    gaps = SideEstimates(np.array([[4.5]]), np.array([[1.5]]), samples)
-    contrasts = build_contrasts(design, outcomes, gaps, np.array([[0.7]]))
-    ((row,),) = contrasts.values()
-    assert (row.a, row.b, row.between) == ("race=black", "race=white", "groups")
-    assert (row.mean_a, row.mean_b, row.difference, row.effect_size) == (4.5, 1.5, 3.0, 0.7)
-    # 2 degrees of freedom: t = 4.3027; the samples have spread 1
-    assert (row.ci_low, row.ci_high) == pytest.approx((3 - 4.302653, 3 + 4.302653))
-
-
-def test_an_undefined_figure_has_no_row() -> None:
-    of, design = make_name_design(2)
-    outcomes = run_tests(of, design, np.ones((4, 1)))
-    gaps = SideEstimates(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
-    assert dict(build_contrasts(design, outcomes, gaps)) == {}
-
-
-def test_the_rest_has_the_mean_of_its_figures() -> None:
-    values, replicates = np.array([[1.0], [2.0], [6.0]]), np.array([[[[1.0], [np.nan], [4.0]]]])
-    gaps = SideEstimates.from_groups(values, replicates, list_rest_comparisons(range(3)))
-    assert gaps.a[:, 0].tolist() == [1, 2, 6]
-    assert gaps.b[:, 0].tolist() == [4, 3.5, 1.5]
-    assert np.isnan(gaps.samples).all()  # each has a part that is not defined
-    assert gaps.select([2]).b.tolist() == [[1.5]]

@@ -1,22 +1,15 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import NothingLeft, UnknownColumn, UserError
+from recbias.core.errors import UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.queries import Queries
 from recbias.metrics.templates.design import (
     build_design,
-    encode_templates,
-    find_neutral_templates,
-    group_queries,
-    locate_errors,
-    mark_neutral,
 )
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.template_worlds import (
@@ -73,19 +66,6 @@ def test_templates_are_the_units_where_a_value_has_one_word() -> None:
     assert (design.cluster_strata.tolist(), design.df) == ([0, 0], 1)
 
 
-@pytest.mark.parametrize(("units", "n"), [("auto", 4), ("name", 4), ("template", 6)])
-def test_the_unit_can_be_chosen(units: Any, n: int) -> None:
-    design = build_design(make_query_evidence(cross_names(make_names(2), 3)), "race", units)
-    assert design.group.size == n
-    assert (np.unique(design.queries) == np.arange(n)).all()
-
-
-def test_a_crossing_is_carried_by_the_name() -> None:
-    design = build_design(make_query_evidence(cross_names(make_names(4), 2)), "race&gender")
-    assert (design.unit, design.group.size) == ("name", 8)
-    assert len(design.groups.names) == 4
-
-
 def test_queries_without_templates_are_units_of_their_own() -> None:
     frame = pd.DataFrame({"gender": ["F", "M", None, "F"]}, dtype=object)
     with collect_warnings() as warnings:
@@ -115,15 +95,6 @@ def test_labels_are_exchanged_among_names_of_the_same_templates() -> None:
     assert design.stratum.tolist() == [1, 1, 0, 0, 1, 1, 0, 0]
 
 
-def test_names_of_ragged_templates_are_one_stratum_and_it_is_said() -> None:
-    ragged = [("t0", "a", "x"), ("t0", "a", "y"), ("t1", "a", "y"), ("t0", "b", "z")]
-    ragged += [("t1", "b", "z"), ("t1", "b", "v")]
-    with collect_warnings() as warnings:
-        design = build_design(make_table_evidence(ragged), "race")
-    assert design.stratum.tolist() == [0, 0, 0, 0]
-    assert "do not all occur in the same templates" in warnings[0]
-
-
 def test_values_asked_with_different_sentences_are_said() -> None:
     # t0: two names of a, one of b; t1: one of a, two of b
     rows = [("t0", race, name) for race, name in ("av", "aw", "bx")]
@@ -133,16 +104,6 @@ def test_values_asked_with_different_sentences_are_said() -> None:
     assert design.stratum.tolist() == [0, 1, 1, 1, 0, 0]  # u, v, w, x, y, z
     assert len(warnings) == 1
     assert "the values of race occur in different sentences" in warnings[0]
-
-
-def test_words_of_two_slots_carry_a_label_together() -> None:
-    design = build_design(make_query_evidence(cross_couples(2)), "orientation")
-    assert (design.unit, design.group.size, design.df) == ("name", 96, 0)
-    assert design.words is not None
-    assert design.words.max(axis=1).tolist() == [15, 5]
-    assert design.ids[:2].tolist() == ["f00|f0", "f00|f1"]
-    assert not design.independent
-    assert build_design(make_query_evidence(cross_couples(2)), "first_gender").independent
 
 
 def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_said() -> None:
@@ -158,67 +119,8 @@ def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_
     assert "there is no interval and no test" in warnings[0]
 
 
-def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> None:
-    queries = cross_names(make_names(3), 2)
-    order = rng.permutation(len(queries))
-    design, reordered = (
-        build_design(make_query_evidence(queries), "race"),
-        build_design(make_query_evidence(queries.take(order)), "race"),
-    )
-    assert design.ids.tolist() == reordered.ids.tolist()
-    assert design.queries[order].tolist() == reordered.queries.tolist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "parameter", "words"),
-    [
-        ({"label": "rice"}, UnknownColumn, "label", "no query carries the label 'rice'"),
-        ({"label": "kind"}, NothingLeft, "label", "one value only, kind=names"),
-        ({"label": "race", "words": "nam"}, UnknownColumn, "words", "no column 'nam'"),
-    ],
-)
-def test_faults_name_their_parameter(
-    arguments: dict[str, Any], error: type[UserError], parameter: str, words: str
-) -> None:
-    with pytest.raises(error, match=words) as caught:
-        build_design(make_query_evidence(cross_names(make_names(2), 2)), **arguments)
-    assert caught.value.where == parameter
-    assert caught.value.remedy
-
-
 def test_templates_must_be_there_to_be_units() -> None:
     frame = pd.DataFrame({"gender": ["F", "M"]}, dtype=object)
     with pytest.raises(UnknownColumn, match="no column 'template'") as caught:
         build_design(make_query_evidence(make_prompt_queries(frame)), "gender", "template")
     assert caught.value.where == "units"
-
-
-def test_templates_are_numbered_and_faults_are_located_at_the_label() -> None:
-    world = make_query_evidence(cross_names(make_names(1), 2))
-    assert group_queries(world, "race").names == ("race=black", "race=white")
-    assert encode_templates(world).tolist() == [0, 1, 0, 1]
-    with pytest.raises(UnknownColumn) as caught, locate_errors("label"):
-        raise UnknownColumn("a fault")
-    assert caught.value.where == "label"
-
-
-def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_out() -> None:
-    frame = pd.DataFrame(
-        {
-            "template": ["t1", "t0", "t2", "t0", "t1"],
-            "name": ["Ann", "Bob", None, None, None],
-            "gender": ["female", "male", None, None, None],
-            "neutral": [0.0, 0.0, 1.0, 1.0, 1.0],
-        }
-    )
-    world = make_query_evidence(make_prompt_queries(frame))
-    with collect_warnings() as warnings:
-        design = build_design(world, "gender", "template")
-        ids, places = find_neutral_templates(world, design)
-    assert not any("excluded" in message for message in warnings)
-    assert ids.tolist() == ["t0", "t1"]
-    assert places.tolist() == [-1, -1, -1, 0, 1]
-    assert mark_neutral(world).tolist() == [False, False, True, True, True]
-    plain = make_query_evidence(make_prompt_queries(frame.drop(columns="neutral")))
-    assert not mark_neutral(plain).any()
-    assert find_neutral_templates(plain, design)[0].size == 0

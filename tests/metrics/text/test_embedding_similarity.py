@@ -12,7 +12,6 @@ from recbias.core.errors import Contradiction, MissingFile, WrongType
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Measurement
 from recbias.metrics.text import EmbeddingAverage, GreedyMatching
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 METRICS = (EmbeddingAverage, GreedyMatching)
@@ -80,20 +79,6 @@ def test_case_and_characters_are_settings(kind: Any, path: Path) -> None:
         assert math.isnan(measure_one(kind(vectors=path), joined).value)
     value = measure_one(kind(vectors=path, tokens="characters"), joined).value
     assert value == pytest.approx(1.0 if kind is EmbeddingAverage else math.sqrt(0.5))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("kind", METRICS)
-@pytest.mark.parametrize("texts", [[], [""]])
-def test_nothing_to_measure_is_nan(kind: Any, texts: list[str], path: Path) -> None:
-    measurement = measure_one(kind(vectors=path), make_evidence(texts, [None] * len(texts)))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, len(texts))
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_the_contract_is_met(kind: Any, path: Path) -> None:
-    check_metric(kind(vectors=path))
 
 
 @pytest.mark.parametrize("kind", METRICS)

@@ -15,7 +15,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import (
     Contradiction,
-    MissingEvidence,
     NothingLeft,
     UnknownColumn,
     UnknownIdentifier,
@@ -25,7 +24,6 @@ from recbias.core.evidence import Evidence, SentenceScores
 from recbias.core.measures import Measurement
 from recbias.metrics.perplexity import TRIMMED, PerplexityGap
 from recbias.statistics.paired import PairedT
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 
@@ -217,29 +215,6 @@ def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
     assert "pair_id" in caught.value.remedy
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_a_category_without_a_whole_pair_is_undefined() -> None:
-    a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
-    of = make_pairs(a, b, category=np.array(["age", "age", "race"]))
-    measurements = measure(PerplexityGap(by="category"), of)
-    assert measurements["category=age", ""].value == 1.5
-    alone = measurements["category=race", ""]
-    assert math.isnan(alone.value)
-    assert (alone.n, alone.undefined) == (0, 1)
-
-
-def test_one_pair_has_a_figure_and_no_test() -> None:
-    measurement = PerplexityGap().measure(make_pairs(np.array([3]), np.array([1])))[0]
-    assert (measurement.value, measurement.n) == (2.0, 1)
-    assert [math.isnan(contrast.p) for contrast in measurement.contrasts] == [True, True]
-
-
-def test_the_same_perplexities_speak_against_nothing() -> None:
-    values = np.array([3.0, 5.0, 7.0])
-    measurement = PerplexityGap().measure(make_pairs(values, values))[0]
-    assert (measurement.value, measurement.contrasts[0].p) == (0.0, 1.0)
-
-
 def test_each_category_has_its_own_figures(rng: np.random.Generator) -> None:
     a, b = rng.normal(50, 5, (2, 60))
     kind = np.array(["age", "gender", "age"] * 20)
@@ -345,20 +320,6 @@ def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) ->
     else:
         assert 0.02 <= rejected / seeds <= 0.08
         assert welch / seeds <= 0.02  # the sets share their sentences, so Welch's is too wide
-
-
-def test_it_keeps_the_contract() -> None:
-    check_metric(PerplexityGap())
-    check_metric(PerplexityGap(scale="log"))
-    check_metric(PerplexityGap(without_outliers="plain"))
-
-
-def test_it_needs_sentences() -> None:
-    with pytest.raises(MissingEvidence, match="gap needs sentence_scores"):
-        PerplexityGap().measure(make_evidence(None))
-    none = np.zeros(0)
-    with pytest.raises(NothingLeft, match="where a gap needs two"):
-        PerplexityGap().measure(make_pairs(none, none))
 
 
 def test_a_group_is_not_held_against_itself() -> None:

@@ -11,7 +11,7 @@ import pytest
 from recbias.core import context as context_module
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
-from recbias.core.errors import MissingFile, UnknownColumn, WrongType
+from recbias.core.errors import WrongType
 from recbias.language.likelihood import TextScorer, score_separately
 from recbias.language.local_models import load_model
 from recbias.models import lm_likelihood
@@ -103,38 +103,6 @@ def test_debiasing_subtracts_the_score_after_the_neutral_prompt(
     assert scorers[0].contexts.count("neutral") == 1
 
 
-def test_the_prompt_holds_the_newest_titles_the_oldest_of_them_first(
-    scorers: list[ScriptedScorer], data: TrainingData
-) -> None:
-    model = LMLikelihood(model="scripted", prompt="Seen:\n{history}\nNext:", max_history=2)
-    recommend(model, data, [0, 1])
-    assert scorers[0].texts == [f" {title}" for title in SHOWN]
-    assert scorers[0].contexts == [
-        "Seen:\n- Heat (1995)\n- Alien (1979)\nNext:",
-        "Seen:\n- Up\n- Alien (1979)\nNext:",
-    ]
-
-
-def test_titles_with_line_breaks_and_braces_stay_in_their_line(
-    scorers: list[ScriptedScorer], data: TrainingData
-) -> None:
-    titles = pd.DataFrame({"title": ["Two\nlines {history} {x}", *TITLES[1:]]})
-    items = Attributes(data.train.item_ids, titles, "items")
-    model = LMLikelihood(model="scripted", prompt="{history}", max_history=1)
-    recommend(model, TrainingData(data.train, items=items), [0])
-    assert scorers[0].contexts == ["- Two lines {history} {x}"]
-
-
-def test_users_without_a_history_have_empty_lists_and_are_counted(
-    scorers: list[ScriptedScorer], data: TrainingData
-) -> None:
-    fitted = LMLikelihood(model="scripted").fit(data, np.random.default_rng(0))
-    with collect_warnings() as warnings:
-        lists = fitted.recommend(make_queries(["u3", "u2"], [3, 2]), 2, data)
-    assert lists.items.tolist() == [[-1, -1], [0, 2]]
-    assert warnings == ["1 of 2 queries have no history: empty lists"]
-
-
 @pytest.mark.parametrize("debias", [False, True])
 def test_the_lists_are_those_of_one_pass_for_each_title(
     folder: Path, data: TrainingData, debias: bool
@@ -210,14 +178,3 @@ def test_prompts_without_their_text_or_place_are_refused(
         LMLikelihood(model="scripted", **settings)
     assert caught.value.where == where
     assert caught.value.remedy
-
-
-def test_a_model_or_column_that_is_not_there_is_refused_before_the_run(
-    folder: Path, data: TrainingData
-) -> None:
-    with pytest.raises(MissingFile) as missing:
-        LMLikelihood(model="./nowhere").check_data(data)
-    assert missing.value.where == "model"
-    with pytest.raises(UnknownColumn) as unknown:
-        LMLikelihood(model=str(folder), title="name").check_data(data)
-    assert unknown.value.where == "title"

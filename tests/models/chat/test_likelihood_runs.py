@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import recbias
-from recbias.core.errors import UserError
 from support.models.small_causal import write_small_causal
 
 
@@ -80,14 +78,3 @@ def test_other_weights_in_the_folder_are_scored_again(tmp_path: Path) -> None:
     assert first.lists is not None
     assert second.lists is not None
     assert not second.lists["score"].equals(first.lists["score"])
-
-
-def test_a_missing_model_is_an_error_at_the_setting_of_the_spec(tmp_path: Path) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(make_spec(tmp_path, "./nowhere")), encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        recbias.run(path, out=tmp_path / "results")
-    line = caught.value.lines()[0]
-    assert "models[1].model: " in line
-    assert "nowhere does not exist" in line
-    assert str(path) in line

@@ -20,13 +20,11 @@ from support.worlds.film_worlds import (
     TITLES,
     FilmWorld,
     get_lists,
-    get_units,
     pivot,
     show,
-    write_films,
     write_random_films,
 )
-from support.worlds.reranking_worlds import make_rerank, read_candidates, reorder
+from support.worlds.reranking_worlds import make_rerank, reorder
 
 ORDER_METRICS = ["order_agreement", "first_slot_share"]
 
@@ -89,125 +87,12 @@ def test_what_replies_invent_and_leave_out_is_counted(films: FilmWorld) -> None:
     assert [rank["outcome"] for rank in parsed[1:]] == ["matched"] * 3 + ["missing"] * 2
 
 
-def test_replies_without_candidates_leave_the_lists_as_they_were(films: FilmWorld) -> None:
-    with serve_chat(lambda _: "I am sorry.") as server:
-        models = [{"name": "ItemKNN", "neighbors": 30}, make_rerank(server)]
-        run = films.run(models, metrics=[*ORDER_METRICS, "unmatched"])
-    assert list_items(run, "LMRerank") == list_items(run, "ItemKNN")
-    rows = get_units(run)[get_units(run)["metric"].isin(ORDER_METRICS)]
-    assert rows["value"].isna().all()
-    message = "80 of 80 replies name no candidate"
-    assert [text for text in run.manifest["warnings"] if message in str(text)]
-
-
-def test_other_models_are_undefined(films: FilmWorld) -> None:
-    with serve_chat(reorder(sorted)) as server:
-        run = films.run(["MostPop", make_rerank(server)], metrics=ORDER_METRICS)
-    assert np.isnan(pivot(run)["MostPop", "order_agreement", ""])
-
-
-def test_the_items_after_the_candidates_keep_their_order(films: FilmWorld) -> None:
-    with serve_chat(reorder(lambda shown: sorted(shown, reverse=True))) as server:
-        models = [{"name": "ItemKNN", "neighbors": 30}, make_rerank(server)]
-        run = films.run(models, metrics=ORDER_METRICS, k=9)
-    plain, reordered = list_items(run, "ItemKNN"), list_items(run, "LMRerank")
-    for query, items in plain.items():
-        assert sorted(reordered[query][:6]) == sorted(items[:6])
-        assert reordered[query][6:] == items[6:]
-    scores = (
-        get_lists(run).query("model == 'LMRerank'").groupby("query_id", observed=True)["score"]
-    )
-    assert all(values.is_monotonic_decreasing for _, values in scores)
-
-
-def test_each_request_is_a_line_of_the_responses(films: FilmWorld) -> None:
-    with serve_chat(reorder(sorted)) as server:
-        run = films.run([make_rerank(server)], metrics=ORDER_METRICS)
-    lines = read_responses(run)
-    assert len(lines) == len(server.payloads) == 20 * 4
-    assert [line["order"] for line in lines[:5]] == [1, 2, 3, 4, 1]
-    assert len({(line["query_id"], line["order"]) for line in lines}) == len(lines)
-    assert {line["prompt"] for line in lines} == set(server.list_prompts())
-
-
-def test_orders_are_those_of_the_seed_and_the_query(films: FilmWorld) -> None:
-    def list_orders(**changes: Any) -> set[tuple[str, ...]]:
-        with serve_chat(reorder(sorted)) as server:
-            films.run([make_rerank(server)], metrics=ORDER_METRICS, fresh=True, **changes)
-        return {tuple(read_candidates(payload)) for payload in server.payloads}
-
-    everyone = list_orders()
-    assert list_orders() == everyone
-    assert list_orders(queries={"name": "users", "where": "history_length > 7"}) == everyone
-    assert list_orders(queries={"name": "users", "sample": 5}) < everyone
-    assert list_orders(seed=7) != everyone
-
-
 def test_the_candidate_model_is_trained_once_for_both(films: FilmWorld) -> None:
     with serve_chat(reorder(sorted)) as server:
         models = [make_rerank(server), {"name": "ItemKNN", "neighbors": 30, "label": "K30"}]
         run = films.run([*models, "ItemKNN"], metrics=ORDER_METRICS)
     fits = [stage for stage in run.manifest["stages"] if stage["kind"] == "fit"]
     assert len(fits) == 2  # of 30 neighbours and of the default
-
-
-def test_a_random_candidate_model_gives_the_same_candidates_as_by_itself(
-    films: FilmWorld,
-) -> None:
-    with serve_chat(lambda _: "nothing") as server:
-        models = ["Random", make_rerank(server, candidates="Random")]
-        run = films.run(models, metrics=ORDER_METRICS)
-    assert list_items(run, "LMRerank") == list_items(run, "Random")
-
-
-def test_accuracy_is_grouped_by_the_length_of_the_history(tmp_path: Path) -> None:
-    histories = {f"u{user}": list(range(1, 5 + user % 2 * 6)) for user in range(8)}
-    histories |= {f"v{user}": list(range(11, 20)) for user in range(4)}
-    world = write_films(tmp_path, histories)
-    metric = {"name": "HR", "by": "history_length < 8", "gap": "groups"}
-    with serve_chat(reorder(sorted)) as server:
-        run = world.run(
-            [make_rerank(server)], metrics=[metric], split={"name": "leave_one_out"}, k=3
-        )
-    groups = run.metrics.set_index("group")["n"].to_dict()
-    assert groups == {"history_length < 8": 4, "not history_length < 8": 8}
-
-
-def test_a_query_without_history_keeps_the_list_of_the_other_model(tmp_path: Path) -> None:
-    world = write_films(tmp_path, {"u1": [1, 2], "u2": [2, 3], "u4": [4, 5]})
-    (tmp_path / "users.csv").write_text("user_id\nu1\nu2\nu3\nu4\n", encoding="utf-8")
-    dataset = world.make_spec()["dataset"] | {"users": str(tmp_path / "users.csv")}
-    with serve_chat(reorder(sorted)) as server, collect_warnings():
-        model = make_rerank(server, candidates="MostPop", orders=1)
-        run = world.run(["MostPop", model], metrics=["unmatched"], dataset=dataset)
-    assert list_items(run, "LMRerank")["u3"] == list_items(run, "MostPop")["u3"]
-    assert len(server.payloads) == 3
-    message = "1 of 4 queries have no history or one candidate: not reordered"
-    assert [text for text in run.manifest["warnings"] if message in str(text)]
-
-
-def test_requests_are_planned_as_they_are_sent(films: FilmWorld, tmp_path: Path) -> None:
-    with serve_chat(reorder(sorted)) as server:
-        spec = films.make_spec(models=[make_rerank(server)], metrics=ORDER_METRICS)
-        path = tmp_path / "spec.yaml"
-        path.write_text(json.dumps(spec), encoding="utf-8")
-        before = invoke_recbias("plan", str(path), folder=tmp_path)
-        assert not server.payloads
-        invoke_recbias("run", str(path), "--limit", "5", folder=tmp_path)
-        after = invoke_recbias("plan", str(path), folder=tmp_path)
-    assert "80 requests, 0 stored, 80 to send" in before.out
-    assert "80 requests, 20 stored, 60 to send" in after.out
-
-
-def test_a_mitigation_and_a_prompt_of_the_user_are_sent(films: FilmWorld) -> None:
-    path = films.folder / "prompt.yaml"
-    text = "template: |-\n  Seen: {history}\n  Sort {n_items}:\n  {candidates}\n"
-    path.write_text(text, encoding="utf-8")
-    with serve_chat(lambda _: "1. Nothing") as server:
-        model = make_rerank(server, prompt=str(path), mitigation="minimize", orders=1)
-        films.run([model], metrics=ORDER_METRICS)
-    assert "Sort 6:\n- " in server.list_prompts()[0]
-    assert "Prefer little-known" in server.list_prompts()[0]
 
 
 @pytest.mark.parametrize(
@@ -236,13 +121,6 @@ def test_faults_are_found_before_anything_is_sent(
         films.run([make_rerank(server, **settings)], metrics=ORDER_METRICS)
     assert message in "\n".join(error.value.lines())
     assert not server.payloads
-
-
-def test_a_prompt_without_candidates_is_refused(films: FilmWorld) -> None:
-    path = films.folder / "prompt.yaml"
-    path.write_text("template: |-\n  {history}\n  {n_items}\n", encoding="utf-8")
-    with serve_chat() as server, pytest.raises(UserError, match=r"no slot \{candidates\}"):
-        films.run([make_rerank(server, prompt=str(path))], metrics=ORDER_METRICS)
 
 
 @collect_warnings()

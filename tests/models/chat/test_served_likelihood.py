@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray, Attributes, TrainingData
-from recbias.core.errors import Contradiction, RequestRefused
-from recbias.language.backends import LikelihoodBackend, NoReply
+from recbias.core.errors import Contradiction
+from recbias.language.backends import LikelihoodBackend
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
 from recbias.language.local_models import load_model
-from recbias.models.lm_likelihood import LMLikelihood, ServedScorer, read_mean
+from recbias.models.lm_likelihood import LMLikelihood, ServedScorer
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
-from support.chat.echo_servers import answer_without_echo, make_echo, make_echo_reply
+from support.chat.echo_servers import make_echo, make_echo_reply
 from support.models.small_causal import write_small_causal
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -83,19 +83,6 @@ def test_a_token_that_the_server_generates_is_left_out(tmp_path: Path, data: Tra
     assert scores == pytest.approx(expected, abs=1e-4, nan_ok=True)
 
 
-def test_the_mean_is_over_the_tokens_that_begin_in_the_text() -> None:
-    # "I like" + " Up": " U" and "p" begin at or after character 6; "ke" does not
-    body = make_echo_reply(["I li", "ke", " U", "p"], [None, -9.0, -1.0, -2.0])
-    reply = read_reply(body, make_request("I like", " Up"))
-    assert json.loads(reply.text) == {"tokens": [" U", "p"], "log_probabilities": [-1.0, -2.0]}
-    assert read_mean(reply) == -1.5
-
-
-def test_a_token_across_the_boundary_is_of_the_context() -> None:
-    body = make_echo_reply(["I li", "ke U", "p"], [None, -9.0, -2.0])
-    assert read_mean(read_reply(body, make_request("I like", " Up"))) == -2.0
-
-
 @given(
     tokens=st.lists(st.text("ab\u00e9 ", min_size=1, max_size=3), min_size=2, max_size=9),
     n_context=st.integers(1, 8),
@@ -112,41 +99,6 @@ def test_the_tokens_of_the_text_are_found_whatever_stands_before(
     context, text = "".join(tokens[:n_context]), "".join(tokens[n_context:])
     reply = read_reply(body, make_request(context, text))
     assert json.loads(reply.text)["log_probabilities"] == scores[n_context:]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"choices": []},
-        make_echo_reply(["I like"], [None]),
-        make_echo_reply(["I like", " Up"], [None, None]),
-        make_echo_reply(["I like", " Up"], [None]),
-        make_echo_reply(["I like", " Up"], [None, float("nan")]),
-        make_echo_reply(["I like", " Up"], [None, float("-inf")]),
-        make_echo_reply(["I like", " Up"], [None, 0.5]),
-    ],
-)
-def test_malformed_answers_are_no_replies(body: dict[str, Any]) -> None:
-    with pytest.raises(NoReply) as caught:
-        read_reply(body, make_request("I like", " Up"))
-    assert caught.value.failure.reaction == "retry"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        answer_without_echo({}),
-        make_error(400, "Only no echo is supported"),
-        make_error(404, "This is a chat model and not supported in the v1/completions endpoint"),
-    ],
-)
-def test_a_server_without_log_probabilities_of_the_prompt_is_refused(
-    data: TrainingData, answer: Answer
-) -> None:
-    with serve_chat(lambda _: answer) as server, pytest.raises(RequestRefused) as caught:
-        recommend(LMLikelihood(llm=make_model(server, concurrency=1)), data)
-    assert "run it in the process" in caught.value.remedy
-    assert len(server.payloads) == 1
 
 
 def test_replies_are_stored_and_planned(tmp_path: Path, data: TrainingData) -> None:
@@ -195,12 +147,3 @@ def test_exactly_one_model_with_its_own_settings_is_accepted(
         LMLikelihood(**settings)
     assert caught.value.where == where
     assert caught.value.remedy
-
-
-def test_addresses_of_chat_requests_do_not_depend_on_the_kinds() -> None:
-    # computed before there were likelihood requests: stored replies are still found
-    request = ChatRequest(
-        provider="openai", base_url="http://a", model="m", messages=(Message("user", "x"),)
-    )
-    assert request.address == "b0bc09d77a4624cc057a40750762b1aad6ea7041ca291f7f93a1da121a66cbac"
-    assert make_request("x", " y").address != make_request("x ", "y").address

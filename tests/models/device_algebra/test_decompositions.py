@@ -11,8 +11,8 @@ from recbias.core.errors import OutOfRange
 from recbias.models import gpu as device_products
 from recbias.models import linear
 from recbias.models.gpu import find_right_singular_vectors, regress_items
-from recbias.models.linear import EASE, PureSVD
-from support.models.recommending import make_random_data, query_all_users
+from recbias.models.linear import EASE
+from support.models.recommending import make_random_data
 
 CPU = torch.device("cpu")
 
@@ -40,22 +40,6 @@ def test_item_weights_are_those_of_the_inverse(
     assert (weights.diagonal() == 0).all()
 
 
-@pytest.mark.parametrize("reg", [0.5, 50.0])
-@pytest.mark.usefixtures("on_tensors")
-def test_ease_gives_the_same_lists_by_tensors(rng: np.random.Generator, reg: float) -> None:
-    data = make_random_data(rng, 200, 60)
-    expected = EASE(reg=reg, device="cpu")
-    matrix = data.train.binary.T.tocsr()
-    weights = linear._regress_items(matrix, reg)
-    fitted = expected.fit(data, rng)
-    assert weights is not None
-    np.testing.assert_allclose(fitted.state()["weights"], weights, atol=1e-5)
-    lists = fitted.recommend(query_all_users(data), 10, data)
-    scores = np.sort(np.where(matrix.T.toarray() > 0, -np.inf, matrix.T @ weights))[:, ::-1]
-    is_listed = lists.items >= 0
-    np.testing.assert_allclose(lists.scores[is_listed], scores[:, :10][is_listed], atol=1e-4)
-
-
 @pytest.mark.usefixtures("on_tensors")
 def test_a_matrix_without_an_inverse_is_the_same_error(rng: np.random.Generator) -> None:
     data = make_random_data(rng, 20, 30)  # fewer users than items
@@ -74,30 +58,6 @@ def test_singular_vectors_are_those_of_the_full_decomposition(
     np.testing.assert_allclose(values, expected_values[:k], rtol=1e-8)
     cosines = np.abs((vectors * expected[:k]).sum(axis=1))
     np.testing.assert_allclose(cosines, 1, atol=1e-8)
-
-
-@pytest.mark.parametrize("rank", [3, 5])
-def test_a_matrix_of_lower_rank_has_singular_values_of_zero(
-    rng: np.random.Generator, rank: int
-) -> None:
-    dense = rng.random((80, rank)) @ rng.random((rank, 50))
-    values, vectors = find_right_singular_vectors(csr_array(dense), 8, CPU)
-    assert (values[rank:] < 1e-6 * values[0]).all()
-    reconstructed = dense @ vectors[:rank].T @ vectors[:rank]
-    np.testing.assert_allclose(reconstructed, dense, atol=1e-7)
-
-
-@pytest.mark.usefixtures("on_tensors")
-@pytest.mark.parametrize("shape", [(150, 60), (50, 120)])
-def test_pure_svd_gives_the_same_factors_by_tensors(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]
-) -> None:
-    data = make_random_data(rng, *shape)
-    expected = PureSVD(factors=7).fit(data, rng)  # the matrix is small: by arrays
-    monkeypatch.setattr(linear, "MAX_DENSE_SVD", 0)
-    fitted = PureSVD(factors=7).fit(data, rng)
-    np.testing.assert_allclose(fitted.item_factors, expected.item_factors, atol=1e-6)
-    np.testing.assert_allclose(fitted.user_factors, expected.user_factors, atol=1e-5)
 
 
 @pytest.mark.gpu

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from recbias.core.dataset import Matrix
 from recbias.kernels.neighbours import Kind, Similarity, find_nearest
 from recbias.models import gpu, knn
-from recbias.models.gpu import dense_is_faster, find_nearest_on_device
+from recbias.models.gpu import find_nearest_on_device
 from recbias.models.knn import ItemKNN, UserKNN
 from support.models.recommending import make_random_data, query_all_users
 
@@ -45,19 +45,6 @@ def test_neighbours_are_those_of_arrays(
         np.testing.assert_array_equal(found.indptr, expected.indptr)
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_array_equal(found.data, expected.data)
-
-
-def test_an_empty_matrix_has_no_neighbours() -> None:
-    matrix = csr_array((0, 3), dtype=np.float32)
-    assert find_nearest_on_device(matrix, 2, Similarity(), CPU).shape == (0, 0)
-
-
-def test_rows_that_share_few_columns_stay_on_the_cpu() -> None:
-    n = 20_000
-    ones = np.ones(n, dtype=np.float32)
-    diagonal = csr_array((ones, (np.arange(n), np.arange(n))), shape=(n, n))
-    assert not dense_is_faster(diagonal)  # 4e8 pairs of rows, none of which shares a column
-    assert dense_is_faster(csr_array(np.ones((100, 50), dtype=np.float32)))
 
 
 @pytest.mark.parametrize("model", [ItemKNN(), UserKNN(), ItemKNN(weights="rating")])

@@ -7,11 +7,9 @@ import pytest
 import torch
 from torch.nn.functional import conv1d, max_pool1d
 
-from recbias.core.dataset import TrainingData
-from recbias.models.convmf import FittedSums, IdLearner, IdNetwork
+from recbias.models.convmf import IdLearner, IdNetwork
 from recbias.models.sgd import create_coin_sampler
 from recbias.models.training import Dense
-from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
@@ -50,18 +48,6 @@ def test_network_equals_torch_convolutions_and_poolings(
     torch.testing.assert_close(scores, score_by_torch(network, pairs), rtol=1e-4, atol=1e-5)
 
 
-def test_all_users_have_the_same_ranking(rng: np.random.Generator) -> None:
-    network = create_network(rng)
-    pairs = torch.cat([network.users.repeat_interleave(4, 0), network.items.repeat(3, 1)], 1)
-    scores = score_by_torch(network, pairs).reshape(3, 4).detach().numpy()
-    fitted = IdLearner(network, create_coin_sampler(WORLD), 0.0).export()
-    np.testing.assert_allclose(
-        scores - scores[:1], (scores - scores[:1])[:, :1].repeat(4, 1), atol=1e-5
-    )
-    expected = fitted.item_scores - fitted.item_scores[0]
-    np.testing.assert_allclose(scores - scores[:, :1], np.tile(expected, (3, 1)), atol=1e-5)
-
-
 def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     shapes = [(3, 16), (4, 16), (2, 32), (32,), (64, 32), (32,), (32, 2), (2,), (2, 1), (1,)]
     values = [torch.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
@@ -73,24 +59,3 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
         return IdLearner(network, create_coin_sampler(WORLD), 0.0).loss(*batch)
 
     assert torch.autograd.gradcheck(loss, tuple(values), eps=1e-7, atol=1e-4, fast_mode=True)
-
-
-def test_dropout_depends_on_the_epoch_seed(rng: np.random.Generator) -> None:
-    learner = IdLearner(create_network(rng), create_coin_sampler(WORLD), 0.5)
-    batch = [torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([1.0, 0.0])]
-    losses = []
-    for seed in (1, 1, 2):
-        learner.sample_epoch(np.random.default_rng(seed))
-        losses.append(learner.loss(*batch).item())
-    assert losses[0] == losses[1] != losses[2]
-
-
-def test_lists_are_ordered_by_item_score_and_restored() -> None:
-    vectors = np.zeros((2, 16), np.float32), np.zeros((3, 16), np.float32)
-    fitted = FittedSums(*vectors, np.array([0.1, 0.3, 0.2], np.float32))
-    data = TrainingData(make_interactions([(0, 1), (1, 0), (1, 2)]))
-    for recommender in (fitted, FittedSums(**fitted.state())):
-        lists = recommender.recommend(recommending.query_all_users(data), 2, data)
-        assert lists.items.tolist() == [[2, 0], [1, -1]]
-        assert recommender.item_scores.tolist() == fitted.item_scores.tolist()
-    assert fitted.embeddings().items is fitted.item_factors

@@ -1,32 +1,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from recbias.core import context as context_module
-from recbias.core.context import collect_warnings, stage_context
-from recbias.core.dataset import AnyArray, Split, TrainingData
-from recbias.core.errors import OutOfRange
-from recbias.data.demo import Demo
-from recbias.data.splits import RandomHoldout
-from recbias.models.baselines import MostPop
+from recbias.core.dataset import Split, TrainingData
 from recbias.models.factorization import (
     AMF,
     FactorTables,
     _AdversarialLearner,
     compute_worst_perturbation,
     perturb,
-    perturb_rows,
 )
 from recbias.models.sgd import Sampler
-from recbias.models.training import Schedule, warn_about_stalled_loss
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -38,8 +28,6 @@ SMALL = AMF(
     learning_rate=0.02,
     device="cpu",
 )
-MODELS = [SMALL, replace(SMALL, variant="elliot", reg=0.0)]
-all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
 
 TINY = TrainingData(
     make_interactions([(0, 1), (0, 3), (1, 0), (2, 0), (2, 4)], n_users=3, n_items=5)
@@ -111,48 +99,6 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     assert torch.autograd.gradcheck(loss, (fixed.users, fixed.items, fixed.item_bias))
 
 
-def test_perturbation_of_each_vector_has_length_eps(rng: np.random.Generator) -> None:
-    tables = create_tables(rng)
-    learner = create_learner(AMF(), tables)
-    users, items = compute_worst_perturbation(
-        learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES)), tables, 0.3
-    )
-    # user 1 is in no triple
-    np.testing.assert_allclose(users.norm(dim=1), [0.3, 0, 0.3], rtol=1e-6)
-    np.testing.assert_allclose(items.norm(dim=1), [0.3] * 5, rtol=1e-6)
-
-
-def test_perturbation_increases_the_loss_more_than_random_ones(rng: np.random.Generator) -> None:
-    tables = create_tables(rng)
-    learner = create_learner(AMF(), tables)
-    clean = learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
-    worst = compute_worst_perturbation(clean, tables, 1e-4)
-    loss = learner._sum_bpr_losses(perturb(tables, worst).look_up_triples(*TRIPLES))
-    assert loss > clean
-    for _ in range(50):
-        directions = [torch.tensor(rng.normal(size=tuple(table.shape))) for table in worst]
-        users, items = (
-            1e-4 * direction / direction.norm(dim=1, keepdim=True) for direction in directions
-        )
-        assert (
-            learner._sum_bpr_losses(perturb(tables, (users, items)).look_up_triples(*TRIPLES))
-            < loss
-        )
-
-
-@pytest.mark.parametrize("triples", [TRIPLES, [codes[[0, 1, 0, 2]] for codes in TRIPLES]])
-def test_rows_of_a_batch_are_perturbed_as_their_tables(
-    rng: np.random.Generator, triples: list[Any]
-) -> None:
-    tables = create_tables(rng)
-    rows = tables.look_up_triples(*triples)
-    loss = create_learner(AMF(), tables)._sum_bpr_losses(rows)
-    expected = perturb(tables, compute_worst_perturbation(loss, tables, 0.3))
-    perturbed = perturb_rows(loss, rows, triples, 0.3)
-    for row, table in zip(perturbed, expected.look_up_triples(*triples), strict=True):
-        torch.testing.assert_close(row, table)
-
-
 def test_adversarial_epochs_add_the_perturbed_loss(rng: np.random.Generator) -> None:
     model = AMF(epochs=4, adversarial_epochs=2, reg=0.1, reg_bias=0.2, adversarial_weight=0.7)
     tables = create_tables(rng)
@@ -208,18 +154,6 @@ def test_variants_agree_for_one_dimension(rng: np.random.Generator) -> None:
     assert fitted[0] == pytest.approx(fitted[1])
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_eps_has_no_effect_without_adversarial_epochs() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    plain = replace(SMALL, epochs=3, adversarial_epochs=0)
-    first, second = (
-        replace(plain, eps=eps).fit(data, np.random.default_rng(0)) for eps in (0.1, 9.0)
-    )
-    np.testing.assert_array_equal(first.item_factors, second.item_factors)
-    adversarial = replace(plain, adversarial_epochs=1).fit(data, np.random.default_rng(0))
-    assert not np.array_equal(first.item_factors, adversarial.item_factors)
-
-
 def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
     # with the same number of epochs, adversarial training has the lower perturbed loss
     data, _ = recommending.make_checkerboard(20)
@@ -247,124 +181,6 @@ def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
             learner._sum_bpr_losses(perturb(tables, change).look_up_triples(*triples)).item()
         )
     assert losses[1] < losses[0]
-
-
-@pytest.mark.parametrize(
-    ("losses", "note"),
-    [
-        ([0.7, 0.6, 1.3, 1.2], []),  # the term of the adversarial epochs comes on top
-        ([0.7, 0.6, 1.3, 1.3], ["1.3 after epoch 4 and was 1.3 after epoch 3"]),
-        ([0.7, 0.6, 1.3], []),
-        ([0.7, 0.7], ["0.7 after epoch 2 and was 0.7 after epoch 1"]),
-    ],
-)
-def test_losses_with_and_without_the_adversarial_term_are_not_compared(
-    losses: list[float], note: list[str]
-) -> None:
-    schedule = Schedule.from_model(replace(SMALL, epochs=4, adversarial_epochs=2), "AMF")
-    with collect_warnings() as notes:
-        warn_about_stalled_loss(losses, schedule)
-    assert [text in found for text, found in zip(note, notes, strict=True)] == [True] * len(note)
-
-
-@all_variants
-def test_checkerboard_pattern_is_learned(model: AMF) -> None:
-    data, missing = recommending.make_checkerboard(20)
-    fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == missing).mean() > 0.8
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) -> None:
-    split = RandomHoldout(test=0.2).split(Demo(n_users=200, n_items=120).load(Path(), rng), 0, rng)
-    data = split.training_data()
-    queries = recommending.query_all_users(data)
-    ndcg, popular_ndcg = (
-        recommending.compute_mean_ndcg(
-            model.fit(data, np.random.default_rng(0)).recommend(queries, 10, data), split
-        )
-        for model in (replace(SMALL, batch_size=256), MostPop())
-    )
-    assert ndcg > 1.2 * popular_ndcg
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-def test_result_depends_on_the_seed_only(model: AMF) -> None:
-    data, _ = recommending.make_checkerboard(12)
-    model = replace(model, epochs=3, adversarial_epochs=2)
-    first, repeated, reseeded = (
-        model.fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
-    assert not np.array_equal(first.item_factors, reseeded.item_factors)
-
-
-def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="AMF diverged in epoch"):
-        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([(0, 0), (0, 1), (2, 2)])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one row per user", "a user without rows", "no row"],
-)
-def test_smallest_datasets_give_lists_of_length_k(model: AMF, data: TrainingData) -> None:
-    model = replace(model, epochs=2, adversarial_epochs=1)
-    fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-    assert (lists.items[data.train.user_counts() == 0] == -1).all()
-
-
-class Interrupted(Exception):
-    """Simulates the end of the process."""
-
-
-class CheckpointStore:
-    """Stores checkpoints and interrupts the training after ``interrupt_at`` of them."""
-
-    def __init__(self, interrupt_at: int) -> None:
-        self.arrays: Mapping[str, AnyArray] | None = None
-        self.n_left = interrupt_at
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-        self.n_left -= 1
-        if self.n_left == 0:
-            raise Interrupted
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-@pytest.mark.parametrize("interrupt_at", [1, 2, 4])
-def test_resumed_training_gives_the_same_factors(
-    interrupt_at: int, model: AMF, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
-    data, _ = recommending.make_checkerboard(12)
-    model = replace(model, epochs=5, adversarial_epochs=3)
-    uninterrupted = model.fit(data, np.random.default_rng(3))
-    with stage_context(checkpoint_store=CheckpointStore(interrupt_at)):
-        with pytest.raises(Interrupted):
-            model.fit(data, np.random.default_rng(3))
-        fitted = model.fit(data, np.random.default_rng(99))
-    np.testing.assert_array_equal(uninterrupted.item_factors, fitted.item_factors)
-    np.testing.assert_array_equal(uninterrupted.user_factors, fitted.user_factors)
 
 
 @pytest.mark.usefixtures("stage_warnings")

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import OutOfRange
 from recbias.models.factorization import (
     PMF,
     FactorTables,
@@ -87,13 +86,6 @@ def test_counts_are_those_of_sampled_epochs_on_average(rng: np.random.Generator)
     assert count_pairs(train, 2)[0].tolist() == [0, 3, 6, 9, 0]
 
 
-def test_a_vector_without_pairs_is_zero(rng: np.random.Generator) -> None:
-    train = make_interactions([(0, 0), (0, 2), (1, 2)], values=[1, 2, 3], n_users=3, n_items=4)
-    fitted = replace(SMALL, epochs=2).fit(TrainingData(train), rng)
-    assert fitted.user_factors.any(axis=1).tolist() == [True, True, False]
-    assert fitted.item_factors.any(axis=1).tolist() == [True, False, True, False]
-
-
 @all_variants
 def test_checkerboard_pattern_is_learned(model: PMF) -> None:
     data, missing = recommending.make_checkerboard(20)
@@ -124,44 +116,3 @@ def test_elliot_variant_ignores_ratings() -> None:
     model = replace(SMALL, variant="elliot", epochs=2)
     first, second = (model.fit(part, np.random.default_rng(0)) for part in data)
     np.testing.assert_array_equal(first.item_factors, second.item_factors)
-
-
-def test_strong_prior_shrinks_the_vectors() -> None:
-    data, _ = recommending.make_checkerboard(10)
-    weak, strong = (
-        replace(SMALL, reg=reg).fit(data, np.random.default_rng(0)) for reg in (0.0, 1e3)
-    )
-    assert np.abs(strong.user_factors).max() < 0.1 * np.abs(weak.user_factors).max()
-
-
-@all_variants
-def test_result_depends_on_the_seed_only(model: PMF) -> None:
-    data, _ = recommending.make_checkerboard(12)
-    first, repeated, reseeded = (
-        replace(model, epochs=2).fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
-    assert not np.array_equal(first.item_factors, reseeded.item_factors)
-
-
-def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="PMF diverged in epoch"):
-        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (0, 1)], values=[1, 2])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one user", "no row"],
-)
-def test_smallest_datasets_give_lists_of_length_k(model: PMF, data: TrainingData) -> None:
-    fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)

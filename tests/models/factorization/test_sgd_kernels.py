@@ -122,47 +122,6 @@ def test_compiled_kernel_matches_the_python_function(name: str, rng: np.random.G
         np.testing.assert_allclose(table, compiled_table, rtol=1e-5, atol=1e-6)
 
 
-@all_kernels
-def test_no_samples_change_nothing(name: str, rng: np.random.Generator) -> None:
-    kernel, _, samples, settings = CASES[name]
-    tables = sample_tables(rng)
-    before = [table.copy() for table in tables]
-    assert (
-        compile_loop(kernel)(tuple(array[:0] for array in samples), tuple(tables), settings) == 0
-    )
-    for expected, table in zip(before, tables, strict=True):
-        np.testing.assert_array_equal(table, expected)
-
-
-def test_squared_kernel_works_without_biases(rng: np.random.Generator) -> None:
-    p, q, *_ = tables = sample_tables(rng)
-    none = np.empty((0, 1), dtype=np.float32)
-    exact = [table.astype(np.float64) for table in tables]
-    sample = (0, 1, 4.0)
-    slopes = estimate_gradients(partial(compute_squared_loss, biased=False), exact, *sample)
-    samples = tuple(array[:1] for array in RATINGS)
-    compile_loop(sgd.step_squared)(
-        samples, (p, q, none, none, np.empty(0, np.float32)), as_floats(0.05, 0.3, 2)
-    )
-    np.testing.assert_allclose(p, exact[0] - 0.05 * slopes[0], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(q, exact[1] - 0.05 * slopes[1], rtol=1e-4, atol=1e-5)
-
-
-def test_bpr_step_matches_a_hand_computation() -> None:
-    # x = 1 · (2 - 1) + 0.5 = 1.5: -ln σ(1.5) = 0.201413, σ(-1.5) = 0.182426. Rate 0.1:
-    # p = 1 + 0.0182426 · 1 = 1.0182426, b_i = 0.5182426, b_j = -0.0182426,
-    # q_i = 2 + 0.0182426 = 2.0182426, q_j = 1 - 0.0182426 = 0.9817574
-    p, q = np.array([[1]], dtype=np.float32), np.array([[2], [1]], dtype=np.float32)
-    none, bias = np.empty((0, 1), np.float32), np.array([[0.5], [0]], dtype=np.float32)
-    triple = tuple(np.array([code], dtype=np.int32) for code in (0, 0, 1))
-    tables = (p, q, none, bias, np.empty(0, np.float32))
-    loss = compile_loop(sgd.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
-    assert loss == pytest.approx(0.201413, abs=1e-6)
-    assert p[0, 0] == pytest.approx(1.0182426, abs=1e-6)
-    np.testing.assert_allclose(q.ravel(), [2.0182426, 0.9817574], atol=1e-6)
-    np.testing.assert_allclose(bias.ravel(), [0.5182426, -0.0182426], atol=1e-6)
-
-
 @pytest.mark.parametrize(("far", "expected"), [(200, 200), (-200, 0)])
 def test_extreme_scores_do_not_overflow(far: float, expected: float) -> None:
     # -ln σ(-x) is x for large x
@@ -177,16 +136,3 @@ def test_extreme_scores_do_not_overflow(far: float, expected: float) -> None:
     tables = (ones.copy(), items, none, np.zeros((2, 1), dtype=np.float32), none[0])
     loss = compile_loop(sgd.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
     assert loss == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("n", [31, 32, 33, 200])
-def test_losses_of_many_triples_add_up(n: int, rng: np.random.Generator) -> None:
-    # with a learning rate of 0 the tables stay, so that every loss is that of the first ones
-    tables = sample_tables(rng)
-    users, positives, negatives = (rng.integers(m, size=n).astype(np.int32) for m in (3, 5, 5))
-    p, q, _, bias, _ = (table.astype(np.float64) for table in tables)
-    margins = (p[users] * (q[positives] - q[negatives])).sum(1)
-    margins += (bias[positives] - bias[negatives])[:, 0]
-    triples, settings = (users, positives, negatives), as_floats(0, 0.1, 0.2, 0.3, 0.4)
-    loss = compile_loop(sgd.step_bpr)(triples, tuple(tables), settings)
-    assert loss == pytest.approx(np.log1p(np.exp(-margins)).sum(), rel=1e-5)

@@ -5,11 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
 from recbias.models.lenskit import LensKitBias, LensKitPopular
-from recbias.testing import check_recommender
-from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
 # item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
@@ -21,15 +18,6 @@ def fit_item_scores(model: Any) -> list[float]:
     data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
     scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
     return scores
-
-
-@pytest.mark.parametrize("score", ["quantile", "rank", "count"])
-def test_popularity_fulfils_the_recommender_contract(score: Any) -> None:
-    check_recommender(LensKitPopular(score=score), learns=False)
-
-
-def test_bias_fulfils_the_recommender_contract() -> None:
-    check_recommender(LensKitBias(damping=2.0), learns=False)
 
 
 @pytest.mark.parametrize(
@@ -56,19 +44,3 @@ def test_popularity_scores_by_hand(score: Any, expected: list[float]) -> None:
 )
 def test_bias_scores_by_hand(damping: float, expected: list[float]) -> None:
     assert fit_item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
-
-
-def test_lists_differ_by_the_excluded_history_only() -> None:
-    data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
-    fitted = LensKitPopular().fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(make_queries(["a", "b", "d"], [0, 1, 3]), 3, data)
-    assert lists.items.tolist() == [[2, -1, -1], [1, -1, -1], [0, 2, 1]]
-
-
-def test_bias_reports_equal_ratings() -> None:
-    data = TrainingData(make_interactions(PAIRS, n_users=4))
-    with collect_warnings() as messages:
-        LensKitBias().fit(data, np.random.default_rng(0))
-    assert messages == [
-        "lenskit/Bias learns from rating differences, but all training ratings are 1"
-    ]

@@ -5,19 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.models.lenskit import (
     LensKitBiasedMF,
     LensKitBiasedSVD,
     LensKitFunkSVD,
     LensKitImplicitMF,
-    LensKitNMF,
     seed_global_numpy,
     to_lenskit_dataset,
     train_scorer,
 )
-from recbias.testing import check_recommender, make_checkerboard
+from recbias.testing import make_checkerboard
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -33,18 +31,6 @@ def score_by_library(scorer: Any, data: TrainingData, user: int) -> AnyArray:
     items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=dataset.items)
     scores: AnyArray = scorer(RecQuery(user_id=user), items).scores()
     return scores
-
-
-def test_implicit_mf_fulfils_the_recommender_contract() -> None:
-    check_recommender(LensKitImplicitMF(embedding_size=8, weight=1.0, reg=1.0))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [LensKitBiasedMF(embedding_size=4), LensKitFunkSVD(embedding_size=3, epochs=20)],
-)
-def test_rating_models_fulfil_the_recommender_contract(model: Any) -> None:
-    check_recommender(model, learns=False)
 
 
 def test_implicit_mf_of_one_pair_equals_the_closed_form() -> None:
@@ -80,21 +66,6 @@ def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
         assert np.ptp(gap) < 1e-5
 
 
-@pytest.mark.parametrize(
-    "model", [LensKitImplicitMF(epochs=2), LensKitBiasedMF(epochs=2)], ids=type
-)
-def test_factors_depend_on_the_seed(model: Any) -> None:
-    assert not np.array_equal(fit_model(model, 1).item_factors, fit_model(model, 2).item_factors)
-
-
-@pytest.mark.parametrize("model", [LensKitBiasedMF(epochs=1), LensKitFunkSVD(epochs=1)], ids=type)
-def test_equal_ratings_are_reported(model: Any) -> None:
-    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0)]))
-    with collect_warnings() as messages:
-        model.fit(data, np.random.default_rng(0))
-    assert any("all training ratings are 1" in message for message in messages)
-
-
 def test_use_ratings_weights_pairs_by_rating() -> None:
     plain = fit_model(LensKitImplicitMF(epochs=2))
     weighted = fit_model(LensKitImplicitMF(epochs=2, use_ratings=True))
@@ -112,27 +83,6 @@ def test_quality_on_movielens(movielens: Split) -> None:
     assert 0.295 < recommending.compute_mean_ndcg(lists, movielens) < 0.305
 
 
-def test_nmf_fulfils_the_recommender_contract() -> None:
-    check_recommender(LensKitNMF(embedding_size=2))
-
-
-@pytest.mark.parametrize("algorithm", ["randomized", "arpack"])
-def test_biased_svd_fulfils_the_recommender_contract(algorithm: Any) -> None:
-    check_recommender(LensKitBiasedSVD(embedding_size=4, algorithm=algorithm), learns=False)
-
-
-def test_nmf_factors_are_not_negative() -> None:
-    factors = LensKitNMF(embedding_size=3).fit(make_checkerboard(), np.random.default_rng(0))
-    assert factors.user_factors.min() >= 0
-    assert factors.item_factors.min() >= 0
-
-
-def test_nmf_reports_that_it_has_not_converged() -> None:
-    with collect_warnings() as messages:
-        LensKitNMF(embedding_size=3, epochs=1).fit(make_checkerboard(), np.random.default_rng(0))
-    assert any("Maximum number of iterations" in message for message in messages)
-
-
 def test_biased_svd_scores_equal_those_of_the_library_up_to_a_constant_per_user() -> None:
     from lenskit.data import ItemList, RecQuery
     from lenskit.sklearn.svd import BiasedSVDScorer
@@ -148,15 +98,3 @@ def test_biased_svd_scores_equal_those_of_the_library_up_to_a_constant_per_user(
     )
     gap = ours - scorer(RecQuery(user_id=4), items).scores()
     assert np.ptp(gap) < 1e-5
-
-
-def test_state_of_numpys_global_generator_is_restored() -> None:
-    numpy_global = np.random.mtrand._rand
-    before = numpy_global.get_state()
-    with seed_global_numpy(np.random.default_rng(5)):
-        first = numpy_global.random_sample(3)
-    with seed_global_numpy(np.random.default_rng(5)):
-        second = numpy_global.random_sample(3)
-    after = numpy_global.get_state()
-    assert first.tolist() == second.tolist()
-    assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))

@@ -1,43 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from recbias.core.errors import Contradiction
 from recbias.models.lenskit import (
-    LensKitFlexMFExplicit,
     LensKitFlexMFImplicit,
     to_lenskit_dataset,
     train_scorer,
 )
-from recbias.testing import check_recommender, make_checkerboard
+from recbias.testing import make_checkerboard
 
 SMALL = {"embedding_size": 8, "batch_size": 32}
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        LensKitFlexMFImplicit(reg=0.1, **SMALL),  # type: ignore[arg-type]
-        LensKitFlexMFImplicit(loss="pairwise", layers=2, **SMALL),  # type: ignore[arg-type]
-        LensKitFlexMFImplicit(loss="warp", epochs=5, **SMALL),  # type: ignore[arg-type]
-    ],
-    ids=["logistic", "pairwise", "warp"],
-)
-def test_implicit_model_fulfils_the_recommender_contract(model: Any) -> None:
-    check_recommender(model)
-
-
-def test_explicit_model_fulfils_the_recommender_contract() -> None:
-    check_recommender(LensKitFlexMFExplicit(epochs=2, **SMALL), learns=False)  # type: ignore[arg-type]
-
-
-def test_warp_with_several_negatives_is_a_contradiction() -> None:
-    with pytest.raises(Contradiction) as caught:
-        LensKitFlexMFImplicit(loss="warp", negatives=2)
-    assert caught.value.where == "negatives"
 
 
 @pytest.mark.parametrize("layers", [0, 2])

@@ -8,31 +8,9 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
 from recbias.models.lenskit import LensKitEASE, LensKitItemKNN, LensKitSLIM, LensKitUserKNN
-from recbias.testing import check_recommender, make_checkerboard
+from recbias.testing import make_checkerboard
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        LensKitItemKNN(),
-        LensKitItemKNN(neighbors=3, saved_neighbors=8),
-        LensKitUserKNN(),
-        LensKitEASE(),
-        LensKitSLIM(),
-        LensKitSLIM(neighbors=8),
-    ],
-)
-def test_model_fulfils_the_recommender_contract(model: Any) -> None:
-    check_recommender(model)
-
-
-@pytest.mark.parametrize(
-    "model", [LensKitItemKNN(feedback="explicit"), LensKitUserKNN(feedback="explicit")], ids=type
-)
-def test_rating_models_fulfil_the_recommender_contract(model: Any) -> None:
-    check_recommender(model, learns=False)
 
 
 def make_data() -> TrainingData:
@@ -60,28 +38,11 @@ def test_item_neighbour_scores_by_hand() -> None:
     assert scores == pytest.approx({0: 2 / np.sqrt(6), 2: 1 / np.sqrt(6)})
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_scores_use_the_nearest_neighbours_only() -> None:
-    # u0 has i0 and i1; i2 shares 1 with each: 1/2 with i0 (2 users), 1/√6 with i1 (3 users)
-    assert recommend_to(LensKitItemKNN(), 0) == pytest.approx({2: 0.5 + 1 / np.sqrt(6)})
-    assert recommend_to(LensKitItemKNN(neighbors=1), 0) == pytest.approx({2: 0.5})
-    assert recommend_to(LensKitItemKNN(min_neighbors=3), 0) == {}
-    assert recommend_to(LensKitItemKNN(min_similarity=0.45), 0) == pytest.approx({2: 0.5})
-
-
 def test_user_neighbour_scores_by_hand() -> None:
     # LensKit normalizes the rows of the neighbours, not that of the user:
     # u2 has i1; its similarity is 1/√2 to u0 (2 items), 1/√3 to u1 (3 items) and 0 to u3
     scores = recommend_to(LensKitUserKNN(), 2)
     assert scores == pytest.approx({0: 1 / np.sqrt(2) + 1 / np.sqrt(3), 2: 1 / np.sqrt(3)})
-
-
-def test_ease_weights_by_hand() -> None:
-    # one user with both items: G = [[1 + r, 1], [1, 1 + r]], P ~ [[1 + r, -1], [-1, 1 + r]],
-    # W_01 = 1 / (1 + r)
-    data = TrainingData(make_interactions([(0, 0), (0, 1)]))
-    weights = LensKitEASE(reg=3.0).fit(data, np.random.default_rng(0)).state()["weights"]
-    np.testing.assert_allclose(weights, [[0, 0.25], [0.25, 0]], atol=1e-6)
 
 
 def test_ease_equals_the_ease_of_this_package(rng: np.random.Generator) -> None:

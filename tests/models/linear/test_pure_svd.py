@@ -44,16 +44,6 @@ def test_dense_and_truncated_decompositions_agree(
     np.testing.assert_allclose(truncated.user_factors, dense.user_factors, atol=1e-3)
 
 
-def test_all_factors_reconstruct_the_matrix_and_excess_factors_are_zero() -> None:
-    data = TrainingData(make_interactions(PAIRS))
-    fitted = PureSVD(factors=7).fit(data, np.random.default_rng(1))
-    np.testing.assert_allclose(
-        fitted.user_factors @ fitted.item_factors.T, data.train.binary.toarray(), atol=1e-6
-    )
-    assert fitted.item_factors.shape == (3, 7)
-    assert (fitted.item_factors[:, 3:] == 0).all()
-
-
 def test_largest_entry_of_each_factor_is_positive(rng: np.random.Generator) -> None:
     factors = PureSVD(factors=6).fit(make_random_data(rng), rng).item_factors
     largest = np.abs(factors).argmax(axis=0)

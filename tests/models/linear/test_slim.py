@@ -59,12 +59,6 @@ def test_a_warning_reports_items_that_have_not_converged(rng: np.random.Generato
     assert "have not converged after 1 pass" in warnings[0]
 
 
-def test_each_scored_item_keeps_at_most_neighbors_weights(rng: np.random.Generator) -> None:
-    fitted = SLIM(alpha=0.01, l1_ratio=0.01, neighbors=2).fit(make_random_data(rng), rng)
-    n_weights = (restore_matrix(fitted.state()).toarray() > 0).sum(axis=0)
-    assert n_weights.max() == 2
-
-
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.models.convmf import ConvLearner, TextCNN, _space_out
+from recbias.models.convmf import ConvLearner, TextCNN
 from recbias.models.factorization import FactorTables
 from recbias.models.training import Dense
 
@@ -74,26 +74,3 @@ def test_gradient_of_an_epoch_equals_that_of_the_papers_objective(
             assert gradient[index] == pytest.approx(
                 (values[0] - values[1]) / 2e-6, rel=1e-4, abs=1e-5
             )
-
-
-def test_losses_of_batches_add_up_to_the_loss_of_the_epoch(rng: np.random.Generator) -> None:
-    learner = make_learner(rng)
-    batch = [torch.from_numpy(samples) for samples in learner.sample_epoch(rng)]
-    total = learner.loss(*batch).item()
-    losses = [
-        learner.loss(*(samples[rows] for samples in batch)).item()
-        for rows in (slice(1), slice(1, 4))
-    ]
-    assert sum(losses) == pytest.approx(total, rel=1e-9)
-
-
-@pytest.mark.parametrize("n_samples", [0, 1, 130, 131, 200, 5000])
-def test_texts_are_encoded_once_per_epoch_in_runs(n_samples: int) -> None:
-    texts = np.arange(130)[::-1]
-    samples = _space_out(texts, n_samples)
-    assert samples.size == n_samples
-    assert samples[samples >= 0].tolist() == texts[:n_samples].tolist()
-    if n_samples == 5000:  # runs of 64, 64 and 2 with equal gaps, the last at the end
-        assert samples[:64].tolist() == texts[:64].tolist()
-        assert (samples[64 : 64 + 2435] == -1).all()
-        assert samples[-2:].tolist() == [1, 0]

@@ -112,12 +112,3 @@ def test_exported_scores_equal_scores_of_pairs_up_to_a_constant_per_user(
     scores = score_block(tensors.state(), np.arange(3))
     offsets = pairs[:, :1] - scores[:, :1]
     np.testing.assert_allclose(scores + offsets, pairs, rtol=1e-4, atol=1e-4)
-
-
-def test_embeddings_are_sums_over_fields(rng: np.random.Generator) -> None:
-    tensors = DeepFMTensors.initialize(make_fields(), (2, 3), device=CPU, rng=rng)
-    values = tensors.items.vectors.detach().numpy()
-    # item 0 and half of A and of B; item 2 has no genre
-    factors = tensors.state()["item_factors"]
-    np.testing.assert_allclose(factors[0], values[0] + values[4] / 2 + values[5] / 2, rtol=1e-6)
-    np.testing.assert_allclose(factors[2], values[2], rtol=1e-6)

@@ -7,20 +7,13 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence
 from recbias.models.deepfm import Fields, select_columns
 
 
 def make_attributes(kind: str = "item", **columns: Any) -> Attributes:
     frame = pd.DataFrame(columns)
     return Attributes(Vocabulary.of([f"x{n}" for n in range(len(frame))]), frame, kind)
-
-
-def test_fields_without_columns_are_the_rows() -> None:
-    fields = Fields.from_attributes(3, None, ())
-    assert fields.values.tolist() == [[0], [1], [2]]
-    assert fields.shares.tolist() == [[1], [1], [1]]
-    assert (fields.widths, fields.n_values, len(fields)) == ((1,), 3, 3)
 
 
 def test_slots_by_hand() -> None:
@@ -34,12 +27,6 @@ def test_slots_by_hand() -> None:
         for row in zip(fields.values, fields.shares, strict=True)
     ]
     assert row_values == [{0: 1, 3: 0.5, 4: 0.5, 5: 1}, {1: 1, 6: 1}, {2: 1, 3: 1}]
-
-
-def test_column_without_values_has_an_empty_slot() -> None:
-    fields = Fields.from_attributes(2, make_attributes(genres=[None, None]), ("genres",))
-    assert fields.shares.tolist() == [[1, 0], [1, 0]]
-    assert (fields.values.max(), fields.n_values) == (1, 2)
 
 
 def test_auto_selects_columns_with_many_rows_per_value() -> None:
@@ -60,10 +47,3 @@ def test_columns_without_table_are_refused() -> None:
     with pytest.raises(MissingEvidence, match="the dataset has no users table") as error:
         select_columns(None, ("age",), "user_features")
     assert error.value.where == "user_features"
-
-
-def test_unknown_column_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(UnknownColumn, match="no column 'genre'") as error:
-        select_columns(make_attributes(genres=["A"]), ("genre",), "item_features")
-    assert error.value.where == "item_features"
-    assert error.value.remedy == "did you mean genres?"

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Reviews, TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.models.deepfm import (
     Documents,
-    _encode_words,
     encode_documents,
     warn_about_missing_texts,
 )
@@ -41,45 +38,6 @@ def test_codes_are_in_text_order_and_numbered_by_frequency() -> None:
     assert documents.codes.tolist() == [[2, 1, 2, 1], [3, 1, 0, 0], [4, 5, 2, 1]]
     assert documents.n_words == 5
     assert documents.has_text.all()
-
-
-def test_columns_are_concatenated() -> None:
-    data = make_texts("a", "b", genres=["x|y", None])
-    assert encode(data, "genres", "text").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
-    assert encode(data, "text", "genres").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
-    assert encode(data, "text", "genres", width=5).codes.shape == (2, 5)
-
-
-def test_reviews_of_an_item_are_concatenated_in_order() -> None:
-    texts = np.array(["good film", "bad", "", "good end"], dtype=object)
-    reviews = Reviews(np.zeros(4, np.int32), np.array([1, 0, 0, 1], np.int32), texts)
-    data = replace(make_texts("one", "two"), reviews=reviews)
-    # every word is in one item only: numbered in the order of the items' texts
-    assert encode(data, "reviews").codes.tolist() == [[1, 0, 0, 0], [2, 3, 2, 4]]
-    assert encode(data, "text", "reviews").codes[0].tolist() == [1, 2, 0, 0, 0]
-
-
-def test_max_length_applies_before_the_vocabulary() -> None:
-    documents = encode(make_texts("a b c d", "b", "b"), vocabulary=1, max_length=2)
-    assert documents.codes.tolist() == [[1], [1], [1]]
-    assert encode(make_texts("a " * 10_000 + "b"), max_length=7).codes.tolist() == [[1] * 7]
-    data = make_texts("a b", "c", genres=["x y", "z"])
-    assert encode(data, "text", "genres", max_length=3).codes.tolist() == [[1, 2, 3], [4, 5, 0]]
-
-
-def test_many_items_and_words_do_not_overflow() -> None:
-    # 2,000,000 items by 2,000 words exceed the range of 32 bits
-    items = np.linspace(0, 2_000_000, 2000).astype(np.int32)
-    words = pd.Series([f"w{number}" for number in range(2000)], index=items)
-    codes, n_words = _encode_words(words, np.ones(2_000_001, dtype=bool), 8000)
-    assert n_words == 2000
-    assert codes.tolist() == list(range(1, 2001))
-
-
-def test_words_of_items_without_interactions_are_excluded() -> None:
-    documents = encode(make_texts("a b", "a c", n_strangers=1))
-    assert documents.codes.tolist() == [[1, 2], [1, 0]]
-    assert documents.n_words == 2
 
 
 @pytest.mark.parametrize(
@@ -111,14 +69,6 @@ def test_items_without_text_are_counted_in_a_warning() -> None:
         warn_about_missing_texts("ConvMF", documents, data)
         warn_about_missing_texts("ConvMF", encode(make_texts("a")), make_texts("a"))
     assert messages == ["ConvMF: 3 of 4 items have no text"]
-
-
-def test_items_without_any_text_have_no_codes() -> None:
-    documents = encode(make_texts(None, None), width=3)
-    assert documents.codes.tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert documents.n_words == 0
-    data = make_item_data([], {"text": ["a"]}, n_users=1)
-    assert encode(data).n_words == 0
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6), st.integers(1, 5))

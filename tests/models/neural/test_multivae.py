@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,26 +10,11 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from recbias.core import context as context_module
-from recbias.core.context import stage_context
-from recbias.core.dataset import AnyArray, Split, TrainingData
-from recbias.core.errors import OutOfRange
+from recbias.core.dataset import Split, TrainingData
 from recbias.models.multivae import MultiVAE, _Histories, _VAELearner, sum_kl
-from recbias.models.training import Dense, collect_parameters
+from recbias.models.training import Dense
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
-
-SMALL = MultiVAE(
-    embedding_size=8,
-    hidden_size=20,
-    epochs=80,
-    batch_size=8,
-    learning_rate=0.01,
-    anneal_steps=200,
-    device="cpu",
-)
-MODELS = [SMALL, replace(SMALL, variant="elliot")]
-all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
 
 PAIRS = [(0, 0), (0, 1), (0, 3), (1, 1), (1, 2), (3, 0)]
 TINY = TrainingData(make_interactions(PAIRS, n_users=4, n_items=4))
@@ -129,113 +114,7 @@ def test_encoder_input_has_unit_rows_and_dropout(
         assert np.allclose(mean.numpy(), expected) == (dropout == 0)
 
 
-@all_variants
-def test_checkerboard_is_learned(model: MultiVAE) -> None:
-    data, expected = recommending.make_checkerboard(20)
-    fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == expected).mean() > 0.8
-
-
-@all_variants
-def test_fit_is_reproducible_and_depends_on_the_seed(model: MultiVAE) -> None:
-    data, _ = recommending.make_checkerboard(12)
-    state, repeated, different = (
-        replace(model, epochs=2).fit(data, np.random.default_rng(seed)).state()
-        for seed in (1, 1, 2)
-    )
-    for name, array in state.items():
-        np.testing.assert_array_equal(array, repeated[name])
-    assert not np.array_equal(state["latent"], different["latent"])
-
-
-def test_large_reg_shrinks_weights() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    unpenalized, penalized = (
-        replace(SMALL, epochs=40, reg=reg).fit(data, np.random.default_rng(0))
-        for reg in (0.0, 10.0)
-    )
-    name = "decoder.1.weight"
-    assert np.abs(penalized.arrays[name]).max() < 0.1 * np.abs(unpenalized.arrays[name]).max()
-
-
-def test_divergence_is_an_error_that_names_the_learning_rate() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="MultiVAE diverged in epoch"):
-        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([(0, 0), (0, 1), (2, 2)])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one interaction per user", "user without history", "no interactions"],
-)
-def test_smallest_datasets_are_learned(model: MultiVAE, data: TrainingData) -> None:
-    fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-    empty = data.train.user_counts() == 0
-    assert (lists.items[empty] == -1).all()
-    users = fitted.embeddings().users
-    assert users is not None
-    np.testing.assert_array_equal(np.isnan(users).all(axis=1), empty)
-
-
-class Interrupted(Exception):
-    """Stands for an interruption of the training."""
-
-
-class CheckpointStore:
-    """Keeps the last checkpoint and interrupts the training after the third."""
-
-    def __init__(self) -> None:
-        self.arrays: Mapping[str, AnyArray] | None = None
-        self.n_saved = 0
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-        self.n_saved += 1
-        if self.n_saved == 3:
-            raise Interrupted
-
-
-@all_variants
-def test_resumed_training_gives_the_same_state(
-    model: MultiVAE, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
-    data, _ = recommending.make_checkerboard(12)
-    model = replace(model, epochs=6)
-    uninterrupted = model.fit(data, np.random.default_rng(3)).state()
-    with stage_context(checkpoint_store=CheckpointStore()):
-        with pytest.raises(Interrupted):
-            model.fit(data, np.random.default_rng(3))
-        resumed = model.fit(data, np.random.default_rng(99)).state()
-    for name, array in uninterrupted.items():
-        np.testing.assert_array_equal(array, resumed[name])
-
-
-def test_initial_weights_are_glorot_uniform() -> None:
-    learner = _VAELearner.initialize(SMALL, TINY, np.random.default_rng(0))
-    first = learner.encoder[0].weight
-    assert first.abs().max() <= math.sqrt(6 / (4 + 20))
-    shapes = [
-        tuple(tensor.shape) for tensor in collect_parameters([*learner.encoder, *learner.decoder])
-    ]
-    assert shapes == [(4, 20), (20,), (20, 16), (16,), (8, 20), (20,), (20, 4), (4,)]
-
-
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_quality_on_movielens(movielens: Split) -> None:
     # fewer epochs than the default, whose values are in docs/results.md

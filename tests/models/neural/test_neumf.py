@@ -1,21 +1,17 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from recbias.core.dataset import Split, TrainingData
-from recbias.core.errors import OutOfRange
+from recbias.core.dataset import Split
 from recbias.models.neumf import NeuMF, _NeuMFTensors, score_block
 from recbias.models.training import Dense
 from support.models import recommending
-from support.worlds.small_worlds import make_interactions
 
 CPU = torch.device("cpu")
-SMALL = NeuMF(embedding_size=8, epochs=30, batch_size=64, learning_rate=0.01, device="cpu")
 
 
 def replace_parameters(tensors: _NeuMFTensors, values: list[Any]) -> _NeuMFTensors:
@@ -70,70 +66,6 @@ def test_exported_scores_equal_scores_of_pairs(rng: np.random.Generator) -> None
     users, items = (torch.from_numpy(codes.ravel()) for codes in np.mgrid[:5, :7])
     pairs = tensors.score(users, items).detach().numpy().reshape(5, 7)
     np.testing.assert_allclose(score_block(tensors.state(), np.arange(5)), pairs, rtol=1e-4)
-
-
-def test_checkerboard_is_learned_with_dropout() -> None:
-    data, expected = recommending.make_checkerboard(20)
-    fitted = replace(SMALL, dropout=0.1, epochs=40).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == expected).mean() > 0.8
-
-
-def test_dropout_does_not_apply_to_recommendation() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    fitted = replace(SMALL, dropout=0.5, epochs=1).fit(data, np.random.default_rng(0))
-    scores, repeated = (score_block(fitted.state(), np.arange(12)) for _ in range(2))
-    np.testing.assert_array_equal(scores, repeated)
-
-
-def test_dropout_is_reproducible() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    dropout = replace(SMALL, dropout=0.5, epochs=2)
-    hidden, repeated, full = (
-        model.fit(data, np.random.default_rng(1)).state()["item_hidden"]
-        for model in (dropout, dropout, replace(SMALL, epochs=2))
-    )
-    np.testing.assert_array_equal(hidden, repeated)
-    assert not np.array_equal(hidden, full)
-
-
-def test_fit_is_reproducible_and_depends_on_the_seed() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    state, repeated, different = (
-        replace(SMALL, epochs=2).fit(data, np.random.default_rng(seed)).state()
-        for seed in (1, 1, 2)
-    )
-    for name, array in state.items():
-        np.testing.assert_array_equal(array, repeated[name])
-    assert not np.array_equal(state["item_factors"], different["item_factors"])
-
-
-def test_divergence_is_an_error_that_names_the_learning_rate() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="NeuMF diverged in epoch 1 of 30: the loss is") as error:
-        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
-    assert error.value.where == "learning_rate"
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (0, 1), (0, 2)])),
-        TrainingData(make_interactions([(0, 0), (0, 1), (1, 1)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one user", "user of all items", "one item per user", "no interactions"],
-)
-def test_smallest_datasets_are_learned(data: TrainingData) -> None:
-    fitted = replace(SMALL, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-    n_unseen = data.candidates.sum() - data.train.user_counts()
-    n_expected = np.where(data.train.user_counts() > 0, n_unseen, 0)
-    assert lists.filled.sum(1).tolist() == np.minimum(n_expected, 5).tolist()
 
 
 @pytest.mark.slow

@@ -59,32 +59,6 @@ def test_filters_equal_conv1d(rng: np.random.Generator) -> None:
     torch.testing.assert_close(network(codes), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_vector_equals_that_of_a_plain_loop(rng: np.random.Generator) -> None:
-    network, line = make_network(rng), [3, 1, 4, 1, 5]
-    words = network.words.detach().numpy()[line]
-    features = []
-    for window, layer in zip((2, 3), network.filters, strict=True):
-        weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
-        best = np.zeros(5)
-        for start in range(len(line) - window + 1):
-            window_words = words[start : start + window].T.ravel()
-            best = np.maximum(best, window_words @ weight + bias)
-        features.append(best)
-    vector = network(pad_texts(line, [1, 2, 3, 4, 5, 6, 7, 8]))[0].detach().numpy()
-    hidden = np.tanh(np.concatenate(features) @ network.hidden.weight.detach().numpy())
-    expected = np.tanh(hidden @ network.last.weight.detach().numpy())
-    np.testing.assert_allclose(vector, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_vector_does_not_depend_on_the_batch(rng: np.random.Generator) -> None:
-    network = make_network(rng)
-    lines = ([1], [2, 3], [4, 5, 6, 7, 8, 9], [9, 9, 9])
-    batch = network(pad_texts(*lines, width=20))
-    for row, line in enumerate(lines):
-        vector = network(pad_texts(line, width=max(3, len(line))))[0]
-        torch.testing.assert_close(batch[row], vector, rtol=1e-5, atol=1e-6)
-
-
 def test_text_shorter_than_a_window_is_padded_with_zeros(rng: np.random.Generator) -> None:
     network = make_network(rng, windows=(3,))
     word = network.words[7].detach().numpy()
@@ -93,14 +67,6 @@ def test_text_shorter_than_a_window_is_padded_with_zeros(rng: np.random.Generato
     feature = torch.from_numpy(window_words).float() @ layer.weight + layer.bias
     expected = network.last(network.hidden(feature.relu()).tanh()).tanh()
     torch.testing.assert_close(network(pad_texts([7]))[0], expected, rtol=1e-5, atol=1e-6)
-
-
-def test_text_without_words_has_vector_0_and_no_gradient(rng: np.random.Generator) -> None:
-    network = make_network(rng)
-    vectors = network(pad_texts([], []))
-    assert vectors.tolist() == [[0.0] * 3] * 2
-    vectors.sum().backward()
-    assert all(not tensor.grad.any() for tensor in network.parameters())
 
 
 def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
@@ -115,14 +81,3 @@ def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
 
     words = values[0][1:].detach().clone().requires_grad_()
     assert torch.autograd.gradcheck(encode, (words, *values[1:]))
-
-
-def test_dropout_is_sampled_by_the_generator(rng: np.random.Generator) -> None:
-    network, codes = make_network(rng), pad_texts([1, 2, 3])
-    vectors, repeated, different = (
-        network(codes, dropout=0.5, generator=torch.Generator().manual_seed(seed))
-        for seed in (1, 1, 2)
-    )
-    assert torch.equal(vectors, repeated)
-    assert not torch.equal(vectors, different)
-    assert torch.equal(network(codes), network(codes))

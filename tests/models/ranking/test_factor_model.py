@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from recbias.core.dataset import Interactions, TrainingData, Vocabulary
-from recbias.core.plugins import HasEmbeddings, Storable
 from recbias.models.fitted import FittedFactors, score_block
 from recbias.models.gpu import Ranking
 from recbias.models.ranking import BYTES_PER_SCORE, RANKING_LIMIT
@@ -42,38 +41,6 @@ def test_scores_are_dot_products_and_nan_vectors_have_no_score(
     )
     assert lists.items.tolist() == items
     np.testing.assert_array_equal(lists.scores[:2], np.array(scores, dtype=np.float32))
-
-
-@pytest.mark.parametrize("bias", [None, BIAS])
-def test_factors_are_restored_from_the_state(bias: np.ndarray | None) -> None:
-    fitted = FittedFactors(USERS, ITEMS, bias)
-    assert isinstance(fitted, Storable)
-    restored = FittedFactors.from_state(dict(fitted.state()))
-    assert set(restored.state()) == set(fitted.state())
-    for name, array in fitted.state().items():
-        np.testing.assert_array_equal(restored.state()[name], array)
-
-
-def test_restored_factors_are_ranked_on_the_given_device() -> None:
-    fitted = FittedFactors(USERS, ITEMS, BIAS, "auto")
-    assert FittedFactors.from_state(fitted.state()).device == "cpu"
-    assert FittedFactors.from_state(fitted.state(), "auto").device == "auto"
-    expected = FittedFactors(USERS, ITEMS, BIAS).recommend(
-        make_queries(["a", "b", "c"]), 3, create_data()
-    )
-    ranking = Ranking(score_block, fitted.state(), "cpu")
-    lists = ranking.rank_on_device(
-        torch.device("cpu"), make_queries(["a", "b", "c"]), 3, create_data()
-    )
-    assert np.array_equal(lists.items, expected.items)
-    np.testing.assert_array_equal(lists.scores, expected.scores)
-
-
-def test_vectors_are_embeddings() -> None:
-    fitted = FittedFactors(USERS, ITEMS)
-    assert isinstance(fitted, HasEmbeddings)
-    assert fitted.embeddings().users is USERS
-    assert fitted.embeddings().items is ITEMS
 
 
 @pytest.fixture(scope="module")

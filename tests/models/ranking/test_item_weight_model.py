@@ -30,14 +30,6 @@ def test_scores_are_sums_of_weights_over_the_history(make: type) -> None:
     )
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_a_user_without_history_has_an_empty_list() -> None:
-    lists = FittedItemWeights.from_matrix(WEIGHTS).recommend(
-        make_queries(["d"], [3]), 2, create_data()
-    )
-    assert lists.items.tolist() == [[-1, -1]]
-
-
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
 def test_a_stored_state_gives_the_same_lists(make: type) -> None:
     fitted = FittedItemWeights.from_matrix(make(WEIGHTS))
@@ -46,8 +38,3 @@ def test_a_stored_state_gives_the_same_lists(make: type) -> None:
     first, second = (model.recommend(queries, 4, create_data()) for model in (fitted, restored))
     assert first.items.tolist() == second.items.tolist()
     np.testing.assert_array_equal(first.scores, second.scores)
-
-
-@pytest.mark.parametrize("make", [np.asarray, csr_array])
-def test_weights_are_converted_to_single_precision(make: type) -> None:
-    assert FittedItemWeights.from_matrix(make(WEIGHTS)).weights.dtype == np.float32

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Codes, TrainingData
-from recbias.core.errors import BrokenContract
 from recbias.core.plugins import FittedRecommender
 from recbias.kernels import topk
 from recbias.models import ranking
@@ -14,7 +12,6 @@ from recbias.models import ranking as product_lists
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE
 from recbias.models.ranking import (
-    find_history_cells,
     rank_by_product,
     rank_by_scores,
     rank_rows,
@@ -44,27 +41,6 @@ def test_history_noncandidates_and_nan_are_excluded() -> None:
     np.testing.assert_array_equal(lists.scores, np.array(expected, dtype=np.float32))
 
 
-def test_warning_counts_queries_without_history() -> None:
-    with collect_warnings() as warnings:
-        lists = rank_by_scores(
-            look_up_scores, make_queries(["d", "a", "?"], [3, 0, -1]), 2, create_data()
-        )
-    assert lists.items.tolist() == [[-1, -1], [1, 2], [-1, -1]]
-    assert np.isnan(lists.scores[[0, 2]]).all()
-    assert warnings == ["2 of 3 queries have no training history: empty lists"]
-
-
-def test_no_queries_give_no_lists() -> None:
-    lists = rank_by_scores(look_up_scores, make_queries([]), 5, create_data())
-    assert lists.items.shape == lists.scores.shape == (0, 5)
-
-
-def test_ties_are_broken_by_item_code() -> None:
-    data = TrainingData(make_interactions([(0, 2), (1, 0), (1, 1), (1, 3), (1, 4)]))
-    lists = rank_by_scores(lambda users: np.ones((users.size, 5)), make_queries(["a"]), 9, data)
-    assert lists.items.tolist() == [[0, 1, 3, 4, -1, -1, -1, -1, -1]]
-
-
 def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) -> None:
     data = make_random_data(rng)
     scores = rng.random((60, 45), dtype=np.float32)
@@ -76,26 +52,6 @@ def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) 
     backwards = query_all_users(data, list(range(60))[::-1])
     reversed_lists = rank_by_scores(lambda users: scores[users], backwards, 7, data)
     assert np.array_equal(lists.items[::-1], reversed_lists.items)
-
-
-def test_read_only_or_double_scores_are_copied() -> None:
-    read_only = SCORES[:2].astype(np.float64)
-    read_only.flags.writeable = False
-    lists = rank_by_scores(lambda users: read_only, make_queries(["a", "b"]), 1, create_data())
-    assert lists.items.tolist() == [[1], [1]]
-    assert read_only[0, 0] == 5
-
-
-@pytest.mark.parametrize("shape", [(1, 4), (2, 3), (2, 5)])
-def test_wrong_score_shape_raises_broken_contract(shape: tuple[int, int]) -> None:
-    with pytest.raises(BrokenContract, match=r"scores have shape \(\d, \d\), expected \(2, 4\)"):
-        rank_by_scores(lambda users: np.zeros(shape), make_queries(["a", "b"]), 1, create_data())
-
-
-def test_rows_without_user_have_no_history() -> None:
-    users = np.array([-1, 1], dtype=np.int32)
-    lists = rank_rows(lambda positions: SCORES[positions], users, 4, create_data())
-    assert lists.items.tolist() == [[0, 1, 2, -1], [1, -1, -1, -1]]
 
 
 @pytest.mark.parametrize("limit", [0, 2**28], ids=["sparse", "dense"])
@@ -112,13 +68,6 @@ def test_sparse_and_dense_products_give_the_same_lists(
         lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
         assert np.array_equal(lists.items, expected.items)
         np.testing.assert_array_equal(lists.scores, expected.scores)
-
-
-def test_history_cells_are_the_training_items_of_each_row() -> None:
-    block_rows, items = find_history_cells(
-        create_data().train.binary, np.array([1, -1, 0], dtype=np.int32)
-    )
-    assert [block_rows.tolist(), items.tolist()] == [[0, 0, 2], [0, 2, 0]]
 
 
 @pytest.mark.parametrize("k", [1, 7, 60])
@@ -164,9 +113,3 @@ def test_tiles_give_the_same_lists(
         )
         assert np.array_equal(tiles.items, plain.items)
         assert np.array_equal(tiles.scores, plain.scores, equal_nan=True)
-
-
-def test_a_tile_of_the_wrong_shape_is_refused() -> None:
-    users = np.arange(3, dtype=np.int32)
-    with pytest.raises(BrokenContract, match=r"shape \(3, 5\), expected \(3, 4\)"):
-        rank_tiles(lambda *_: np.zeros((3, 5), np.float32), users, 1, create_data())

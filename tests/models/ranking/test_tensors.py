@@ -1,25 +1,17 @@
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.errors import MissingExtra
-from recbias.kernels.devices import resolve_device
 from recbias.models import gpu
 from recbias.models.gpu import (
     LARGE_TABLE,
     PAGE,
-    copy_to_array,
     create_parameter,
     create_torch_generator,
-    initialize_glorot,
-    initialize_normal,
     top_k,
 )
 
@@ -32,39 +24,6 @@ def test_torch_generator_is_seeded_by_the_numpy_generator() -> None:
         for seed in (5, 5)
     )
     assert torch.equal(first, second)
-
-
-def test_initial_values_have_the_requested_spread(rng: np.random.Generator) -> None:
-    normal = copy_to_array(initialize_normal((200, 100), 0.1, CPU, rng))
-    assert normal.std() == pytest.approx(0.1, rel=0.03)
-    assert abs(normal.mean()) < 0.003
-    glorot = copy_to_array(initialize_glorot((200, 100), CPU, rng))
-    # uniform within sqrt(6 / 300) = 0.1414
-    assert np.abs(glorot).max() == pytest.approx(math.sqrt(0.02), rel=0.01)
-    assert np.abs(glorot).max() <= math.sqrt(0.02)
-    assert glorot.dtype == normal.dtype == np.float32
-
-
-def test_auto_resolves_to_an_available_device() -> None:
-    assert resolve_device("cpu").type == "cpu"
-    assert torch.zeros(1, device=resolve_device("auto")).item() == 0
-
-
-@pytest.mark.parametrize("name", ["cuda", "mps"])
-def test_unavailable_device_raises_missing_extra(name: Any) -> None:
-    is_available = (
-        torch.cuda.is_available() if name == "cuda" else torch.backends.mps.is_available()
-    )
-    if is_available:
-        pytest.skip(f"{name} is available")
-    with pytest.raises(MissingExtra, match=f"device {name}"):
-        resolve_device(name)
-
-
-def test_conversion_to_array_copies() -> None:
-    weight = create_parameter(np.ones(2), CPU)
-    copy_to_array(weight)[0] = 5
-    assert weight.tolist() == [1, 1]
 
 
 @given(

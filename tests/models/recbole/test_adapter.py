@@ -11,10 +11,10 @@ import pytest
 from recbias import api
 from recbias.core.context import collect_facts
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import BrokenContract, Contradiction, OutOfRange, PluginError
+from recbias.core.errors import BrokenContract, Contradiction, OutOfRange
 from recbias.models.recbole import SEED, VARIABLE, RecBole, order_rows
 from support.commands import invoke_recbias
-from support.models.fake_recbole import POPULAR, write_fake
+from support.models.fake_recbole import write_fake
 from support.models.sequence_worlds import set_times
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -46,13 +46,6 @@ def test_lists_are_those_of_the_process(data: TrainingData) -> None:
     # user 2 lacks item 1, user 0 lacks item 4, user 3 has no history; items 0, 2, 5 no rows
     assert lists.items.tolist() == [[1, -1, -1], [4, -1, -1], [-1, -1, -1], [1, -1, -1]]
     assert lists.scores[:2, 0].tolist() == [2, 1]
-
-
-@pytest.mark.usefixtures("fake", "stage_warnings")
-def test_no_process_is_started_for_users_without_history(data: TrainingData) -> None:
-    state = {SEED: np.array(1)}  # a process would miss its state
-    lists = RecBole(model="Pop").restore(state).recommend(make_queries(["u3"], [3]), 2, data)
-    assert lists.items.tolist() == [[-1, -1]]
 
 
 def test_rows_are_in_the_order_of_time_and_ties_in_that_of_the_file() -> None:
@@ -88,15 +81,6 @@ def test_lists_of_another_form_are_refused(
         fitted.recommend(make_queries(["u0", "u1"]), 3, data)
 
 
-def test_the_request_has_the_settings(fake: Path, data: TrainingData) -> None:
-    write_fake(fake, "write('error.json', {'message': json.dumps(request)}); sys.exit(1)")
-    model = RecBole(model="BPR", epochs=7, embedding_size=8, config={"learner": "sgd"})
-    with pytest.raises(PluginError) as raised:
-        model.fit(data, np.random.default_rng(0))
-    for text in ('"epochs": 7', '"embedding_size": 8', '"learner": "sgd"', '"has_times": false'):
-        assert text in raised.value.message
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "where"),
     [
@@ -130,33 +114,6 @@ def test_a_run_equals_our_own_model(tmp_path: Path) -> None:
     run = api.run(SPEC, out=tmp_path / "results")
     scores = dict(zip(run.metrics["model"], run.metrics["value"], strict=True))
     assert scores["recbole/Pop"] == scores["MostPop"] > 0
-
-
-def find_digests(folder: Path, **model: Any) -> list[str]:
-    spec = {**SPEC, "models": [{"name": "recbole/Pop", **model}]}
-    planned = api.plan(spec, out=folder)[0].model_plans[0]
-    assert planned.fit is not None
-    assert planned.answer is not None
-    return [planned.fit.digest, planned.answer.digest]
-
-
-def test_the_version_of_recbole_is_part_of_the_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digests = []
-    for name, version in (("a", "1.2.0"), ("b", "1.2.0"), ("c", "1.2.1")):
-        monkeypatch.setenv(VARIABLE, str(write_fake(tmp_path / name, POPULAR, version)))
-        digests.append(find_digests(tmp_path))
-    assert digests[0] == digests[1]
-    assert not set(digests[0]) & set(digests[2])
-
-
-@pytest.mark.usefixtures("fake")
-def test_a_timeout_does_not_train_again_and_other_settings_do(tmp_path: Path) -> None:
-    plain = find_digests(tmp_path)
-    assert find_digests(tmp_path, timeout=9)[0] == plain[0]
-    assert find_digests(tmp_path, epochs=3)[0] != plain[0]
-    assert find_digests(tmp_path, config={"learning_rate": 0.1})[0] != plain[0]
 
 
 def test_the_name_after_the_slash_is_the_model(tmp_path: Path) -> None:

@@ -81,13 +81,6 @@ def test_a_failed_process_is_one_line_and_its_output_is_kept(
     assert kept.read_bytes().startswith(b"RecBole starts\n")
 
 
-def test_a_refusal_names_the_setting_and_the_remedy(tmp_path: Path) -> None:
-    fields = {"message": "no setting x", "where": "config.x", "remedy": "did you mean y?"}
-    with pytest.raises(PluginError) as raised:
-        run_fake(tmp_path, f"write('error.json', {fields}); sys.exit(1)")
-    assert raised.value.lines() == ["error: config.x: no setting x", "help: did you mean y?"]
-
-
 @pytest.mark.parametrize(
     ("answer", "name"),
     [

@@ -8,7 +8,6 @@ import pytest
 
 from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.dataset import Reviews, TrainingData
-from recbias.core.errors import MissingEvidence
 from recbias.core.files import OFFLINE
 from recbias.models.lmrec import LMRec
 from recbias.models.text_probes import EncoderLR
@@ -78,21 +77,6 @@ def test_the_epoch_with_the_best_validation_accuracy_is_used(model: LMRec) -> No
     assert data.reviews is not None
     ranked = fitted.named(data.reviews.texts, data)
     assert (ranked[:, 0] == data.reviews.items).mean() > 0.9
-
-
-def test_missing_reviews_are_an_error(model: LMRec) -> None:
-    with pytest.raises(MissingEvidence, match="no reviews"):
-        model.fit(replace(create_data(), reviews=None), np.random.default_rng(1))
-
-
-def test_unusual_texts_are_encoded(model: LMRec, tmp_path: Path) -> None:
-    data = create_data(12)
-    assert data.reviews is not None
-    texts = data.reviews.texts.copy()
-    texts[:4] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t"]
-    odd = replace(data, reviews=replace(data.reviews, texts=texts))
-    fitted = replace(model, epochs=1).fit(odd, np.random.default_rng(1))
-    assert fitted.named(texts, odd).shape == (12, 3)
 
 
 def test_counterfactual_copies_remove_a_planted_gender_gap(model: LMRec, tmp_path: Path) -> None:

@@ -3,10 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from recbias.core.context import collect_warnings
 from recbias.models.text_probes import SoftmaxRegression
 
 FEATURES = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
@@ -39,32 +37,3 @@ def test_classes_without_rows_have_probability_zero(classes: list[int]) -> None:
     assert np.isneginf(regression[:, ~present]).all()
     assert np.isfinite(regression[:, present]).all()
     np.testing.assert_allclose(np.exp(regression).sum(axis=1), 1, atol=1e-5)
-
-
-def test_two_classes_are_predicted() -> None:
-    classes = np.where(FEATURES[:, 0] > 0, 3, 1)
-    regression = SoftmaxRegression.fit(FEATURES, classes, 5, strength=10.0, iterations=300)
-    assert (regression.log_probabilities(FEATURES).argmax(axis=1) == classes).mean() > 0.9
-
-
-def test_sparse_features_give_the_same_result() -> None:
-    dense = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=1.0, iterations=300)
-    sparse = csr_array(FEATURES)
-    regression = SoftmaxRegression.fit(sparse, CLASSES, 3, strength=1.0, iterations=300)
-    np.testing.assert_allclose(
-        regression.log_probabilities(sparse), dense.log_probabilities(FEATURES), atol=1e-3
-    )
-
-
-def test_the_classifier_is_restored_from_its_state() -> None:
-    learned = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=1.0, iterations=300)
-    again = SoftmaxRegression(**learned.state())
-    np.testing.assert_array_equal(
-        again.log_probabilities(FEATURES), learned.log_probabilities(FEATURES)
-    )
-
-
-def test_a_search_that_has_not_converged_is_reported() -> None:
-    with collect_warnings() as warnings:
-        SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=100.0, iterations=1)
-    assert warnings == ["the logistic regression has not converged after 1 iterations"]

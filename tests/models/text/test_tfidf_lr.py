@@ -9,10 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from recbias.core.context import collect_warnings
-from recbias.core.dataset import Reviews
-from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.models import text_probes
+from recbias.core.errors import NothingLeft
 from recbias.models.text_probes import TFIDFLR
 from recbias.testing import check_recommender
 from support.worlds.dishes import make_prompts, make_review_data, make_texts
@@ -57,53 +54,6 @@ def test_it_fulfils_the_contract_of_recommenders() -> None:
     check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
 
 
-def test_block_size_does_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = make_review_data()
-    assert data.reviews is not None
-    fitted = TFIDFLR().fit(data, RNG)
-    whole = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
-    monkeypatch.setattr(text_probes, "MAX_BLOCK_SCORES", 21)
-    parts = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
-    np.testing.assert_array_equal(parts.items, whole.items)
-    np.testing.assert_array_equal(parts.scores, whole.scores)
-
-
-def test_masks_are_ignored() -> None:
-    data = make_review_data()
-    fitted = TFIDFLR().fit(data, RNG)
-    lists = fitted.recommend(make_prompts("the [MASK] tea", "the tea", "the  tea"), 3, data)
-    assert "mask" not in fitted.terms
-    np.testing.assert_array_equal(lists.scores[0], lists.scores[1])
-
-
-def test_unusual_texts_are_vectorized() -> None:
-    data = make_review_data(12)
-    assert data.reviews is not None
-    odd = data.reviews.texts.copy()
-    odd[:5] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t\r\x85", "x" * 30_000]
-    changed = replace(data, reviews=replace(data.reviews, texts=odd))
-    model = TFIDFLR(min_df=1)
-    fitted = model.fit(changed, RNG)
-    assert "שלום עולם" in fitted.terms
-    ranked = fitted.named(odd, changed)
-    state = fitted.state()
-    assert sum(array.nbytes for array in state.values()) < 10**6
-    np.testing.assert_array_equal(model.restore(state).named(odd, changed), ranked)
-
-
-def test_an_item_without_reviews_is_ranked_last_and_not_recommended() -> None:
-    data = make_review_data()
-    assert data.reviews is not None
-    rows = np.flatnonzero(data.reviews.items != 3)
-    parts = (data.reviews.users[rows], data.reviews.items[rows], data.reviews.texts[rows])
-    fewer = replace(data, reviews=Reviews(*parts))
-    with collect_warnings() as warnings:
-        fitted = TFIDFLR().fit(fewer, RNG)
-    assert warnings == ["1 items with training interactions have no training review"]
-    assert fitted.named(make_texts("tea"), fewer)[0, -1] == 3
-    assert fitted.recommend(make_prompts("tea"), 3, fewer).items[0, -1] == -1
-
-
 @pytest.mark.parametrize("min_df", [2, 200])
 def test_a_vocabulary_without_frequent_words_is_an_error(min_df: int) -> None:
     data = make_review_data(12)
@@ -112,11 +62,6 @@ def test_a_vocabulary_without_frequent_words_is_an_error(min_df: int) -> None:
     with pytest.raises(NothingLeft, match=f"no word occurs in {min_df} of the 12") as caught:
         TFIDFLR(min_df=min_df).fit(replace(data, reviews=empty), RNG)
     assert caught.value.remedy == "lower min_df"
-
-
-def test_missing_reviews_are_an_error() -> None:
-    with pytest.raises(MissingEvidence, match="no reviews"):
-        TFIDFLR().fit(replace(make_review_data(), reviews=None), RNG)
 
 
 @pytest.mark.real_data

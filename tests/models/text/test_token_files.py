@@ -10,7 +10,7 @@ from recbias.core.context import stage_context
 from recbias.language.local_models import load_tokenizer
 from recbias.language.model_files import Source
 from recbias.models import text as token_files
-from recbias.models.text import Tokens, tokenize_texts
+from recbias.models.text import tokenize_texts
 from support.models.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)
@@ -34,19 +34,6 @@ def test_tokens_equal_those_of_the_tokenizer(
     assert ids[0].tolist() == [*expected[0], 0, 0]
     assert ids[1].tolist() == [*expected[1], *[0] * 6]
     assert mask.tolist() == [[True] * 6 + [False] * 2, [True] * 2 + [False] * 6]
-
-
-def test_an_empty_array_of_texts_has_no_tokens(tokenizer: Any) -> None:
-    with tokenize_texts(TEXTS[:0], tokenizer, 12) as tokens:
-        assert len(tokens) == 0
-        assert tokens.pad_rows(np.arange(0), 0)[0].shape == (0, 0)
-
-
-def test_a_text_without_tokens_attends_to_one_padding_token() -> None:
-    tokens = Tokens(np.array([7, 8], dtype=np.int32), np.array([0, 0, 2]))
-    ids, mask = tokens.pad_rows(np.array([0, 1]), 3)
-    assert ids[:, :3].tolist() == [[3, 3, 3], [7, 8, 3]]
-    assert mask[:, :3].tolist() == [[True, False, False], [True, True, False]]
 
 
 def test_texts_are_tokenized_once_and_memory_mapped(tokenizer: Any, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import Ids, Reviews, TrainingData
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
-from recbias.models import text as user_reviews
 from recbias.models.lmrec import LMRec
 from recbias.models.text import Blocks, ItemClasses, recommend_by_reviews
 from recbias.models.text_probes import TFIDFLR, EncoderLR
@@ -76,41 +75,6 @@ def test_items_are_ranked_by_the_mean_log_probability_of_the_reviews() -> None:
         [np.log(0.04) / 3, np.log(0.0025) / 3, np.nan],
     ]
     np.testing.assert_allclose(lists.scores, expected, rtol=1e-6)
-
-
-def test_items_of_equal_score_are_sorted_by_code_and_impossible_items_are_excluded() -> None:
-    # u4 has reviewed item 4; "top" gives item 1 probability 0
-    assert recommend(make_queries(["u4"], [4]), 4).items.tolist() == [[0, 3, -1, -1]]
-    # the same text for everyone: all items tie but for the history
-    even = replace(DATA, reviews=replace(REVIEWS, texts=make_texts(*["even"] * 6)))
-    lists = recommend(make_queries(["u0", "u4"], [0, 4]), 3, even)
-    assert lists.items.tolist() == [[1, 3, 4], [0, 1, 3]]
-
-
-def test_users_without_a_training_review_have_empty_lists_and_are_counted() -> None:
-    queries = make_queries(["u2", "u3", "nobody", "u0"], [2, 3, -1, 0])
-    with collect_warnings() as warnings:
-        lists = recommend_by_reviews(ItemClasses.from_data(DATA), Classifier(), queries, 2, DATA)
-    assert lists.items.tolist() == [[-1, -1], [-1, -1], [-1, -1], [4, 3]]
-    assert np.isnan(lists.scores[:3]).all()
-    assert warnings == ["3 of 4 queries have no training review: empty lists"]
-
-
-def test_queries_without_any_user_have_empty_lists() -> None:
-    assert not recommend(make_queries(["a", "b"], [-1, 3]), 2).filled.any()
-    assert recommend(make_queries([], []), 2).items.shape == (0, 2)
-
-
-@pytest.mark.parametrize("limit", [1, 8, 2**22], ids="{} scores".format)
-def test_each_review_is_classified_once_whatever_the_block_size(
-    limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(user_reviews, "MAX_BLOCK_SCORES", limit)
-    classify = Classifier()
-    # u1 is asked twice, and the reviews of u4 are not needed
-    lists = recommend(make_queries(["a", "b", "c"], [1, 0, 1]), 2, classify=classify)
-    assert lists.items.tolist() == [[4, 0], [4, 3], [4, 0]]
-    assert sorted(classify.classified) == ["even", "even", "low", "low", "low"]
 
 
 def make_random_world(rng: np.random.Generator) -> tuple[TrainingData, Reviews]:

@@ -14,7 +14,6 @@ from recbias.core.dataset import AnyArray
 from recbias.models import training
 from recbias.models.captured import CapturedStep
 from recbias.models.deepfm import DeepFM
-from recbias.models.gpu import copy_to_device
 from recbias.models.neumf import NeuMF
 from recbias.models.training import iterate_batches
 from support.models.recommending import make_random_data
@@ -35,16 +34,6 @@ def test_batches_are_the_samples_in_order(chunk: int, batch_size: int) -> None:
         joined = torch.cat([batch[number] for batch in batches])
         assert joined.dtype == dtype
         np.testing.assert_array_equal(joined.numpy(), samples[number])
-
-
-def test_no_samples_are_no_batches() -> None:
-    assert [*iterate_batches([np.empty(0, dtype=np.int32)], 4, CPU)] == []
-
-
-def test_a_cpu_shares_the_memory_of_an_array() -> None:
-    array = np.zeros(3, dtype=np.float32)
-    copy_to_device(array, CPU)[1] = 5
-    assert array.tolist() == [0, 5, 0]
 
 
 needs_gpu = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.errors import UserError
 from recbias.core.evidence import Evidence, SentenceScores
 from recbias.language.likelihood import score_sentences
 from recbias.metrics.perplexity import PerplexityGap
-from recbias.models import language_model
 from recbias.models.language_model import SentenceLanguageModel
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.sentence_worlds import (
@@ -113,111 +110,6 @@ def test_a_search_excludes_settings_that_cost_perplexity(
     assert trials["state"].tolist() == ["done", "excluded"]
     report = (run.folder / "report.md").read_text(encoding="utf-8")
     assert "the perplexity of the validation sentences increases by 27%, more than 10%" in report
-
-
-def count_scorings(
-    monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], folder: Path
-) -> tuple[int, list[str]]:
-    """Run a spec; return how often sentences were scored, and the stages that were computed."""
-    n_scorings = 0
-
-    def count(*inputs: Any) -> Any:
-        nonlocal n_scorings
-        n_scorings += 1
-        return score_sentences(*inputs)
-
-    monkeypatch.setattr(language_model, "score_sentences", count)
-    run = recbias.run(spec, out=folder)
-    stages = run.manifest["stages"]
-    return n_scorings, [stage["stage"] for stage in stages if not stage["reused"]]
-
-
-def test_the_pretrained_model_is_scored_once_in_searches(
-    world: SentenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    space = {"learning_rate": {"choice": [0.3, 0.2]}, "accumulate": {"choice": [1, 2]}}
-    spec = make_spec(
-        world, tmp_path, debias={"method": "CTDA"}, tune=search(trials=4, space=space)
-    )
-    other = spec["models"][1] | {"label": "other", "epochs": 2}
-    spec["models"] = [spec["models"][1], other]
-    n_scorings, computed = count_scorings(monkeypatch, spec, tmp_path / "results")
-    assert [stage for stage in computed if "without" in stage] == ["score after without training"]
-    # one before the training, four trials and the test sentences of each model
-    assert n_scorings == 1 + 2 * (4 + 1)
-    again = {**spec, "models": [{**spec["models"][0], "tune": search(trials=3)}]}
-    n_scorings, computed = count_scorings(monkeypatch, again, tmp_path / "results")
-    assert not [stage for stage in computed if "without" in stage]
-    assert n_scorings == 2 + 1  # two learning rates are all there are
-
-
-def test_a_search_over_what_is_scored_has_a_baseline_for_each_setting(
-    world: SentenceWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    space = {"first_token": {"choice": [True, False]}}
-    spec = make_spec(
-        world, tmp_path, debias={"method": "CTDA"}, batch_size=80, tune=search(space=space)
-    )
-    spec["models"] = spec["models"][1:]
-    n_scorings, _ = count_scorings(monkeypatch, spec, tmp_path / "results")
-    # without the setting; with each choice before and after training; the test sentences
-    assert n_scorings == 1 + 2 * 2 + 1
-
-
-def test_a_search_by_the_largest_p_has_no_limit(world: SentenceWorld, tmp_path: Path) -> None:
-    tune = search(objective="largest_p")
-    spec = make_spec(world, tmp_path, debias={"method": "CTDA"}, batch_size=80, tune=tune)
-    run = recbias.run(spec, out=tmp_path / "results")
-    trials = pd.read_csv(run.folder / "trials.csv")
-    assert trials["state"].tolist() == ["done", "done"]
-    assert trials["value"].between(0, 1).all()
-    best = trials.sort_values("value")["settings"].iloc[-1]
-    assert f"# chosen for after on sentence_tables, seed 42, fold 1: {best}" in (
-        run.folder / "spec.yaml"
-    ).read_text(encoding="utf-8")
-
-
-def test_a_search_in_which_all_settings_cost_perplexity_says_so(
-    world: SentenceWorld, tmp_path: Path
-) -> None:
-    tune = search(max_perplexity_increase=0.0, space={"learning_rate": {"choice": [0.5]}})
-    spec = make_spec(world, tmp_path, debias={"method": "CTDA"}, batch_size=80, tune=tune)
-    run = recbias.run(spec, out=tmp_path / "results")
-    messages = [failure["message"] for failure in run.manifest["failures"]]
-    assert any("1 of 1 trials increase the perplexity too much" in text for text in messages)
-
-
-def test_faults_of_debias_are_located(world: SentenceWorld, tmp_path: Path) -> None:
-    spec = make_spec(world, tmp_path, debias={"method": "CTDA", "weight": 10})
-    with pytest.raises(UserError, match="CTDA has no bias loss to be weighted") as caught:
-        recbias.run(spec, out=tmp_path / "results")
-    assert "debias.weight" in str(caught.value)
-
-
-def test_a_missing_folder_of_several_models_is_one_error(
-    world: SentenceWorld, tmp_path: Path
-) -> None:
-    spec = make_spec(world, tmp_path, debias={"method": "CTDA"})
-    for model in spec["models"]:
-        model["model"] = str(tmp_path / "absent")
-    with pytest.raises(UserError, match="does not exist") as caught:
-        recbias.run(spec, out=tmp_path / "results")
-    assert len(caught.value.lines()) == 2  # error and help
-    assert str(caught.value).startswith("models[0].model: ")
-    assert str(caught.value).endswith("does not exist (models: before, after)")
-
-
-def test_a_training_that_diverges_fails_its_model_with_the_step_and_both_losses(
-    world: SentenceWorld, tmp_path: Path
-) -> None:
-    debias = {"method": "LMD", "weight": 1e6}
-    spec = make_spec(world, tmp_path, debias=debias, learning_rate=1000.0, epochs=9)
-    run = recbias.run(spec, out=tmp_path / "results")
-    assert set(run.metrics["model"]) == {"before"}
-    (failure,) = [each for each in run.manifest["failures"] if each["model"] == "after"][:1]
-    assert "models[1]" in failure["message"]
-    pattern = r"epoch \d of 9, step 1 of 1: the loss is .* \(language_model .*, bias "
-    assert re.search(pattern, failure["message"])
 
 
 def test_a_model_without_a_gap_is_flagged_in_five_percent_of_worlds(tmp_path: Path) -> None:
