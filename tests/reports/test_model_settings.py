@@ -18,17 +18,6 @@ def test_settings_that_differ_are_found_at_any_depth(tmp_path: Path) -> None:
     assert group.axis == "neighbors"
 
 
-def test_models_that_differ_in_texts_or_not_at_all_have_no_table(tmp_path: Path) -> None:
-    models: Settings = {
-        "ours": ("lists", {"path": "a.csv", "k": None}),
-        "theirs": ("lists", {"path": "b.csv"}),
-        "a": ("EASE", {"l2": 3}),
-        "b": ("EASE", {"l2": 3}),
-        "c": ("PureSVD", {"factors": 3}),
-    }
-    assert collect_variants(read_swept_run(tmp_path, models)) == ()
-
-
 def test_switch_and_missing_setting_are_columns_without_an_axis(tmp_path: Path) -> None:
     models: Settings = {
         "a": ("ItemKNN", {"binary": True, "neighbors": 2}),

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import pytest
 
-from recbias.reports.plots_units import MOST_POINTS, average_steps, draw_learning_curves
+from recbias.reports.plots_units import MOST_POINTS, draw_learning_curves
 from recbias.reports.run import read_run
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import find_elements, read_tooltips
@@ -46,19 +44,3 @@ def test_each_loss_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> Non
         assert [len(curve.get("points", "").split()) for curve in curves] == [MOST_POINTS] * 2
     # the last point is the mean of steps 296 to 300 and of both seeds: 2 - 298 / 300 + 1
     assert read_tooltips(plots[0])[:2] == [f"{model}: 2.0067 at the end" for model in MODELS]
-
-
-def test_a_run_without_curves_has_no_plot(tmp_path: Path) -> None:
-    assert draw(tmp_path / "none", None) == []
-    assert draw(tmp_path / "other", make_curves(3), dataset="another") == []
-
-
-def test_points_are_means_over_seeds_and_steps() -> None:
-    table = make_curves(120)
-    table = table[table["model"] == "Random"]
-    ends, means = average_steps(table[table["loss"] == "language_model"])
-    assert ends.tolist() == list(range(2, 121, 2))
-    assert means[0] == pytest.approx(2 - 1.5 / 120 + 1)
-    _, relative = average_steps(table[table["loss"] == "bias"])
-    first, last = (10 * (2 - step / 120) + 1 for step in (1.5, 119.5))
-    assert relative[[0, -1]] == pytest.approx(np.array([1, last / first]))

@@ -34,12 +34,3 @@ def test_failing_plot_leaves_the_others(
     assert gallery.plots()
     assert {plot.name for plot in gallery.plots()} <= names
     assert sum(FAULT in sentence for sentence in gallery.skipped)
-
-
-def test_failing_paper_plot_leaves_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gallery_module, "METRIC_PLOTS", {"Means by group": fail})
-    gallery = draw_gallery(read_run(make_run(tmp_path)))
-    assert gallery.plots()
-    assert f"Means by group: {FAULT}" in gallery.skipped

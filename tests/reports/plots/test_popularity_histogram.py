@@ -13,7 +13,6 @@ from recbias.reports.svg import Plot
 from reports.plots.svg_reading import (
     find_elements,
     read_points,
-    read_texts,
     read_tooltips,
     require_plot,
 )
@@ -40,27 +39,6 @@ def test_every_item_is_in_a_bin(tmp_path: Path) -> None:
     assert "the most popular 1,000" in plot.caption
 
 
-def test_items_without_interactions_are_counted(tmp_path: Path) -> None:
-    plot = require_plot(draw(tmp_path, [0, 0, 0, *range(1, 40)]))
-    assert "3 items without interactions are not drawn." in plot.caption
-
-
-def test_first_fold_is_drawn(tmp_path: Path) -> None:
-    world = RunSpec(models=("one",), metrics=("nDCG",), users=5, folds=3)
-    assert "of 300 items" in require_plot(draw(tmp_path, world=world)).caption
-
-
-@pytest.mark.parametrize("counts", [[], [1, 2, 3], [7] * 50, [0] * 50])
-def test_too_few_items_or_values_have_no_plot(tmp_path: Path, counts: list[int]) -> None:
-    assert draw(tmp_path, counts) is None
-
-
-def test_run_without_popularity_table_has_no_plot(tmp_path: Path) -> None:
-    assert (
-        draw(tmp_path, world=RunSpec(models=("a",), metrics=("nDCG",), popularity=False)) is None
-    )
-
-
 @pytest.mark.parametrize("counts", [[1, 2], [5, 5000], [3, 4, 100000]])
 def test_bins_cover_every_count_once(counts: list[int]) -> None:
     edges = make_edges(np.array(counts, dtype=np.float64))
@@ -85,8 +63,3 @@ def test_exponent_of_a_power_law_is_recovered(tmp_path: Path) -> None:
     exponent = re.search(r"exponent (\d\.\d\d),", plot.caption)
     assert exponent is not None
     assert 2.3 < float(exponent[1]) < 2.7
-
-
-@pytest.mark.parametrize(("most", "tick"), [(90, "50"), (900, "200"), (90_000, "1000")])
-def test_axis_has_enough_ticks(tmp_path: Path, most: int, tick: str) -> None:
-    assert tick in read_texts(draw(tmp_path, [*range(10, 30), most]))

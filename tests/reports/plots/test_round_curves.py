@@ -2,16 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import pytest
 
 from recbias.core.measures import ROUNDS
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.plots_units import draw_round_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
-from recbias.reports.tables import MOST_ROUNDS, build_round_table
+from recbias.reports.tables import build_round_table
 from reports.plots.svg_reading import find_elements, read_tooltips
 from support.run_folders import RunSpec, make_run
 
@@ -60,28 +58,6 @@ def test_each_metric_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> N
     assert "Random, round 1: 0.110" in read_tooltips(plot)[2]
 
 
-def test_each_group_has_a_curve(tmp_path: Path) -> None:
-    rounds = pd.concat([make_rounds(2, group=f"gender={name}") for name in "FM"])
-    (plot,) = draw(make_tables(tmp_path, rounds))
-    assert len(find_elements(plot, "polyline", "curve")) == 4
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_values_that_no_axis_can_show_are_left_out(tmp_path: Path, value: float) -> None:
-    rounds = make_rounds(3)
-    rounds.loc[rounds["round"] == 2, "value"] = value
-    (plot,) = draw(make_tables(tmp_path / "part", rounds))
-    curves = find_elements(plot, "polyline", "curve")
-    assert [len(curve.get("points", "").split()) for curve in curves] == [2, 2]
-    assert draw(make_tables(tmp_path / "all", rounds.assign(value=value))) == []
-
-
-def test_a_run_without_feedback_has_neither_plot_nor_table(tmp_path: Path) -> None:
-    run = make_tables(tmp_path, None)
-    assert draw(run) == []
-    assert build_round_table(run) is None
-
-
 def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path: Path) -> None:
     table = build_round_table(make_tables(tmp_path, make_rounds(3)))
     assert table is not None
@@ -95,14 +71,6 @@ def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path
     assert table.notes[-1] == "The values are means over seeds and folds."
 
 
-def test_the_table_shows_some_of_many_rounds_with_the_first_and_the_last(tmp_path: Path) -> None:
-    table = build_round_table(make_tables(tmp_path, make_rounds(40)))
-    assert table is not None
-    titles = [column.title for column in table.columns[2:]]
-    assert len(titles) == MOST_ROUNDS
-    assert (titles[0], titles[-1]) == ("round 1", "round 40")
-
-
 def test_conclusions_begin_with_the_change_of_each_value(tmp_path: Path) -> None:
     rounds = make_rounds(3)
     rounds.loc[(rounds["model"] == "MostPop") & (rounds["round"] == 3), "value"] -= 0.5
@@ -112,14 +80,3 @@ def test_conclusions_begin_with_the_change_of_each_value(tmp_path: Path) -> None
     assert first[0].sentence == (
         "nDCG@10, from round 1 to round 3: MostPop 0.2100 to -0.0900, Random 0.1100 to 0.3100."
     )
-
-
-def test_a_value_that_is_undefined_in_all_rounds_is_said_to_be(tmp_path: Path) -> None:
-    rounds = make_rounds(2).assign(value=np.nan)
-    first, _ = split_conclusions(make_tables(tmp_path, rounds))
-    assert first[0].sentence == "nDCG@10, from round 1 to round 2: undefined."
-
-
-def test_conclusions_without_feedback_have_no_rounds(tmp_path: Path) -> None:
-    first, rest = split_conclusions(make_tables(tmp_path, None))
-    assert "rounds" not in {conclusion.kind for conclusion in (*first, *rest)}

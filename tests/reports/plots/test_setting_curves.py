@@ -3,14 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from recbias.reports.gallery import draw_gallery
-from recbias.reports.plots_models import MOST_METRICS, draw_setting_curves
+from recbias.reports.plots_models import draw_setting_curves
 from recbias.reports.run import RunTables
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
-from support.swept_runs import GRID, read_swept_run
+from support.swept_runs import read_swept_run
 
 
 def draw(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
@@ -53,35 +52,3 @@ def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Pa
     assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
         range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
     )
-
-
-def test_a_wide_range_has_a_logarithmic_axis(tmp_path: Path) -> None:
-    models = {f"m{n}": ("SLIM", {"alpha": n}) for n in (0.001, 0.1, 10)}
-    plot = draw(read_swept_run(tmp_path, models))[0]
-    xs = [float(circle.get("cx", "")) for circle in find_elements(plot, "circle")]
-    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
-    assert len(find_elements(plot, "polyline", "curve")) == 1
-    assert "SLIM" not in read_texts(plot)
-
-
-def test_two_values_single_points_and_huge_settings_have_no_plot(tmp_path: Path) -> None:
-    pairs = {f"m{n}": ("SLIM", {"alpha": n}) for n in (1, 2)}
-    assert draw(read_swept_run(tmp_path / "a", pairs)) == []
-    points = {f"m{n}": ("SLIM", {"alpha": n, "beta": -n}) for n in (1, 2, 3)}
-    assert draw(read_swept_run(tmp_path / "b", points)) == []
-    huge = {f"m{n}": ("SLIM", {"alpha": n}) for n in (1e200, 2e200, 3e200)}
-    assert draw(read_swept_run(tmp_path / "c", huge)) == []
-
-
-def test_some_metrics_have_plots_and_close_values_round_ticks(tmp_path: Path) -> None:
-    models = {f"m{n}": ("SLIM", {"alpha": n}) for n in range(1, 30)}
-    metrics = ("nDCG", "HR", "MRR", "MAP", "mean_precision", "ARP", "Gini")
-    plots = draw(read_swept_run(tmp_path, models, metrics=metrics, users=20))
-    assert len(plots) == MOST_METRICS < len(metrics)
-    assert "7" not in read_texts(plots[0])
-
-
-def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
-    run = read_swept_run(tmp_path, GRID, datasets=("ml-1m", "books"))
-    names = [plot.name for _, plot in draw_gallery(run).overview if "ndcg-10-by" in plot.name]
-    assert names == [f"ndcg-10-by-neighbors-{name}" for name in ("all", "ml-1m", "books")]

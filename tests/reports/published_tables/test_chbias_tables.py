@@ -140,12 +140,6 @@ def test_every_value_matches_its_model_category_and_metric(name: str, tmp_path: 
     assert to_records(compared) == expected
 
 
-def test_all_but_the_counts_and_the_text_are_compared() -> None:
-    assert [name for name in TABLES if not read_source(name).comparable] == [
-        *("chbias/2", "chbias/text")
-    ]
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_table_3_has_the_printed_value_in_each_cell(system: str, tmp_path: Path) -> None:
     run, _ = write_run(tmp_path, ["t-value"])
@@ -179,22 +173,3 @@ def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
         ("EVA2.0 HD", "t-value (Gender)", 1.21, 3.0),
         ("EVA2.0 HD", "t-value (Age)", 0.40, 4.0),
     ]
-
-
-def test_responses_of_a_dataset_without_a_category_are_not_compared(tmp_path: Path) -> None:
-    run, _ = write_run(tmp_path, ["BLEU-4"], ["Dialogues"])
-    assert compare_published(run, "chbias/4").empty
-
-
-def test_the_t_of_logarithms_is_not_compared(tmp_path: Path) -> None:
-    location = {"dataset": "gender", "seed": 1, "fold": 1, "target": "", "model": "EVA2.0"}
-    rows = [
-        {**location, "metric": metric, "group": "category=gender", "value": value}
-        for metric, value in (("log t", 5.0), ("t-value", 1.5))
-    ]
-    tests = [
-        {**row, "between": "groups", "test": "paired_t", "statistic": row["value"]} for row in rows
-    ]
-    write_files(tmp_path, rows, ["log t", "t-value"], ["gender"], tests)
-    table = compare_published(read_run(tmp_path), "chbias/3")
-    assert table["measured"].tolist() == [1.5]

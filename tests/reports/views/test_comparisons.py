@@ -14,7 +14,6 @@ from recbias.reports.run import read_run
 from recbias.reports.views import (
     Comparisons,
     collect_comparisons,
-    describe_methods,
     find_better_side,
     find_wins,
 )
@@ -103,11 +102,6 @@ def test_equal_biases_of_opposite_sign_win_against_nobody(tmp_path: Path) -> Non
     assert find_wins(comparisons) == {"MostPop": set(), "Random": set()}
 
 
-@pytest.mark.parametrize("means", [(0.1, 0.1), (float("nan"), 0.1)])
-def test_equal_or_undefined_means_have_no_better_side(means: tuple[float, float]) -> None:
-    assert not find_better_side(build_row("x", "y", means), "higher")
-
-
 @pytest.mark.parametrize(
     ("changes", "method"),
     [
@@ -129,53 +123,6 @@ def test_equal_or_undefined_means_have_no_better_side(means: tuple[float, float]
 )
 def test_the_method_names_test_correction_and_family(changes: dict[str, Any], method: str) -> None:
     assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
-
-
-def test_families_with_the_same_correction_are_described_together() -> None:
-    row = build_row("x", "y", (1, 2))
-    families = [build_comparisons(row | {"family_size": size}) for size in (3.0, 250.0, 48.0)]
-    single = build_comparisons(row | {"family_size": 1.0})
-    text = "paired t-test, Bonferroni over {} per metric, alpha 0.05"
-    assert describe_methods(families) == text.format("3 to 250 comparisons")
-    assert (
-        describe_methods([single]) == "paired t-test, Bonferroni over one comparison, alpha 0.05"
-    )
-    uncorrected = build_comparisons(row | {"correction": "none"})
-    assert describe_methods([single, uncorrected]).count(";") == 1
-
-
-def test_families_follow_the_order_of_metrics_and_hold_every_pair(tmp_path: Path) -> None:
-    families = collect_comparisons(read_run(make_run(tmp_path, RunSpec(metrics=("MRR", "HR")))))
-    assert [family.title for family in families] == ["MRR@10", "HR@10"]
-    assert [len(family.rows) for family in families] == [21, 21]  # 7 * 6 / 2
-    assert families[0].names()[:2] == ["Random", "MostPop"]
-
-
-def test_comparisons_of_groups_follow_those_of_models(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(metrics=("HR",)))
-    path = tmp_path / "significance.csv"
-    frame = pd.read_csv(path)
-    groups = frame.head(2).assign(between="groups", model="ItemKNN", a="age=1", b="age=2")
-    pd.concat([groups, frame]).to_csv(path, index=False)
-    families = collect_comparisons(read_run(tmp_path))
-    assert [family.between for family in families] == ["models", "groups"]
-    assert [family.compares_models for family in families] == [True, False]
-
-
-def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(metrics=("HR",)))
-    path = tmp_path / "significance.csv"
-    frame = pd.read_csv(path, keep_default_na=False)
-    pd.concat([frame, frame.assign(group="age=1")]).to_csv(path, index=False)
-    families = collect_comparisons(read_run(tmp_path))
-    assert [(family.part, family.heading) for family in families] == [
-        ("", "HR@10"),
-        ("age=1", "HR@10, age=1"),
-    ]
-
-
-def test_a_run_without_tests_has_no_comparisons(tmp_path: Path) -> None:
-    assert collect_comparisons(read_run(make_run(tmp_path, RunSpec(significance=False)))) == ()
 
 
 def test_a_rank_test_that_contradicts_the_means_has_no_better_side() -> None:

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.measures import Direction
-from recbias.reports.render import Content, render_html, render_markdown
 from recbias.reports.run import read_run
 from recbias.reports.views import (
     collect_definitions,
     flag_best,
-    group_definitions,
     select_accuracy_metric,
     select_popularity_metric,
 )
@@ -48,31 +46,6 @@ def test_nan_is_never_the_best(values: list[float], direction: Direction) -> Non
     assert bool(wins) == any(not math.isnan(value) for value in values)
 
 
-def test_definitions_follow_the_order_of_the_metrics(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(metrics=("HR", "log_popularity_difference"))))
-    definitions = collect_definitions(run)
-    assert list(definitions) == ["HR@10", "log_popularity_difference@10"]
-    assert [definition.direction for definition in definitions.values()] == ["higher", "zero"]
-    assert definitions["HR@10"].parameters == {"k": 10}
-
-
-def test_a_metric_whose_grouping_is_null_has_no_groups_in_its_heading(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(metrics=("HR",))))
-    run.manifest["metrics"][0]["parameters"] = {"by": None, "scale": "log"}
-    (definition,) = collect_definitions(run).values()
-    assert definition.parameters == {"scale": "log"}
-    assert "None" not in definition.heading + definition.groups_heading
-
-
-def test_a_metric_that_the_manifest_does_not_define_has_no_direction(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path))
-    run.metrics["metric"] = "APLT(head=0.8)"
-    definitions = collect_definitions(run)
-    assert list(definitions) == ["APLT(head=0.8)@10"]
-    assert definitions["APLT(head=0.8)@10"].direction == "none"
-    assert definitions["APLT(head=0.8)@10"].name == "APLT"
-
-
 @pytest.mark.parametrize(
     ("metrics", "accuracy", "popularity"),
     [
@@ -90,18 +63,3 @@ def test_the_main_metrics_are_selected_by_name(
     definitions = collect_definitions(run).values()
     selected = select_accuracy_metric(definitions), select_popularity_metric(definitions)
     assert [metric.title if metric else None for metric in selected] == [accuracy, popularity]
-
-
-def test_metrics_that_differ_in_settings_only_are_defined_once(tmp_path: Path) -> None:
-    metrics = ("nDCG", "nDCG(by=gender, gap=difference)", "HR")
-    folder = make_run(tmp_path, RunSpec(metrics=metrics, users=20))
-    groups = group_definitions(read_run(folder))
-    assert [[metric.heading for metric in group] for group in groups] == [
-        ["nDCG@10", "nDCG@10, gap by gender"],
-        ["HR@10"],
-    ]
-    page, text = render_html(Content(read_run(folder))), render_markdown(Content(read_run(folder)))
-    for report in (page, text):
-        assert report.count("nDCG@k = (1 / |U|)") == 1
-    assert "<li>nDCG@10, gap by gender: " in page
-    assert "\n- nDCG@10, gap by gender: " in text

@@ -10,12 +10,8 @@ import recbias
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     collect_estimates,
-    describe_means,
-    list_datasets,
-    list_models,
     select_headline,
 )
-from support.hand_worked_runs import state, write_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -25,44 +21,10 @@ def run(tmp_path: Path) -> RunTables:
     return read_run(make_run(tmp_path, world))
 
 
-def test_datasets_and_models_follow_the_order_of_the_manifest(run: RunTables) -> None:
-    assert list_datasets(run) == ["all", "y", "x"]
-    assert list_models(run) == ["b", "a"]
-
-
 def test_the_headline_is_the_mean_over_seeds_and_folds(run: RunTables) -> None:
     frame = select_headline(run, run.metrics)
     assert set(frame["seed"]) == set(frame["fold"]) == {"all"}
     assert list(dict.fromkeys(frame["dataset"])) == ["all", "y", "x"]
-
-
-def test_without_means_the_headline_is_the_first_seed_and_fold(run: RunTables) -> None:
-    frame = select_headline(run, run.significance)
-    assert set(frame["seed"]) == {"2"}
-    assert set(frame["fold"]) == {"1"}
-    assert list(dict.fromkeys(frame["dataset"])) == ["y", "x"]
-
-
-def test_the_headline_of_a_single_fold_has_all_rows(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path))
-    assert len(select_headline(run, run.metrics)) == len(run.metrics)
-
-
-def test_means_have_the_smallest_number_of_units_and_the_sum_over_datasets(tmp_path: Path) -> None:
-    rows = [
-        state("a", value, dataset=dataset, seed=seed, n=n, undefined=undefined)
-        for dataset, seed, value, n, undefined in [
-            *(("x", 1, 0.1, 10, 0), ("x", 2, 0.3, 8, 2), ("x", 3, None, 0, 10)),
-            *(("y", 1, 0.1, 5, 0), ("y", 2, 0.1, 5, 0), ("y", 3, 0.1, 5, 0)),
-            *(("x", "all", 0.2, 2, 1), ("y", "all", 0.1, 3, 0), ("all", "all", 0.15, 2, 0)),
-        ]
-    ]
-    run = write_run(tmp_path, rows)
-    means = collect_estimates(run).tail(3)
-    assert means["n"].tolist() == [8, 5, 13]
-    assert means["undefined"].tolist() == [10, 0, 10]
-    assert collect_estimates(run)["n"].tolist()[:3] == [10, 8, 0]
-    assert len(describe_means(run)) == 2
 
 
 def test_an_undefined_value_counts_once_in_groups_known_as_probabilities(tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from recbias.reports.tables import (
     build_agreement_tables,
     compute_metric_agreement,
 )
-from recbias.reports.wording import Table
 from recbias.statistics.agreement import kendall_tau
 from support.run_folders import SEVEN_MODELS, RunSpec, make_run
 
-METRICS = ("log_popularity_difference", "popularity_lift", "gini_difference", "ARP")
 NAN = math.nan
 
 
@@ -75,32 +73,3 @@ def test_tau_equals_that_of_scipy_over_the_models_with_both_values(
         expected = stats.kendalltau(np.array(a)[both], np.array(b)[both]).statistic
     assert agreement.tau[0, 1] == pytest.approx(expected, nan_ok=True)
     assert agreement.n[0, 1] == both.sum()
-
-
-def test_infinite_values_are_excluded(tmp_path: Path) -> None:
-    values = {"a": [1.0, 2, 3, 4, math.inf], "b": [1.0, 2, 3, 4, 5], "c": [1.0, 2, 3, 5, 4]}
-    result = compute(tmp_path, values)
-    assert result.agreement.n[0, 1] == 4
-    assert dict(result.excluded) == {"a@10": ["PureSVD"]}
-
-
-def test_a_metric_with_too_few_models_has_no_row(tmp_path: Path) -> None:
-    rising, thin = [1.0, 2, 3, 4], [1.0, 2, 3, NAN]
-    run = read_run(write_values(tmp_path, {"a": rising, "b": rising, "c": rising, "d": thin}))
-    (table,) = build_agreement_tables(run)
-    assert [row[0].text for row in table.rows] == ["1 a@10", "2 b@10", "3 c@10"]
-
-
-@pytest.mark.parametrize("folds", [1, 2])
-def test_means_over_folds_are_compared(tmp_path: Path, folds: int) -> None:
-    values = {metric: [1.0, 2, 3, 4] for metric in METRICS}
-    run = read_run(write_values(tmp_path, values, folds=folds))
-    (table,) = build_agreement_tables(run)
-    assert {cell.value for row in table.rows for cell in row[1:] if cell.text} == {1.0}
-
-
-def test_each_dataset_has_a_table(tmp_path: Path) -> None:
-    world = RunSpec(metrics=METRICS, datasets=("ml-1m", "other"), users=5, items=20)
-    tables: list[Table] = build_agreement_tables(read_run(make_run(tmp_path, world)))
-    titles = [table.title for table in tables]
-    assert titles == ["Agreement of the metrics on ml-1m", "Agreement of the metrics on other"]

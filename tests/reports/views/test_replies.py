@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.reports.llm import MAX_TITLES, build_reply_tables
+from recbias.reports.llm import build_reply_tables
 from recbias.reports.run import read_run
 from recbias.reports.wording import Table
 from support.run_folders import RunSpec, make_run
@@ -73,30 +73,9 @@ def test_unmatched_titles_are_counted_by_words_and_reason(tmp_path: Path) -> Non
     ]
 
 
-def test_each_model_has_its_commonest_titles(tmp_path: Path) -> None:
-    ranks = [(f"film {number}", "unknown") for number in range(20)]
-    lines = [make_line(*ranks, ("film 7", "unknown")), make_line(*ranks, model="other")]
-    rows = read_rows(build(tmp_path, *lines)[1])
-    assert [row[0] for row in rows] == ["WOK"] * MAX_TITLES + ["other"] * MAX_TITLES
-    assert rows[0] == ("WOK", "film 7", "unknown", "2")
-
-
 def test_control_characters_of_titles_are_escaped(tmp_path: Path) -> None:
     table = build(tmp_path, make_line(("a\x1b[2J\nb\ud800", "unknown")))[1]
     assert read_rows(table)[0][1] == "a\\x1b[2J\\nb\\ud800"
-
-
-def test_several_datasets_have_rows_of_their_own(tmp_path: Path) -> None:
-    (table,) = build(tmp_path, make_line(), make_line(dataset="other"))
-    assert [row[:2] for row in read_rows(table)] == [("ml-1m", "WOK"), ("other", "WOK")]
-
-
-def test_texts_without_outcome_are_no_replies(tmp_path: Path) -> None:
-    assert build(tmp_path, make_line(outcome=None, parsed=None, usage=None)) == []
-
-
-def test_a_run_without_responses_has_no_tables(tmp_path: Path) -> None:
-    assert build_reply_tables(read_run(make_run(tmp_path))) == []
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"outcome": "complete", "dataset": "x"}'])

@@ -52,36 +52,10 @@ def test_a_star_of_two_models_does_not_speak_of_every_other(tmp_path: Path) -> N
     assert table.notes[-1].startswith("Star: significantly better than the other compared model")
 
 
-def test_a_metric_without_direction_has_no_marks(tmp_path: Path) -> None:
-    table = build_summary(read_run(make_run(tmp_path, RunSpec(metrics=("Gini",)))))
-    assert {row[1].mark for row in table.rows} == {""}
-
-
 def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
     table = build_summary(read_run(make_run(tmp_path, RunSpec(folds=2, users=20))))
     assert {cell.mark for row in table.rows for cell in row} == {""}
     assert "they were not compared" in table.notes[-1]
-
-
-def test_only_metrics_whose_means_are_not_compared_are_said_to_be(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, RunSpec(models=("x", "y"), metrics=("HR", "MRR"), folds=2))
-    tests = pd.read_csv(folder / "significance.csv")
-    over_folds = tests[(tests["metric"] == "HR") & (tests["fold"] == 1)].assign(fold="all")
-    pd.concat([tests, over_folds]).to_csv(folder / "significance.csv", index=False)
-    (note,) = (
-        note
-        for note in build_summary(read_run(folder)).notes
-        if note.endswith("have no marks: they were not compared.")
-    )
-    assert note.startswith("MRR@10: means over seeds or folds")
-
-
-def test_each_dataset_has_its_own_marks(tmp_path: Path) -> None:
-    world = RunSpec(models=("x", "y", "z"), metrics=("HR",), datasets=("d", "e"))
-    table = summarize_wins_of_z(tmp_path, world)
-    marks = {(row[0].text, row[1].text): row[2].mark for row in table.rows}
-    assert marks["d", "z"] == marks["e", "z"] == "ab"
-    assert not marks["all", "z"]
 
 
 def test_comparisons_of_all_metrics_are_rows_by_their_effect(tmp_path: Path) -> None:

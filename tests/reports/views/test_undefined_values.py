@@ -11,7 +11,6 @@ from recbias.reports.tables import (
     build_fold_table,
     build_summary,
     count_undefined,
-    describe_missing_outputs,
 )
 from support.run_folders import RunSpec, make_run
 
@@ -42,13 +41,6 @@ def test_the_reason_is_in_the_notes_once_and_not_counted(tmp_path: Path) -> None
     assert not [note for note in notes if "excluded from the mean" in note]
 
 
-def test_models_without_the_same_output_share_a_sentence(tmp_path: Path) -> None:
-    run = make_undefined_run(tmp_path, "a", "b")
-    assert describe_missing_outputs(run) == [
-        "HR@10 is undefined for a, b, which provide no embeddings."
-    ]
-
-
 def test_the_cell_is_undefined_and_has_the_reason(tmp_path: Path) -> None:
     run = make_undefined_run(tmp_path, "a")
     cell = build_summary(run).rows[0][1]
@@ -66,11 +58,6 @@ def test_cells_of_folds_have_the_reason_without_a_note(tmp_path: Path) -> None:
     assert not [note for note in table.notes if "undefined" in note]
 
 
-def test_a_metric_without_any_overall_value_has_no_column(tmp_path: Path) -> None:
-    run = make_undefined_run(tmp_path, "a", "b", "c")
-    assert [column.title for column in build_summary(run).columns] == ["model", "MRR@10"]
-
-
 def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
     records = [
         {"metric": metric, "k": 10.0, "model": "a", "undefined": 3.0} for metric in ("HR", "MRR")
@@ -80,10 +67,3 @@ def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
         "HR@10, MRR@10: undefined values are excluded from the mean (3 for a).",
         "MAP@10: undefined values are excluded from the mean (4 for a).",
     ]
-
-
-def test_the_footnote_of_groups_has_their_heading() -> None:
-    title = "HR(by=gender, gap=difference)@2"
-    row = {"model": "a", "metric": title.removesuffix("@2"), "k": 2.0, "undefined": 3.0}
-    (note,) = count_undefined([row], [title], {}, "HR@2 by gender")
-    assert note == "HR@2 by gender: undefined values are excluded from the mean (3 for a)."

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -58,24 +57,6 @@ def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
     assert "200 for a, 3 for b" in table.notes[-1]
 
 
-def test_a_cell_has_its_standard_deviation_and_interval(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR",), significance=False))
-    run = rewrite_metrics(tmp_path, value=0.3, std=0.05, n=4, ci_low=0.25, ci_high=0.35)
-    cell = build_summary(run).rows[0][1]
-    assert cell.text == "0.3000"
-    assert cell.interval == "0.2500 to 0.3500"
-    assert cell.note == "95% interval 0.2500 to 0.3500, standard deviation 0.0500, n 4"
-
-
-def test_a_missing_value_leaves_the_cell_blank(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR", "MRR"))))
-    measured = run.metrics[(run.metrics["model"] != "a") | (run.metrics["metric"] != "MRR")]
-    measured.to_csv(tmp_path / "metrics.csv", index=False)
-    row = build_summary(read_run(tmp_path)).rows[0]
-    assert row[2].text == ""
-    assert row[2].note == "not measured"
-
-
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:
     world = RunSpec(models=("a", "b"), metrics=("HR",), datasets=("y", "x"), users=20)
     table = build_summary(read_run(make_run(tmp_path, world)))
@@ -93,10 +74,6 @@ def test_the_fold_table_has_every_seed_and_fold_with_the_mean_first(tmp_path: Pa
     places = [(row[0].text, row[1].text) for row in table.rows]
     assert places[0] == ("all", "all")
     assert places.index(("9", "1")) < places.index(("10", "1"))
-
-
-def test_a_single_fold_has_no_fold_table(tmp_path: Path) -> None:
-    assert build_fold_table(read_run(make_run(tmp_path))) is None
 
 
 def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
@@ -118,16 +95,6 @@ def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Pat
     (table,) = build_group_tables(run)
     assert table.title == "Properties of the dataset"
     assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]
-
-
-def test_a_count_of_0_has_the_decimals_of_the_counts_of_other_labels(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    for row, label in zip(manifest["metrics"], ("gender", "religion"), strict=True):
-        row |= {"name": "labelled_items", "parameters": {"label": label, "form": "count"}}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    (table,) = build_group_tables(rewrite_metrics(tmp_path, model="(dataset)", value=[358, 0]))
-    assert [row[-1].text for row in table.rows] == ["358", "0"]
 
 
 def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) -> None:

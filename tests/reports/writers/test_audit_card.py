@@ -11,7 +11,6 @@ import pytest
 
 from recbias.core.errors import DataError
 from recbias.reports.card import (
-    MOST_LINES,
     Card,
     build_card,
     check_signature,
@@ -78,13 +77,6 @@ def test_the_page_has_what_was_audited_and_what_was_found(
     for page in ("card.md", "card.html"):
         assert card.digest in files[page]
         assert card.files["spec.yaml"] in files[page]
-
-
-def test_a_long_table_says_how_many_rows_are_in_the_file(folder: Path, card: Card) -> None:
-    many = card.model_copy(update={"estimates": card.estimates * 10})
-    page = dict(render_card_files(many, Content(read_run(folder))))["card.md"]
-    more = len(many.estimates) - MOST_LINES
-    assert f"{more:,} more rows in card.json." in page.splitlines()
 
 
 def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> None:

@@ -48,10 +48,3 @@ def test_html_has_a_section_of_replies_with_escaped_titles(reports: Path) -> Non
     assert "&lt;b&gt;No|Such&lt;/b&gt; \\x1b[2J" in section
     assert "<b>" not in section
     assert '<a href="#replies">' in page
-
-
-def test_a_run_without_replies_has_no_such_section(tmp_path: Path) -> None:
-    spec = make_small_spec(report={"formats": ["md", "html"]})
-    folder = recbias.run(spec, out=tmp_path).folder
-    for name in ("report.md", "report.html"):
-        assert "Replies of language models" not in (folder / name).read_text(encoding="utf-8")

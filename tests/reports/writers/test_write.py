@@ -10,9 +10,8 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from recbias.core.errors import MissingRun, UnknownName, Unwritable
+from recbias.core.errors import UnknownName, Unwritable
 from recbias.reports.write import FORMATS, write_reports
-from support.models.search_rows import write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
 
@@ -67,21 +66,6 @@ def test_a_published_table_adds_its_comparison(tmp_path: Path) -> None:
     assert set(frame["system"]) == {"Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD"}
 
 
-def test_several_published_tables_each_have_a_table(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    tables = ("children/a3", "children/tableA_4", "wok/3")
-    paths = write_reports(tmp_path, formats=["latex", "md"], reference=tables)
-    names = list_names(tmp_path, paths)
-    assert {
-        f"tables/reference-{name}.tex" for name in ("children-a3", "children-a4", "wok-3")
-    } <= (names)
-    frame = pd.read_csv(tmp_path / "reference.csv")
-    assert list(frame["table"].unique()) == ["children/a3", "children/a4"]
-    report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "Comparison with children/a4" in report
-    assert "Comparison with wok/3" in report  # without a match, which its note says
-
-
 def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
     parts = (("race=<b>", "price=$"),)
     failures = [
@@ -108,11 +92,6 @@ def test_the_error_for_an_unknown_format_suggests_the_nearest(tmp_path: Path) ->
     assert caught.value.remedy == "did you mean html?"
 
 
-def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingRun):
-        write_reports(tmp_path, formats=["md"])
-
-
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     make_run(tmp_path)
     (tmp_path / "figures").write_text("in the way", encoding="utf-8")
@@ -135,15 +114,6 @@ def test_a_full_disk_keeps_the_previous_report(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
-def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
-    failures = [{"stage": "fit X", "model": "X", "message": "boom", "help": "", "traceback": "t"}]
-    make_run(tmp_path, RunSpec(significance=False, lists=False, failures=failures))
-    header = (tmp_path / "metrics.csv").read_text(encoding="utf-8").partition("\n")[0]
-    (tmp_path / "metrics.csv").write_text(f"{header}\n", encoding="utf-8")
-    write_reports(tmp_path, formats=FORMATS, reference="children/a3")
-    assert "fit X failed: boom" in (tmp_path / "report.md").read_text(encoding="utf-8")
-
-
 def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
     code = (
         "import sys, recbias.reports.write; "
@@ -152,11 +122,6 @@ def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_plots_of_searches_are_written(tmp_path: Path) -> None:
-    paths = write_reports(write_search_run(tmp_path).folder, formats=["md"])
-    assert {"search-slim.svg", "importance-slim.svg"} <= {path.name for path in paths}
 
 
 def test_a_linked_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recbias.reports import svg
-from recbias.reports.svg import FileNames, shorten_all
+from recbias.reports.svg import FileNames
 from recbias.reports.wording import Safe, join
 from reports.plots.svg_reading import read_texts
 from support.run_folders import HOSTILE
@@ -39,35 +39,9 @@ def test_hostile_labels_are_text(label: str) -> None:
         ET.fromstring(text)
 
 
-def test_style_sheet_loads_nothing_and_has_dark_colours() -> None:
-    assert "url(" not in svg.read_style_sheet()
-    assert "@import" not in svg.read_style_sheet()
-    assert "prefers-color-scheme: dark" in svg.read_style_sheet()
-
-
-def test_lines_differ_by_dashes_when_colours_run_out() -> None:
-    assert len({svg.format_colour(series) for series in range(24)}) == 24
-
-
-def test_shortened_labels_of_versions_stay_distinct() -> None:
-    names = ("calibration", "calibrated_popularity", "xQuAD", "MMR", "CPFair")
-    strengths = ("0.1", "0.2", "0.5", "0.8", "0.95")
-    labels = ["EASE", *(f"EASE + {a}(strength={b})" for a in names for b in strengths)]
-    for most in (20, 24):
-        texts = shorten_all(labels, most)
-        assert max(map(len, texts)) <= most
-        assert len({*texts}) == len(labels)
-    assert shorten_all(["EASE", "ALS"]) == ["EASE", "ALS"]
-
-
 @pytest.mark.parametrize(
     ("text", "stem"),
     [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
 )
 def test_file_names_are_plain(text: str, stem: str) -> None:
     assert FileNames().free(text) == stem
-
-
-def test_file_names_are_unique() -> None:
-    names = FileNames()
-    assert [names.free("a!"), names.free("a?"), names.free("a")] == ["a", "a-2", "a-3"]

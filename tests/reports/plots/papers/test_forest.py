@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import pytest
 
 from recbias.reports.plots_prompts import Forest, Mark, Panel, Row, draw_forest
-from recbias.reports.svg import TALL, Interval, Plot
-from reports.plots.svg_reading import find_elements, find_marks, read_texts, read_tooltips
+from recbias.reports.svg import Interval, Plot
+from reports.plots.svg_reading import find_marks, read_tooltips
 
 
 def draw(*panels: Panel, series: tuple[str, ...] = ("",), axis: str = "x", note: str = "") -> Plot:
@@ -39,42 +38,3 @@ def test_marks_of_a_row_do_not_overlap() -> None:
     heights = sorted(y for _, y in find_marks(plot).values())
     assert min(b - a for a, b in itertools.pairwise(heights)) > 8
     assert sorted(read_tooltips(plot)[:4]) == ["0/0", "0/1", "0/2", "0/3"]
-
-
-def test_legend_is_drawn_for_several_series_only() -> None:
-    assert "only" not in read_texts(draw(make_panel(0.1), series=("only",)))
-    plot = draw(make_panel(0.1, series=2), series=("F", "M"))
-    assert {"F", "M"} <= set(read_texts(plot))
-
-
-def test_long_legend_continues_in_the_next_line() -> None:
-    names = tuple(f"a rather long group name {number}" for number in range(6))
-    panel = make_panel(0.1, series=6)
-    plot = draw(panel, series=names)
-    assert plot.height > draw(panel, series=tuple("abcdef")).height
-    assert set(names) <= set(read_texts(plot))
-
-
-def test_neutral_line_has_a_legend_and_lies_on_the_axis() -> None:
-    plot = draw_plot(Forest((make_panel(0.9),), ("",), "x", neutral=0.5, neutral_label="even"))
-    assert {"even", "0.5"} <= set(read_texts(plot))
-    assert len(find_elements(plot, "line", "neutral")) == 2
-
-
-def test_tall_plot_has_tick_labels_at_the_top_too() -> None:
-    plot = draw(make_panel(*(0.01 * number for number in range(60))))
-    assert plot.height > TALL
-    assert read_texts(plot).count("0.2") == 2
-
-
-def test_value_without_an_interval_is_a_point() -> None:
-    row = Row("r", (Mark(Interval(0.5, math.nan, math.nan), title="value"),))
-    plot = draw(Panel("", (row,)))
-    assert len(find_marks(plot)) == 1
-    assert find_elements(plot, "line", "interval") == []
-
-
-def test_long_labels_and_titles_are_shortened() -> None:
-    row = Row("l" * 90, (Mark(Interval(0.5, math.nan, math.nan)),))
-    plot = draw(Panel("p" * 90, (row,)), axis="x" * 200, note="note")
-    assert max(map(len, read_texts(plot))) < 70

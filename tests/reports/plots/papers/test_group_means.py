@@ -1,12 +1,7 @@
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from recbias.core.errors import MissingEvidence
 from recbias.reports.plots_prompts import draw_group_means
 from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_texts
@@ -30,34 +25,9 @@ def test_each_model_has_a_mark_for_each_group(tmp_path: Path) -> None:
     assert find_marks(plot, title)
 
 
-def test_caption_has_the_widest_gap_and_the_counts(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, make_group_measure(PAIR))
-    assert "has the widest gap: gender=M 0." in plot.caption
-    assert "Queries: gender=F 40 and gender=M 40." in plot.caption
-
-
 def test_many_groups_have_a_panel_for_each_model(tmp_path: Path) -> None:
     groups = tuple(f"age={age}&gender=F" for age in range(12))
     (plot,) = draw(tmp_path, make_group_measure(groups))
     texts = read_texts(plot)
     assert [text for text in texts if text in MODELS] == list(MODELS)
     assert sum(text in groups for text in texts) == len(groups) * len(MODELS)
-
-
-def test_each_target_has_a_plot(tmp_path: Path) -> None:
-    measure = make_group_measure(PAIR)
-    targets = {(group, "kind=race"): value for (group, _), value in measure.figures.items()}
-    plots = draw(tmp_path, replace(measure, figures={**measure.figures, **targets}))
-    assert len(plots) == 2
-    assert "kind=race" in plots[1].title
-
-
-def test_undefined_group_is_omitted(tmp_path: Path) -> None:
-    measure = make_group_measure(PAIR)
-    figures = {**measure.figures, ("gender=F", ""): (math.nan, 0.0)}
-    (plot,) = draw(tmp_path / "a", replace(measure, figures=figures))
-    assert not find_marks(plot, "gender=F")
-    assert "widest" not in plot.caption
-    undefined = dict.fromkeys(measure.figures, (math.nan, 0.0))
-    with pytest.raises(MissingEvidence, match="in no group"):
-        draw(tmp_path / "b", replace(measure, figures=undefined))

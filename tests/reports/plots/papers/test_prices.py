@@ -9,9 +9,9 @@ import pytest
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots_prompts import compute_neutral, draw_prices
 from recbias.reports.svg import Plot
-from reports.plots.svg_reading import find_marks, read_texts, read_tooltips
+from reports.plots.svg_reading import find_marks, read_texts
 from support.plot_rows import LEVELS, MODELS, Measure, make_shares, write_run
-from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec
+from support.run_folders import HOSTILE, RunSpec
 
 
 def draw(folder: Path, measure: Measure, world: RunSpec | None = None) -> Plot:
@@ -37,33 +37,6 @@ def test_each_level_of_each_model_has_a_mark_for_each_label(tmp_path: Path) -> N
     assert black[2] == pytest.approx(white[2], abs=0.1)  # both 0.5
 
 
-def test_dollar_signs_stay_dollar_signs(tmp_path: Path) -> None:
-    plot = draw(tmp_path, make_shares())
-    assert [text for text in read_texts(plot) if set(text) == {"$"}] == list(LEVELS) * len(MODELS)
-    title = "Random, price=$$, race=black: 0.600 (95% interval 0.560 to 0.640)"
-    assert title in read_tooltips(plot)
-
-
-@pytest.mark.parametrize(("values", "neutral"), [(("a", "b"), "0.5"), (tuple("abcd"), "0.25")])
-def test_neutral_share_is_one_over_the_number_of_labels(
-    tmp_path: Path, values: tuple[str, ...], neutral: str
-) -> None:
-    plot = draw(tmp_path, make_shares(values=values))
-    assert f"equal shares, {neutral}" in read_texts(plot)
-    assert f"each share is {neutral}." in plot.caption
-
-
-def test_compound_labels_are_written_out(tmp_path: Path) -> None:
-    figures = {
-        (f"race={race}&gender={gender}", "price=$"): (0.25, 0.01)
-        for race in ("b", "w")
-        for gender in ("f", "m")
-    }
-    plot = draw(tmp_path, Measure("price_percentage", figures, {"label": "race&gender"}))
-    assert plot.title == "Price levels by race&gender"
-    assert "race=w&gender=f" in read_texts(plot)
-
-
 def test_undefined_shares_are_omitted(tmp_path: Path) -> None:
     measure = make_shares()
     figures = {**measure.figures, ("race=black", "price=$"): (math.nan, 0.0)}
@@ -79,24 +52,6 @@ def test_hostile_labels_are_text(tmp_path: Path) -> None:
     plot = draw(tmp_path, make_shares("x", HOSTILE[:3]), world)
     assert "<script" not in plot.svg
     assert "<script>alert(1)</script>" in read_texts(plot)
-
-
-@pytest.mark.parametrize("models", [("one",), (*NINETEEN_MODELS, "LMRec", "WOK")])
-def test_any_number_of_models_is_drawn(tmp_path: Path, models: tuple[str, ...]) -> None:
-    world = RunSpec(models=models, metrics=("nDCG",), users=5, items=20)
-    plot = draw(tmp_path, make_shares(), world)
-    assert set(models) <= set(read_texts(plot))
-    points = list(find_marks(plot).values())
-    assert len(points) == len(set(points)) == len(models) * len(LEVELS) * 2
-
-
-def test_mean_over_datasets_has_no_intervals(tmp_path: Path) -> None:
-    world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=20, datasets=("a", "b"))
-    run = write_run(tmp_path, [make_shares()], world)
-    (plot,) = draw_prices(run, "all", str)
-    assert "intervals" not in plot.caption
-    (plot,) = draw_prices(run, "a", str)
-    assert plot.caption.endswith("Lines are 95% intervals.")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from recbias.core.errors import MissingEvidence
-from recbias.reports.plots_units import MOST_CLOUD, choose_direction, draw_projections
+from recbias.reports.plots_units import choose_direction, draw_projections
 from recbias.reports.svg import Plot
-from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
+from reports.plots.svg_reading import read_marks, read_tooltips
 from support.plot_rows import MODELS, PROJECTION, SETS, make_projection_units, write_run
-from support.run_folders import HOSTILE
 
 
 def draw(folder: Path, units: dict[str, list[Any]]) -> list[Plot]:
@@ -36,12 +34,6 @@ def test_each_set_has_its_points_and_its_mean(tmp_path: Path) -> None:
     assert "gender=F: 80 points" in read_tooltips(plots[0])
 
 
-def test_arrow_runs_between_the_sets_of_one_label(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1]))
-    assert len(find_elements(plot, "path", "arrow")) == 1
-    assert "from the mean of gender=M to that of gender=F, 2." in plot.caption
-
-
 @pytest.mark.parametrize(
     ("groups", "ends"),
     [
@@ -54,23 +46,3 @@ def test_direction_runs_between_two_values_of_one_label(
     groups: list[str], ends: tuple[str, str] | None
 ) -> None:
     assert choose_direction(groups) == ends
-
-
-def test_many_points_are_thinned(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], n=2000))
-    assert 1000 < len(read_marks(plot, "cloud")) <= MOST_CLOUD
-    assert "Of 6,000 points" in plot.caption
-
-
-def test_hostile_sets_are_text(tmp_path: Path) -> None:
-    sets = {f"x={label}": (float(x), 0.0) for x, label in enumerate(HOSTILE)}
-    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], 5, sets))
-    assert "<script" not in plot.svg
-    assert sum(text.startswith("x=") for text in read_texts(plot)) == 2 * len(HOSTILE)
-
-
-def test_points_without_both_components_are_a_reason(tmp_path: Path) -> None:
-    units = make_projection_units(MODELS[:1], 5)
-    units["target"] = ["PC1"] * len(units["target"])
-    with pytest.raises(MissingEvidence, match="both components"):
-        draw(tmp_path, units)

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from recbias.core.errors import MissingEvidence
 from recbias.reports.plots_units import compute_box, draw_stereotypes
 from recbias.reports.svg import Plot
 from reports.plots.svg_reading import read_marks, read_texts, read_tooltips
 from support.plot_rows import EXPOSURE, MODELS, make_exposure_units, write_run
-from support.run_folders import NINETEEN_MODELS, RunSpec
+from support.run_folders import RunSpec
 
 
 def draw(folder: Path, units: Any = None, world: RunSpec | None = None) -> list[Plot]:
@@ -37,35 +34,3 @@ def test_models_are_sorted_by_their_mean(tmp_path: Path) -> None:
     assert "n 60" in texts
     assert read_tooltips(plot)[0].startswith("BERT: mean 0.049, median 0.049")
     assert "Lowest mean: BERT (0.049); highest: Random (0.147)." in plot.caption
-
-
-@pytest.mark.parametrize("models", [("one",), (*NINETEEN_MODELS, "LMRec", "WOK")])
-def test_any_number_of_models_is_drawn(tmp_path: Path, models: tuple[str, ...]) -> None:
-    world = RunSpec(models=models, metrics=("nDCG",), users=5, items=20)
-    (plot,) = draw(tmp_path, make_exposure_units(models, 10), world)
-    heights = [y for _, y in read_marks(plot, "mean")][1:]
-    assert len(heights) == len(models)
-    assert all(b - a > 20 for a, b in itertools.pairwise(heights))
-
-
-def test_equal_users_have_a_box(tmp_path: Path) -> None:
-    units = make_exposure_units(MODELS, 5)
-    units["value"] = [0.0] * len(units["value"])
-    assert "mean 0.000" in read_tooltips(draw(tmp_path, units)[0])[0]
-
-
-def test_each_target_has_a_plot(tmp_path: Path) -> None:
-    units = make_exposure_units(MODELS, 6)
-    units["target"] = ["kind=race" if user in {"u1", "u2"} else "" for user in units["unit_id"]]
-    assert [plot.title for plot in draw(tmp_path, units)] == [
-        *("REC-ST of each user's list", "REC-ST of each user's list, kind=race")
-    ]
-
-
-def test_metric_without_values_of_users_is_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(MissingEvidence, match="no value of a user"):
-        draw(tmp_path)
-
-
-def test_run_without_the_metric_has_no_plot(tmp_path: Path) -> None:
-    assert list(draw_stereotypes(write_run(tmp_path, []), "ml-1m", str)) == []

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots_prompts import MOST_WORDS, draw_word_counts
+from recbias.reports.plots_prompts import draw_word_counts
 from recbias.reports.svg import Plot
-from reports.plots.svg_reading import find_marks, read_texts, read_tooltips
+from reports.plots.svg_reading import find_marks, read_texts
 from support.plot_rows import MODELS, Measure, write_run
 
 COUNTS = {
@@ -39,16 +39,6 @@ def test_every_word_has_a_mark_for_each_label_that_has_it(tmp_path: Path) -> Non
     assert rows == ["grill", "café", "soul"]  # the most frequent first
     assert "Frequent for black only: soul." in plots[0].caption
     assert "Frequent for white only: café." in plots[0].caption
-
-
-def test_rare_words_are_left_to_the_table(tmp_path: Path) -> None:
-    counts = {("race=black", f"word=w{number:02d}"): (100.0 - number, 0.0) for number in range(33)}
-    counts["race=white", "word=w00"] = (5.0, 0.0)
-    plot = draw(tmp_path, Measure("top_words", counts, {"label": "race"}))[0]
-    assert len([title for title in read_tooltips(plot) if title.startswith("word=")]) == (
-        MOST_WORDS + 1
-    )
-    assert "3 rarer words are in the table only." in plot.caption
 
 
 def test_no_word_is_a_reason_not_an_empty_plot(tmp_path: Path) -> None:

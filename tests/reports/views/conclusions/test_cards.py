@@ -10,7 +10,7 @@ from recbias.core.measures import METRICS, Direction
 from recbias.reports.conclusions import collect_conclusions, find_worst_groups
 from recbias.reports.run import read_run
 from recbias.reports.tables import build_cards, build_group_tables, build_summary
-from recbias.reports.views import Definition, collect_definitions
+from recbias.reports.views import Definition
 from support.hand_worked_runs import BY_GENDER, contrast, state, write_groups, write_run
 
 
@@ -27,20 +27,6 @@ def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None
         *("EASE", "gender=M", "gender=F", "0.1000", "0.0500 to 0.1500", "0.0005", "0.001", "yes")
     ]
     assert "Welch's t-test, Bonferroni over one comparison" in card.gaps.notes[0]
-
-
-def test_groups_that_no_test_compares_have_no_gaps(tmp_path: Path) -> None:
-    (card,) = build_cards(write_groups(tmp_path, models=["a", "b"]))
-    assert card.tables == [card.groups]
-
-
-def test_a_metric_without_direction_marks_no_group_and_says_so(tmp_path: Path) -> None:
-    run = write_groups(tmp_path, models=["a"])
-    values = [state("a", value, "size", group=f"g={value}") for value in (1.0, 2.0)]
-    metric = {**BY_GENDER, "metric": "size", "direction": "none"}
-    (card,) = build_cards(write_run(run.folder, values, metrics=[metric]))
-    assert {row[-1].text for row in card.groups.rows} == {""}
-    assert "no group is marked" in card.groups.notes[0]
 
 
 def test_the_test_of_all_groups_stands_beside_the_largest_gap(tmp_path: Path) -> None:
@@ -146,64 +132,3 @@ def test_the_card_of_a_gap_alone_has_the_groups_of_the_file(tmp_path: Path) -> N
     assert [column.title for column in build_summary(run).columns] == [
         *("model", "nDCG@10, gap by gender")
     ]
-
-
-@pytest.mark.parametrize(("least", "undefined"), [(0, "5"), (20, "3")])
-def test_undefined_values_of_a_gap_are_those_of_the_compared_groups(
-    tmp_path: Path, least: int, undefined: str
-) -> None:
-    title = "nDCG(by=gender, gap=difference)"
-    gap = {**BY_GENDER, "metric": title, "direction": "lower"}
-    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference", "min_group": least}
-    # 40 users have no label; X is below min_group = 20
-    write_run(tmp_path, [state("a", 0.1, title, undefined=45)], metrics=[gap])
-    groups = [
-        state("a", value, title, group=f"gender={name}", n=n, undefined=missing)
-        for name, value, n, missing in (("F", 0.2, 40, 3), ("M", 0.3, 60, 0), ("X", 0.1, 9, 2))
-    ]
-    frame = pd.DataFrame(groups, columns=list(METRICS.names))
-    frame.to_csv(tmp_path / "groups.csv", index=False)
-    table = build_summary(read_run(tmp_path))
-    (note,) = (note for note in table.notes if "undefined" in note)
-    assert note.endswith(f"excluded from the mean ({undefined} for a).")
-    assert table.rows[0][1].note.endswith(f"undefined {undefined}")
-
-
-def test_the_gap_of_many_groups_alone_has_one_p_value(tmp_path: Path) -> None:
-    title = "nDCG(by=gender, gap=difference)"
-    gap = {**BY_GENDER, "metric": title, "group_direction": "higher"}
-    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference", "min_group": 20}
-    test = contrast("a", math.nan, test="welch_anova", metric=title, p_adjusted=0.03)
-    run = write_run(tmp_path, [state("a", 0.1, title)], [test], [gap])
-    groups = [state("a", value, title, group=f"g={value}") for value in (0.1, 0.2, 0.3)]
-    frame = pd.DataFrame(groups, columns=list(METRICS.names))
-    frame.to_csv(tmp_path / "groups.csv", index=False)
-    (card,) = build_cards(read_run(run.folder))
-    assert card.gaps is not None
-    assert [column.title for column in card.gaps.columns].count("p of all groups") == 0
-    assert "p is that of all groups: Welch's analysis of variance" in card.gaps.notes[0]
-    assert "n of at least 20" in card.gaps.notes[1]
-
-
-@pytest.mark.parametrize(("least", "worst"), [(0, "F"), (30, "M")])
-def test_a_group_of_one_user_or_below_min_group_is_not_the_worst_off(
-    tmp_path: Path, least: int, worst: str
-) -> None:
-    metric = {**BY_GENDER, "parameters": {**BY_GENDER["parameters"], "min_group": least}}
-    values = [
-        state("a", value, metric["metric"], group=group, n=n)
-        for group, value, n in (("X", 0.0, 1), ("F", 0.2, 20), ("M", 0.3, 60), ("N", 0.4, 60))
-    ]
-    (card,) = build_cards(write_run(tmp_path, values, metrics=[metric]))
-    assert [row[1].text for row in card.groups.rows if row[-1].text] == [worst]
-    assert f"n below {max(least, 2)}" in card.groups.notes[1]
-
-
-def test_headings_of_labelled_metrics_name_the_grouping(tmp_path: Path) -> None:
-    gap = {**BY_GENDER, "metric": "women, gap=difference"}
-    gap["parameters"] = {**BY_GENDER["parameters"], "gap": "difference"}
-    own = {**gap, "metric": "my gap"}
-    metrics = [{**BY_GENDER, "metric": "women"}, gap, own]
-    run = write_run(tmp_path, [state("a", 0.1, m["metric"]) for m in metrics], metrics=metrics)
-    headings = [metric.heading for metric in collect_definitions(run).values()]
-    assert headings == ["women@10 by gender", "women@10, gap by gender", "my gap@10"]

@@ -6,25 +6,19 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from rich.console import Console
 from scipy.stats import nct, t
 
 from recbias.cli.output import print_conclusions
 from recbias.reports.conclusions import (
-    Conclusion,
     collect_conclusions,
-    collect_questions,
-    select_first,
     split_conclusions,
 )
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import read_run, to_records
-from recbias.reports.tables import build_cards
 from support.hand_worked_runs import (
     BY_GENDER,
-    NDCG,
     compare,
     contrast,
     state,
@@ -47,29 +41,6 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
         "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users. Higher "
         "is better."
     )
-
-
-def test_no_conclusion_rests_on_the_exact_test_of_a_few_units(tmp_path: Path) -> None:
-    row = compare("x", "y", (1.0, 0.0), 0.1, n=4, p_adjusted=0.03, significant=True)
-    rows = [{**row, "test": "fisher_exact"}]
-    run = write_run(tmp_path, [state("x", 1.0), state("y", 0.0)], rows)
-    assert [item.kind for item in collect_conclusions(run)] == ["value"]
-
-
-def test_tests_of_items_count_items(tmp_path: Path) -> None:
-    sets = {"groups": {"of": "users"}, "targets": {"of": "items"}}
-    metric = {"metric": "share", "name": "share", "k": None, "parameters": sets}
-    rows = [
-        compare("x", "y", (0.9, 0.1), 0.1, metric="share", k=None, target=target, p_adjusted=0.01)
-        for target in ("accuracy", "predictions")
-    ]
-    names: dict[str, Any] = {"metric": "share", "k": None}
-    values = [state(model, 0.5, target=row["target"], **names) for model in "xy" for row in rows]
-    run = write_run(tmp_path, values, rows, [metric])
-    units = pd.DataFrame([("share", "accuracy", "user"), ("share", "predictions", "item")])
-    units.set_axis(["metric", "target", "unit"], axis=1).to_parquet(tmp_path / "per_unit.parquet")
-    (question,) = collect_questions(run)
-    assert question.units == {"accuracy": "user", "predictions": "item"}
 
 
 def test_two_models_without_a_difference_state_what_could_have_been_detected(
@@ -156,52 +127,6 @@ def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -
     assert (conclusion.kind, conclusion.worst) == ("groups", ("gender=F",))
 
 
-def test_one_model_may_differ_and_the_other_not(tmp_path: Path) -> None:
-    rows = [contrast("a", 0.05, significant=True), contrast("b", 0.3)]
-    (conclusion,) = collect_conclusions(write_groups(tmp_path, *rows, models=["a", "b"]))
-    assert conclusion.sentence.startswith("a: nDCG@10 by gender is 0.1000 lower for gender=F")
-    assert "No difference found for b; one of at least 0.4" in conclusion.detail
-
-
-def test_many_models_without_a_gap_share_one_sentence(tmp_path: Path) -> None:
-    names = ["a", "b", "c"]
-    run = write_groups(tmp_path, *(contrast(name, 0.3) for name in names), models=names)
-    (conclusion,) = collect_conclusions(run)
-    assert conclusion.sentence.startswith(
-        "No difference between gender=F and gender=M found in nDCG@10 by gender for any of 3 "
-        "models; one of at least 0.4"
-    )
-    assert conclusion.detail.endswith("alpha 0.05: 3 tests, smallest p 0.5.")
-
-
-def test_a_test_of_other_means_than_the_values_is_not_said_to_be_of_the_values(
-    tmp_path: Path,
-) -> None:
-    row = contrast("a", 0.05, significant=True, mean_a=0.7, mean_b=0.8)
-    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
-    assert "differs between gender=F (0.7000" in conclusion.sentence
-    assert "the means that its test compares" in conclusion.sentence
-
-
-def test_an_undefined_test_is_no_result(tmp_path: Path) -> None:
-    row = contrast("a", math.nan, p=math.nan, p_adjusted=math.nan)
-    (conclusion,) = collect_conclusions(write_groups(tmp_path, row, models=["a"]))
-    assert conclusion.sentence == (
-        "nDCG@10 by gender: no test between groups could be computed for a, so whether they "
-        "differ is undefined: a group has fewer than two values, or all its values are equal."
-    )
-    assert math.isnan(conclusion.detectable)
-
-
-def test_equal_values_have_no_detectable_difference(tmp_path: Path) -> None:
-    row = compare("x", "y", (0.3, 0.3), 0.0, p_adjusted=1.0, effect_size=math.nan)
-    run = write_run(tmp_path, [state("x", 0.3), state("y", 0.3)], [row])
-    (conclusion,) = collect_conclusions(run)
-    assert conclusion.sentence == (
-        "No difference between x and y found in nDCG@10; all compared values are equal."
-    )
-
-
 def test_a_p_value_above_alpha_does_not_read_as_alpha(tmp_path: Path) -> None:
     rows = [
         compare("x", name, (0.3, 0.2), 0.2, p_adjusted=p)
@@ -210,34 +135,6 @@ def test_a_p_value_above_alpha_does_not_read_as_alpha(tmp_path: Path) -> None:
     values = [state(name, value) for name, value in (("x", 0.3), ("y", 0.2), ("z", 0.2))]
     (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
     assert "smallest p 0.0501" in conclusion.detail
-
-
-def test_a_test_of_the_value_itself_names_no_undefined_means(tmp_path: Path) -> None:
-    metric = {"metric": "R-RIPA", "k": None, "name": "R-RIPA", "direction": "zero"}
-    test = contrast("a", 0.1, metric="R-RIPA", k=None, test="permutation", significant=True)
-    test |= {"mean_a": math.nan, "mean_b": math.nan, "difference": 0.4}
-    test |= {"ci_low": 0.3, "ci_high": 0.5, "p_adjusted": 0.001}
-    run = write_run(tmp_path, [state("a", 0.4, "R-RIPA", k=None)], [test], [metric])
-    conclusion = next(item for item in collect_conclusions(run) if item.kind == "groups")
-    assert conclusion.sentence == (
-        "a: R-RIPA of gender=F and gender=M is 0.4000 (95% interval 0.3000 to 0.5000)."
-    )
-
-
-def test_models_are_not_compared_again_in_large_groups(tmp_path: Path) -> None:
-    grouped = {**BY_GENDER, "parameters": {**BY_GENDER["parameters"], "min_group": 20}}
-    values = [state(name, value) for name, value in (("x", 0.3), ("y", 0.2))]
-    values += [
-        state(name, value, BY_GENDER["metric"], group="gender=F")
-        for name, value in (("x", 0.3), ("y", 0.2))
-    ]
-    rows = [
-        compare("x", "y", (0.3, 0.2), 0.05, significant=True, metric=metric, group=group)
-        for metric, group in (("nDCG", ""), (BY_GENDER["metric"], "gender=F"))
-    ]
-    overall = {**NDCG, "parameters": {"k": 10}}
-    conclusions = collect_conclusions(write_run(tmp_path, values, rows, [overall, grouped]))
-    assert [item.metric for item in conclusions if item.kind == "models"] == ["nDCG@10"]
 
 
 def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(
@@ -250,40 +147,6 @@ def test_one_model_without_tests_states_its_value_and_where_its_interval_lies(
         "lift@10: mine has 0.2000 (95% interval 0.1000 to 0.3000), an interval above 0."
     )
     assert conclusion.detail == "Nearer to 0 is better: 100 users, undefined for 3."
-
-
-def test_models_that_no_test_compares_are_not_ranked(tmp_path: Path) -> None:
-    values = [state("a", 0.1), state("b", 0.3), state("c", None)]
-    (conclusion,) = collect_conclusions(write_run(tmp_path, values))
-    assert conclusion.sentence == "nDCG@10: a 0.1000, b 0.3000; undefined for c."
-    assert conclusion.detail == "No test compares the models."
-
-
-def test_that_no_test_compares_the_models_is_said_once(tmp_path: Path) -> None:
-    values = [state(model, 0.1, name) for name in ("nDCG", "HR", "MRR") for model in ("a", "b")]
-    details = [item.detail for item in collect_conclusions(write_run(tmp_path, values))]
-    assert details == ["No test compares the models, here and in the conclusions below.", "", ""]
-
-
-def test_values_that_are_undefined_for_all_are_said_to_be(tmp_path: Path) -> None:
-    (conclusion,) = collect_conclusions(write_run(tmp_path, [state("a", None)]))
-    assert conclusion.sentence == "nDCG@10: undefined for a."
-
-
-def test_a_run_without_values_has_no_conclusions(tmp_path: Path) -> None:
-    assert split_conclusions(write_run(tmp_path, [])) == ([], [])
-
-
-def make_conclusion(number: int, kind: str, n_significant: int) -> Conclusion:
-    facts = {"kind": kind, "n_significant": n_significant}
-    return Conclusion(metric=str(number), dataset="", sentence="", **facts)  # type: ignore[arg-type]
-
-
-def test_the_first_conclusions_include_some_within_models() -> None:
-    conclusions = [make_conclusion(number, "models", 1) for number in range(12)]
-    conclusions += [make_conclusion(number, "groups", 0) for number in (12, 13, 14)]
-    chosen = [int(item.metric) for item in select_first(conclusions)]
-    assert chosen == [0, 1, 2, 3, 4, 5, 12, 13]
 
 
 def test_significant_conclusions_within_models_come_first_by_effect(tmp_path: Path) -> None:
@@ -306,14 +169,6 @@ def test_hostile_names_of_groups_are_escaped(tmp_path: Path) -> None:
     page = render_html(Content(run))
     assert "<img" not in page
     assert "&lt;img src=x" in page
-
-
-def test_a_comparison_of_one_fold_names_the_fold(tmp_path: Path) -> None:
-    run = write_groups(tmp_path, contrast("a", 0.3), models=["a"])
-    values = [row | {"fold": fold} for fold in ("1", "2") for row in to_records(run.metrics)]
-    run = write_run(tmp_path, values, [contrast("a", 0.3)], run.manifest["metrics"])
-    (conclusion,) = collect_conclusions(run)
-    assert "found in nDCG@10 by gender, fold 1 for a" in conclusion.sentence
 
 
 def test_groups_with_too_many_pairs_have_the_test_of_all_groups_and_a_reason(
@@ -358,51 +213,6 @@ def test_the_model_with_the_largest_gap_leads_and_the_other_follows(tmp_path: Pa
     )
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
     assert "1 more is significant (a)" in conclusion.detail
-
-
-def test_a_significant_ratio_of_the_groups_is_not_hidden(tmp_path: Path) -> None:
-    metrics, values, tests = [], [], []
-    for gap, significant in (("difference", False), ("ratio", True)):
-        name = f"nDCG(by=gender, gap={gap})"
-        settings = {"k": 10, "by": "gender", "gap": gap}
-        metrics.append({**NDCG, "metric": name, "parameters": settings, "direction": "lower"})
-        values += [state("x", 0.05, name), state("y", 0.06, name)]
-        p = 0.0001 if significant else 0.2
-        tests.append(
-            compare(
-                *("x", "y"),
-                (0.05, 0.06),
-                0.02,
-                metric=name,
-                test="paired_bootstrap",
-                p_adjusted=p,
-                significant=significant,
-            )
-        )
-    (conclusion, *_) = collect_conclusions(write_run(tmp_path, values, tests, metrics))
-    assert conclusion.sentence.startswith("No difference between x and y found in nDCG@10, gap")
-    assert conclusion.sentence.endswith("such runs. The ratio of the groups differs (p 0.0001).")
-
-
-def test_crossings_and_hidden_blanks_are_readable_in_sentences_and_cards(tmp_path: Path) -> None:
-    by = "gender & age < 25"
-    metric = {**BY_GENDER, "metric": f"nDCG(by={by})"}
-    metric |= {"parameters": {**BY_GENDER["parameters"], "by": by}}
-    groups = ("gender=F&age < 25", "gender=F &age < 25")
-    values = [
-        state("a", value, metric["metric"], group=group)
-        for group, value in zip(groups, (0.2, 0.3), strict=True)
-    ]
-    row = contrast("a", 0.05, significant=True, metric=metric["metric"], a=groups[0], b=groups[1])
-    run = write_run(tmp_path, values, [row], [metric])
-    (conclusion,) = collect_conclusions(run)
-    assert "for gender=F and age < 25 (0.2000) than for gender='F ' and" in conclusion.sentence
-    assert "Worst off: gender=F and age < 25 (100 users)" in conclusion.detail
-    assert conclusion.a == groups[0]
-    (card,) = build_cards(run)
-    column = [item.title for item in card.groups.columns].index("group")
-    texts = [cells[column].text for cells in card.groups.rows]
-    assert texts == ["gender=F&age < 25", "gender='F '&age < 25"]
 
 
 def test_failed_checks_come_first(tmp_path: Path) -> None:
