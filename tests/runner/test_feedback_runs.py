@@ -11,7 +11,6 @@ import pytest
 
 import recbias
 from recbias.core.measures import ROUNDS
-from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
 MODELS = ["MostPop", {"name": "EASE", "rerank": {"name": "xQuAD", "candidates": 20}}]
@@ -91,20 +90,6 @@ def test_a_re_ranked_model_has_a_history_of_its_own(run: recbias.Run) -> None:
     assert (rounds.loc["EASE"] != rounds.loc["EASE + xQuAD"]).all()
 
 
-def test_the_report_has_the_table_and_the_plots(run: recbias.Run) -> None:
-    text = (run.folder / "report.md").read_text()
-    assert "## Values over rounds of feedback" in text
-    names = {path.stem for path in (run.folder / "figures").glob("rounds-*.svg")}
-    assert {"rounds-gini-5", "rounds-homogenization-5"} <= names
-
-
-def test_nothing_accepted_leaves_everything_constant(folder: Path) -> None:
-    rounds = read_rounds(run_loop(folder, feedback={"rounds": 4, "acceptance": 0.0}))
-    keys = ["model", "metric", "group", "target"]
-    spread = rounds.groupby(keys, dropna=False)[["value", "interactions"]].nunique(dropna=False)
-    assert (spread == 1).all(axis=None)
-
-
 def test_a_second_run_computes_nothing_and_a_lost_round_again(
     run: recbias.Run, folder: Path
 ) -> None:
@@ -121,17 +106,6 @@ def test_a_second_run_computes_nothing_and_a_lost_round_again(
     assert computed
     assert all("round 3" in title for title in computed)
     pd.testing.assert_frame_equal(read_rounds(resumed), read_rounds(run))
-
-
-def test_a_run_without_feedback_has_no_rounds(folder: Path) -> None:
-    plain = run_loop(folder, feedback=None)
-    assert plain.rounds is None
-    assert not (plain.folder / "rounds.csv").exists()
-
-
-def test_the_written_spec_runs_the_same_rounds(run: recbias.Run, folder: Path) -> None:
-    again = recbias.run(run.folder / "spec.yaml", out=folder, progress=False)
-    pd.testing.assert_frame_equal(read_rounds(again), read_rounds(run))
 
 
 FRAGILE = '''
@@ -166,13 +140,3 @@ def test_a_round_that_fails_ends_the_history_of_its_model_only(
     (failure,) = broken.failures
     assert failure["stage"] == "fit fragile, round 2"
     assert "too many interactions" in failure["message"]
-
-
-def test_compare_says_whether_later_rounds_differ(folder: Path, run: recbias.Run) -> None:
-    same = run_loop(folder, name="same")
-    other = run_loop(folder, name="other", feedback=LOOP | {"acceptance": 0.1})
-    for second, verdict in ((same, "are the same"), (other, "differ")):
-        result = invoke_recbias("compare", str(run.folder), str(second.folder), folder=folder)
-        assert result.code == 0
-        assert "nothing changed in the first round" in result.out
-        assert f"The rounds of feedback after the first {verdict}" in result.out

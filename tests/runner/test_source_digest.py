@@ -12,7 +12,6 @@ import pytest
 from recbias.core.registry import Registry
 from recbias.runner import address
 from recbias.runner.address import digest_sources, strip_source
-from recbias.runner.stages import LoadDataset, ModelOutputs
 
 MODEL = '''"""A model."""
 from dataclasses import dataclass
@@ -142,21 +141,6 @@ def test_plugins_in_tuples_mappings_and_other_plugins_count() -> None:
     digests = {digest_sources(work) for work in works}
     assert len(digests) == 1
     assert digest_sources(Work()) not in digests
-
-
-def test_a_module_is_read_once_in_a_process(shop: Callable[..., str], tmp_path: Path) -> None:
-    digest = shop()
-    (tmp_path / "shop/model.py").unlink()
-    assert digest_sources(importlib.import_module("shop.model").Model()) == digest
-
-
-def test_a_digest_is_independent_of_earlier_digests() -> None:
-    answers, load = ModelOutputs(None, None), LoadDataset(None, (), Path(), 1)
-    clear_caches()
-    expected = digest_sources(answers)
-    clear_caches()
-    digest_sources(load)
-    assert digest_sources(answers) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import recbias
 from recbias.runner.stage import (
     NO_COST,
@@ -66,9 +64,3 @@ def test_the_manifest_has_the_cost_of_what_was_computed(tmp_path: Path) -> None:
     assert all(stage["reused"] for stage in again)
     assert {value for stage in again for value in stage["cost"].values()} == {None}
     assert {stage["peak_memory_mb"] for stage in again} == {None}
-
-
-def test_the_energy_of_packages_needs_the_same_packages() -> None:
-    counter = Counter(1.0, 1e6)
-    assert subtract_packages({"a": counter}, {"b": counter}, 1) is None
-    assert subtract_packages({"a": Counter(3.5, 1e6)}, {"a": counter}, 1) == pytest.approx(2.5)

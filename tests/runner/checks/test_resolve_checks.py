@@ -97,38 +97,3 @@ def test_a_faulty_check_is_refused_at_its_place(
     lines = "\n".join(caught.value.lines())
     assert f"checks[0]{'.' if where else ''}{where}" in lines
     assert text in lines
-
-
-def test_a_faulty_model_is_not_reported_as_missing_from_a_check() -> None:
-    spec = make_small_spec(models=["EAZE"], checks=[{"metric": "HR", "not_below": "EASE"}])
-    with pytest.raises(Faults) as caught:
-        read_experiment(spec)
-    assert "checks" not in "\n".join(caught.value.lines())
-
-
-def test_faults_of_checks_are_listed_with_those_of_models_and_metrics() -> None:
-    checks = [
-        {"metric": "nDGC", "at_most": 1},
-        {"metric": "hits", "at_most": 1, "models": ["MostPup"]},
-        {"metric": "hits", "at_most": 1, "models": ["EASE"]},  # its entry has the fault
-        {"metric": "MAP@3", "at_most": 1},  # so has that of this one
-    ]
-    models = ["MostPop", {"name": "EASE", "lamda": 1}]
-    metrics = [*METRICS, {"name": "MAP", "cut": 3}]
-    with pytest.raises(Faults) as caught:
-        read_experiment(make_small_spec(models=models, metrics=metrics, checks=checks))
-    places = [fault.where for fault in caught.value.faults]
-    assert places == [
-        "models[1].lamda",
-        "metrics[6].cut",
-        "checks[0].metric",
-        "checks[1].models[0]",
-    ]
-
-
-def test_the_resolved_spec_holds_the_checks() -> None:
-    checks = [{"metric": "HR", "within": [0.25, 0.5], "strict": True}]
-    experiment = read_experiment(make_small_spec(checks=checks))
-    assert experiment.as_spec()["checks"] == checks
-    assert read_experiment(experiment.as_spec()).checks[0].spec == experiment.checks[0].spec
-    assert "checks" not in read_experiment(make_small_spec()).as_spec()

@@ -73,24 +73,6 @@ def test_a_group_that_holds_all_units_counts_once() -> None:
         assert of_part["p_adjusted"].tolist() == alone["p_adjusted"].tolist()
 
 
-def test_values_with_different_units_are_listed_without_a_test() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B, ["u0", "u1", "u2", "x"])])
-    assert table["p"].isna().all()
-    assert (table["n"] == 0).all()
-    assert not table["difference"].isna().any()
-
-
-def test_all_pairs_of_three_runs_are_compared() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B), make_run("c", B)])
-    assert set(zip(table["a"], table["b"], strict=True)) == {("a", "b"), ("a", "c"), ("b", "c")}
-
-
-def test_values_without_units_are_listed_without_a_test() -> None:
-    a, b = make_run("a", A), make_run("b", B)
-    table = compare_runs([RunFrames("a", a.metrics, None), RunFrames("b", b.metrics, None)])
-    assert table["p"].isna().all()
-
-
 def add_replicates(run: RunFrames, samples: list[float], queries: str) -> RunFrames:
     """Return a run whose model EASE has a metric of a whole set."""
     rows = run.metrics[run.metrics["model"] == "EASE"].drop(columns="value")
@@ -126,17 +108,6 @@ def test_values_with_the_same_address_are_excluded_and_not_counted_as_tests() ->
     assert compare_runs([a, a]).empty
 
 
-def test_a_mean_over_folds_is_unchanged_if_all_of_its_folds_are() -> None:
-    key = {"dataset": "d", "model": "X", "seed": 42, "metric": "M", "k": None}
-    folds = [{**key, "fold": fold, "address": f"{fold}"} for fold in (1, 2)]
-    changed = [folds[0], {**folds[1], "address": "9"}]
-    keys = {**key, "group": "", "target": ""}
-    metrics = pd.DataFrame([{**keys, "fold": fold, "value": 0.5} for fold in (1, 2, "all")])
-    a = RunFrames("a", metrics, None, manifest={"addresses": folds})
-    b = RunFrames("b", metrics, None, manifest={"addresses": changed})
-    assert compare_runs([a, b])["fold"].tolist() == ["2", "all"]
-
-
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9))
 def test_exchanging_the_runs_changes_the_sign_only(values: list[tuple[float, float]]) -> None:
     first, second = ([*column] for column in zip(*values, strict=True))
@@ -151,14 +122,3 @@ def test_exchanging_the_runs_changes_the_sign_only(values: list[tuple[float, flo
 def test_runs_without_a_shared_metric_value_are_refused() -> None:
     with pytest.raises(MixedRuns, match="share no metric value"):
         compare_runs([make_run("a", {"X": [1.0]}), make_run("b", {"Y": [1.0]})])
-
-
-def test_metrics_without_a_cutoff_are_matched() -> None:
-    runs = []
-    for label, values in (("a", A), ("b", B)):
-        run = make_run(label, values)
-        blank = {"k": math.nan}
-        units = run.per_unit.assign(**blank) if run.per_unit is not None else None
-        runs.append(RunFrames(label, run.metrics.assign(**blank), units))
-    table = compare_runs(runs)
-    assert table["p"].notna().all()

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.context import Checkpoints, StageRecord, report_progress, warn
-from recbias.core.errors import NothingLeft, StageError, Unwritable, UserError
+from recbias.core.context import Checkpoints, StageRecord
+from recbias.core.errors import NothingLeft, StageError, Unwritable
 from recbias.core.files import compute_digest
 from recbias.runner.execute import Executor, Silent, to_error
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.store import RECORD, Store, list_checkpoints
+from recbias.runner.store import Store, list_checkpoints
 
 
 class RecordingObserver(Silent):
@@ -60,17 +60,6 @@ def test_a_stage_is_computed_once_and_then_reused(store: Store) -> None:
     assert again.events == ["stored second"]
 
 
-def test_inputs_of_a_stored_stage_are_not_computed(store: Store) -> None:
-    def fail() -> None:
-        raise AssertionError
-
-    second = make_stage("second", double, make_stage("first", make_one))
-    Executor(store, Silent()).ensure(second)
-    store.remove(compute_digest("first"))
-    again = Executor(store, Silent())
-    assert again.ensure(make_stage("second", double, make_stage("first", fail))).reused
-
-
 def test_fresh_computes_every_stage_again_once(store: Store) -> None:
     calls: list[int] = []
 
@@ -101,18 +90,6 @@ def test_a_stage_whose_input_failed_is_skipped_and_names_it(store: Store) -> Non
         executor.value(first)
 
 
-def test_an_error_of_the_user_in_an_input_remains_one(store: Store) -> None:
-    def fail_on_input() -> None:
-        raise NothingLeft("k_core left nothing", remedy="the largest k is 3")
-
-    record = Executor(store, Silent()).ensure(
-        make_stage("ask", double, make_stage("load", fail_on_input))
-    )
-    error = to_error(record)
-    assert isinstance(error, UserError)
-    assert error.remedy == "the largest k is 3"
-
-
 def test_an_error_of_the_user_names_the_spec_and_a_bug_does_not(store: Store) -> None:
     def fail_on_input() -> None:
         raise NothingLeft("no rows", where="by", remedy="filter less")
@@ -132,27 +109,6 @@ def test_an_error_of_the_user_names_the_spec_and_a_bug_does_not(store: Store) ->
     assert broken.failure.message == "ZeroDivisionError"
 
 
-def test_stages_are_equal_regardless_of_their_location_in_the_spec() -> None:
-    plain = make_stage("first", make_one)
-    assert replace(plain, spec_location="a.yaml:3:5: models[0]") == plain
-
-
-def test_warnings_and_progress_reach_the_record_and_the_observer(store: Store) -> None:
-    def warn_and_report() -> dict[str, Any]:
-        warn("3 queries have no list")
-        report_progress("epochs", 1, 2)
-        return make_one()
-
-    observer = RecordingObserver()
-    record = Executor(store, observer).ensure(make_stage("fit", warn_and_report))
-    assert record.warnings == ("3 queries have no list",)
-    assert "epochs 1/2" in observer.events
-    assert (
-        Executor(store, Silent()).ensure(make_stage("fit", warn_and_report)).warnings
-        == record.warnings
-    )
-
-
 def test_a_damaged_result_is_computed_again(store: Store) -> None:
     first = make_stage("first", make_one)
     Executor(store, Silent()).ensure(first)
@@ -163,19 +119,6 @@ def test_a_damaged_result_is_computed_again(store: Store) -> None:
     executor = Executor(store, Silent())
     assert executor.value(make_stage("second", double, first))["x"].tolist() == [2.0]
     assert not executor.records[first.digest].reused
-
-
-def test_a_result_with_a_damaged_record_is_computed_again_with_one_warning(store: Store) -> None:
-    first = make_stage("first", make_one)
-    Executor(store, Silent()).ensure(first)
-    path = store.path(first.digest) / RECORD
-    path.write_text(path.read_text().replace('"fit"', '"fiu"'))
-    again = Executor(store, Silent()).ensure(first)
-    assert not again.reused
-    assert again.warnings == ("the stored result of 'first' was damaged and is computed again",)
-    later = Executor(store, Silent()).ensure(first)
-    assert later.reused
-    assert later.warnings == ()
 
 
 def make_counter(error: BaseException | None) -> Callable[[], dict[str, Any]]:
@@ -210,18 +153,3 @@ def test_interrupted_work_resumes_and_failed_work_restarts(
     assert executor.value(again)["began"] == begins
     assert (executor.records[again.digest].resumed_seconds > 0) == (begins > 0)
     assert list_checkpoints(store) == []
-
-
-def test_fresh_does_not_resume(store: Store) -> None:
-    Executor(store, Silent()).ensure(make_stage("fit", make_counter(MemoryError())))
-    executor = Executor(store, Silent(), fresh=True)
-    assert executor.value(make_stage("fit", make_counter(None)))["began"] == 0
-
-
-def test_forgotten_values_are_loaded_from_the_store(store: Store) -> None:
-    first = make_stage("first", make_one)
-    executor = Executor(store, Silent())
-    executor.value(first)
-    executor.forget([first])
-    assert executor.values == {}
-    assert executor.value(first)["x"].tolist() == [1.0]

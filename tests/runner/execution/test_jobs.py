@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from recbias import api
-from recbias.core.context import Failure, StageRecord
+from recbias.core.context import StageRecord
 from recbias.kernels import devices
-from recbias.runner import execute as jobs_module
 from recbias.runner.execute import (
     Executor,
     Job,
@@ -89,12 +88,6 @@ def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
     ]
 
 
-def test_take_returns_at_most_the_limit(plan_and_store: tuple[Plan, Store]) -> None:
-    plan, store = plan_and_store
-    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    assert [len(jobs.take(n)) for n in (0, 1, 2, 9)] == [0, 1, 2, 1]
-
-
 def test_jobs_that_need_a_failed_trial_never_start(plan_and_store: tuple[Plan, Store]) -> None:
     plan, store = plan_and_store
     executor = Executor(store, observer := RecordingObserver())
@@ -144,29 +137,6 @@ def test_stored_trials_are_reported_as_reused(plan_and_store: tuple[Plan, Store]
     assert take_titles(fresh_jobs)[:2] == ["trial 1 of ItemKNN", "trial 2 of ItemKNN"]
 
 
-def test_trials_of_a_stored_search_are_not_run(plan_and_store: tuple[Plan, Store]) -> None:
-    plan, store = plan_and_store
-    run_model(Executor(store, Silent()), plan.model_plans[0])
-    for trial in plan.model_plans[0].trials:
-        store.remove(trial.digest)
-    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    job, *_ = jobs.take()
-    assert job.work == plan.model_plans[0]
-    # a worker that dies was not computing a stage that is stored
-    last = plan.model_plans[0].measures[0]
-    store.remove(last.digest)
-    assert [record.stage for record in jobs.report_dead_worker(job)] == [last.title]
-
-
-def test_equal_searches_in_a_spec_run_once(tmp_path: Path) -> None:
-    models = [MODELS[0], {**MODELS[0], "label": "again"}]  # type: ignore[dict-item]
-    plan, store = api.plan(make_small_spec(models=models, split=SPLIT), out=tmp_path)
-    assert take_titles(Jobs.from_plan(plan, Executor(store, Silent()))) == [
-        "trial 1 of ItemKNN",
-        "trial 2 of ItemKNN",
-    ]
-
-
 @pytest.mark.parametrize("fresh", [False, True])
 def test_workers_reuse_results_of_this_run(
     plan_and_store: tuple[Plan, Store], fresh: bool
@@ -196,17 +166,6 @@ def test_workers_reuse_results_of_this_run(
     assert not any(record.reused or record.failure for record in records)
 
 
-def test_a_job_whose_input_failed_returns_a_failure(plan_and_store: tuple[Plan, Store]) -> None:
-    plan, store = plan_and_store
-    (job, *_) = Jobs.from_plan(plan, Executor(store, Silent())).take()
-    broken = make_record(plan.data_contexts[0].dataset, failure=Failure("no"))
-    (record,) = run_job(
-        store, job, {broken.digest: broken}, fresh=False, run_id="1", code=digest_code(job)
-    )
-    assert record.failure is not None
-    assert "'load demo' failed: " in record.failure.message
-
-
 @pytest.mark.parametrize(("device", "n_gpus"), [("cuda", [0, 1, 1]), ("cpu", [0, 0, 0])])
 def test_jobs_that_compute_on_cuda_need_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, n_gpus: list[int]
@@ -222,18 +181,6 @@ def test_jobs_that_compute_on_cuda_need_a_gpu(
     expected = {"fit": n_gpus[1], "trial": n_gpus[1], "measure": 0}
     for job in one_model[-5:]:
         assert jobs.count_gpus(job) == expected[job.stages[0].kind]
-
-
-def test_jobs_whose_answers_are_stored_need_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = {"name": "BPR-MF", "epochs": 1, "patience": 0}
-    api.run(make_small_spec(models=[model]), out=tmp_path, device="cpu")
-    monkeypatch.setattr(jobs_module, "is_cuda", lambda device: device == "cpu")
-    plan, store = api.plan(make_small_spec(models=[model]), out=tmp_path, device="cpu")
-    (job,) = Jobs.from_plan(plan, Executor(store, Silent())).waiting
-    assert Jobs(Executor(store, Silent())).count_gpus(job) == 0
-    assert Jobs(Executor(store, Silent(), fresh=True)).count_gpus(job) == 1
 
 
 SIMILARITY = {
@@ -259,18 +206,6 @@ def test_a_model_waits_for_the_one_that_chooses_its_members(tmp_path: Path) -> N
     assert jobs.take() == []
     jobs.finish(make_records(first))
     assert len(jobs.take()) == 1
-
-
-def test_a_model_does_not_wait_for_one_whose_search_failed(tmp_path: Path) -> None:
-    search = make_search("PureSVD", 1, 1, factors={"int": [2, 3]})
-    search["tune"]["parallel"] = 2
-    search["tune"]["trials"] = 2
-    jobs = make_choosing_jobs(tmp_path, search)
-    trials = jobs.take()
-    assert [job.stages[0].kind for job in trials] == ["trial", "trial"]
-    jobs.finish([make_record(trials[0].stages[0], failure=Failure("broken"))])
-    (second,) = jobs.take()
-    assert second.work.model.label == "second"  # type: ignore[union-attr]  # a model's plan
 
 
 def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path) -> None:

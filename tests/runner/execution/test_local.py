@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import select
 import signal
@@ -145,11 +144,6 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
         "failed: fit n2: the worker process died (signal 6)",
     ]
     assert "MostPop" in result.out
-
-
-def test_workers_end_with_the_run(tmp_path: Path) -> None:
-    recbias.run(make_small_spec(), out=tmp_path, workers=2)
-    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.slow

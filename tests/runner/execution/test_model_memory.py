@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -75,54 +74,3 @@ def test_a_search_of_a_width_that_cannot_fit_is_refused(
     assert result.err.startswith("error: small.yaml:6:")
     assert f"models[0].tune.space.{large}: the largest values ({large} {HUGE}): the " in result.err
     assert result.err.endswith(f"help: search lower values of {large}\n")
-
-
-def test_values_of_a_search_that_do_not_fit_together_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECBIAS_MEMORY_MB", "1000")
-    # 16 bytes of 2000^2 weights in each of 2 layers are 122 MB, in each of 20 are 1,221 MB
-    space = {"embedding_size": {"int": [8, 2000]}, "layers": {"int": [1, 20]}}
-    split = {"name": "random", "test": 0.2, "validation": 0.1}
-
-    def find_faults(names: list[str]) -> str:
-        tune = {"metric": "nDCG", "trials": 2, "space": {name: space[name] for name in names}}
-        spec = make_small_spec(models=[{"name": "SASRec", "tune": tune}], split=split)
-        (tmp_path / "spec.json").write_text(json.dumps(spec))
-        return invoke_recbias("plan", "spec.json", folder=tmp_path).err
-
-    assert not find_faults(["embedding_size"])
-    assert not find_faults(["layers"])
-    errors = find_faults(["embedding_size", "layers"])
-    assert (
-        "models[0].tune.space.layers: the largest values (embedding_size 2000, layers 20): "
-        in errors
-    )
-    assert errors.endswith("help: search lower values of layers\n")
-
-
-@pytest.mark.parametrize(("name", "n_matrices"), [("EASE", 3), ("SLIM", 1)])
-def test_matrices_of_the_items_that_cannot_fit_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n_matrices: int
-) -> None:
-    dataset = {"name": "demo", "n_users": 2000, "n_items": 2500}
-    spec = make_small_spec(models=["MostPop", name], dataset=dataset)
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    for megabytes, code in ((24 * n_matrices, 0), (23 * n_matrices, 2)):  # 4 * 2,500^2 bytes each
-        monkeypatch.setenv("RECBIAS_MEMORY_MB", str(megabytes))
-        result = invoke_recbias("plan", "spec.json", folder=tmp_path)
-        assert result.code == code
-    assert f"models[1]: the matrices of {name} for 2,500 items need at least" in result.err
-
-
-def test_a_batch_counts_the_interactions_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECBIAS_MEMORY_MB", "1000")
-    model = REGISTRIES["models"].load("BPR-MF")
-    # 4 * 512 bytes of each of 1,000,000 interactions are 1,953 MB, of 100,000 are 195 MB
-    large = model(embedding_size=512, batch_size=HUGE)
-    check_widths(large, n_items=10, n_rows=100_000)
-    check_widths(model(embedding_size=512, batch_size=10_000), n_items=10, n_rows=1_000_000)
-    with pytest.raises(TooLittleMemory) as caught:
-        check_widths(large, n_items=10, n_rows=1_000_000)
-    assert caught.value.where == "batch_size"
-    assert "1,000,000 interactions of a batch need at least 1.9 GB" in str(caught.value)

@@ -64,51 +64,8 @@ def test_models_with_stored_answers_send_nothing(tmp_path: Path) -> None:
         assert count(spec, tmp_path) == []
 
 
-def test_limit_restricts_the_requests(tmp_path: Path) -> None:
-    assert [entry.n_requests for entry in count(make_chat_spec(), tmp_path, limit=3)] == [3, 3]
-
-
-def test_requests_of_all_folds_are_counted(tmp_path: Path) -> None:
-    folds = {"name": "random", "test": 0.2, "folds": 2}
-    assert [entry.n_requests for entry in count(make_chat_spec(split=folds), tmp_path)] == [
-        120,
-        120,
-    ]
-
-
-def test_the_same_request_of_two_models_is_sent_once(tmp_path: Path) -> None:
-    llm = {"model": "small", "base_url": ADDRESS}
-    models = [{"name": "WOK", "llm": llm}, {"name": "WOK", "label": "again", "llm": llm}]
-    first, again = count(make_chat_spec(models=models), tmp_path)
-    assert (first.n_requests, first.n_stored) == (60, 0)
-    assert (again.n_requests, again.n_stored, again.prompt_tokens) == (60, 60, 0)
-
-
 def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> None:
     model = {"name": "WOK", "llm": {"model": "small"}, "title": "caption"}
     (entry,) = count(make_chat_spec(models=[model]), tmp_path)
     assert entry.n_requests == 0
     assert "caption" in entry.problem
-
-
-def test_without_language_models_nothing_is_computed(tmp_path: Path) -> None:
-    assert count(make_small_spec(), tmp_path) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_in_the_process_is_not_counted(tmp_path: Path) -> None:
-    model = {"name": "LMLikelihood", "model": "./nowhere"}
-    assert count(make_chat_spec(models=["MostPop", model]), tmp_path) == []
-
-
-def test_the_model_whose_candidates_are_shown_is_trained_for_the_count(tmp_path: Path) -> None:
-    rerank = {"name": "LMRerank", "candidates": "ItemKNN", "orders": 3, "n_candidates": 2}
-    model = {**rerank, "llm": {"model": "small", "base_url": ADDRESS}}
-    spec = make_chat_spec(models=["ItemKNN", model])
-    plan, store = api.plan(spec, out=tmp_path)
-    executor = Executor(store, Silent())
-    (totals,) = count_requests(plan, executor)
-    assert (totals.model, totals.n_requests <= 180, totals.n_stored) == ("LMRerank", True, 0)
-    fits = {stage.digest for stage in plan.stages if stage.kind == "fit"}
-    assert len(fits) == 1
-    assert all(executor.is_stored(stage) for stage in plan.stages if stage.digest in fits)

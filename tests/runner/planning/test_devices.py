@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,8 @@ import torch
 import recbias
 from recbias import api
 from recbias.core.errors import Faults
-from recbias.core.plugins import is_cuda, omit_device_numbers
 from recbias.kernels import devices
 from recbias.kernels.devices import choose_precision, find_device, list_devices, resolve_device
-from recbias.language.endpoints import LanguageModel
-from recbias.models.baselines import MostPop
-from recbias.models.factorization import BPRMF
-from recbias.runner.address import name_gpus
-from recbias.runner.stage_planner import choose_devices, describe_devices
-from recbias.runner.stage_planner import list_devices as used
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
@@ -47,12 +38,6 @@ def test_the_machine_has_a_cpu_and_auto_is_its_first_device() -> None:
     assert find_device("cpu") == "cpu"
 
 
-def test_a_build_of_torch_for_cpus_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_find_torch_version", lambda: "2.13.0+cpu")
-    monkeypatch.setitem(sys.modules, "torch", None)  # an import would fail
-    assert list_devices() == ("cpu",)
-
-
 @pytest.mark.usefixtures("gpus")
 def test_auto_and_numbers_are_resolved() -> None:
     assert find_device("auto") == "cuda"
@@ -72,16 +57,6 @@ def test_the_device_of_the_spec_is_a_default_that_the_model_overrides(tmp_path: 
     assert plan.experiment.models[1].plugin.device == "cpu", "the option replaces the key"
 
 
-def test_a_resolved_spec_lets_another_device_replace_that_of_the_spec(tmp_path: Path) -> None:
-    own = {**BPR, "label": "own", "device": "auto"}
-    plan, _ = api.plan(make_small_spec(models=[BPR, own]), out=tmp_path, device="cpu")
-    spec = plan.experiment.as_spec()
-    assert spec["device"] == "cpu"
-    assert ["device" in model for model in spec["models"]] == [False, True]
-    again, _ = api.plan(spec, out=tmp_path)
-    assert [model.plugin.device for model in again.experiment.models] == ["cpu", "auto"]
-
-
 def test_a_device_that_the_machine_lacks_is_refused_by_plan(tmp_path: Path) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(
@@ -99,57 +74,12 @@ def test_a_device_that_the_machine_lacks_is_refused_by_plan(tmp_path: Path) -> N
         assert fault.remedy == f"set device: auto, or {' or '.join(list_devices())}"
 
 
-def list_warnings(tmp_path: Path, *models: Any, device: str) -> tuple[str, ...]:
-    spec = make_small_spec(models=list(models), metrics=["nDCG"])
-    plan, _ = api.plan(spec, out=tmp_path, device=device)
-    return api.list_warnings(plan)
-
-
-@pytest.mark.usefixtures("gpus")
-def test_a_device_that_no_model_uses_is_a_warning_that_names_those_that_would(
-    tmp_path: Path,
-) -> None:
-    own = {**BPR, "device": "cpu"}
-    for models in (["MostPop"], ["MostPop", own]):
-        (warning,) = list_warnings(tmp_path, *models, device="cuda")
-        assert warning.startswith("device cuda has no effect: no model of the spec uses it")
-        assert "BPR-MF, " in warning
-        assert "NeuMF, " in warning
-        assert "MostPop" not in warning
-    assert list_warnings(tmp_path, "MostPop", device="auto") == ()
-    assert list_warnings(tmp_path, "MostPop", BPR, device="cuda") == ()
-
-
-@pytest.mark.usefixtures("gpus")
-def test_a_language_model_uses_the_device_unless_it_is_on_a_server(tmp_path: Path) -> None:
-    local = {"provider": "transformers", "model": "tiny"}
-    served = {"provider": "openai", "model": "m", "base_url": "http://localhost:1/v1"}
-    counts = [
-        len(list_warnings(tmp_path, {"name": "WOK", "llm": llm}, device="cuda"))
-        for llm in (local, served)
-    ]
-    assert counts == [0, 1]
-
-
 def test_plan_prints_the_warning_of_an_unused_device(tmp_path: Path) -> None:
     write_small_spec(tmp_path, SMALL.replace(", ItemKNN", ""))
     for device, n in (("cuda", 1), ("cpu", 0)):
         planned = invoke_recbias("plan", "small", "--device", device, folder=tmp_path)
         assert planned.code == 0
         assert planned.err.count(f"warning: device {device} has no effect") == n
-
-
-def test_a_name_that_is_no_device_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Faults, match="must be one of auto, cpu, cuda") as caught:
-        api.plan(make_small_spec(), out=tmp_path, device="gpu")
-    assert str(caught.value.faults[0]).startswith("--device=gpu: device: ")
-
-
-def test_auto_and_the_device_that_it_selects_share_their_results(tmp_path: Path) -> None:
-    first = list_devices()[0]
-    addresses = list_addresses(tmp_path, BPR)
-    assert list_addresses(tmp_path, {**BPR, "device": first}) == addresses
-    assert list_addresses(tmp_path, BPR, device=first) == addresses
 
 
 @pytest.mark.usefixtures("gpus")
@@ -163,40 +93,6 @@ def test_another_device_has_another_address_but_another_gpu_has_not(tmp_path: Pa
     assert without[0] == without[1], "a model without a device has the same address"
 
 
-PLUGIN = """\
-from recbias.plugin import *
-from recbias.models.baselines import MostPop
-
-
-@dataclass(frozen=True)
-class Mine(MostPop):
-    device: Literal["auto", "cpu", "cuda"] = "cpu"
-{method}
-"""
-METHOD = """
-    def choose_device(self, default):
-        return {"device": "cuda"}
-"""
-
-
-def test_a_plugin_of_the_user_has_the_device_of_the_spec_and_reports_the_one_it_uses(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "mine.py"
-    spec = make_small_spec(models=[f"{path}:Mine"], metrics=["nDCG"])
-    described = []
-    for method, device in (("", None), ("", "auto"), (METHOD, None)):
-        path.write_text(PLUGIN.format(method=method))
-        plan, _ = api.plan(spec, out=tmp_path, device=device)
-        (model,) = plan.experiment.models
-        described.append((model.plugin.device, describe_devices(plan.model_plans[0].model.plugin)))
-    assert described == [
-        ("cpu", {"device": "cpu", "precision": None}),
-        ("auto", {"device": None, "precision": None}),
-        ("cpu", {"device": "cuda", "precision": "float32"}),
-    ]
-
-
 @pytest.mark.usefixtures("gpus")
 def test_stages_have_the_devices_of_their_model(tmp_path: Path) -> None:
     spec = make_small_spec(models=["MostPop", {**BPR, "device": "cuda:1"}], metrics=["nDCG"])
@@ -205,44 +101,6 @@ def test_stages_have_the_devices_of_their_model(tmp_path: Path) -> None:
         "fit BPR-MF": ("cuda:1",),
         "ask BPR-MF": ("cuda:1",),
     }
-
-
-@pytest.mark.usefixtures("gpus")
-def test_parts_of_a_model_have_devices_of_their_own(tmp_path: Path) -> None:
-    llm = {"provider": "transformers", "model": "tiny"}
-    rerank = {"name": "LMRerank", "llm": llm, "candidates": {**BPR, "device": "cpu"}}
-    plan, _ = api.plan(
-        make_small_spec(models=[rerank], dataset={"name": "demo"}), out=tmp_path, device="cuda:1"
-    )
-    (model,) = choose_devices(plan.experiment).models
-    assert model.plugin.llm.device == "cuda:1"
-    assert model.plugin.candidates.model.device == "cpu"
-    assert used(model.plugin) == ("cpu", "cuda:1")
-    assert describe_devices(model.plugin) == {"device": "cpu, cuda:1", "precision": "float32"}
-    (written,) = plan.experiment.models
-    assert written.plugin.llm.device is None, "the spec stays as it was written"
-
-
-def test_a_server_has_no_device() -> None:
-    served = LanguageModel(model="m", base_url="http://user:secret@localhost:1/v1")
-    assert served.choose_device("cuda") == {}
-    request = served.build_request([])
-    assert request.revision == ""
-
-
-def test_replies_of_a_model_on_a_gpu_have_addresses_of_their_own() -> None:
-    settings: Mapping[str, Any] = {"provider": "transformers", "model": "m", "revision": "r"}
-    revisions = [
-        LanguageModel(**settings, device=device).build_request([]).revision
-        for device in (None, "cpu", "cuda", "cuda:1")
-    ]
-    assert revisions == ["r", "r", "r on cuda", "r on cuda"]
-
-
-def test_models_without_a_device_compute_on_the_cpu() -> None:
-    assert describe_devices(MostPop()) == {"device": "cpu", "precision": None}
-    assert describe_devices(BPRMF(device="cpu")) == {"device": "cpu", "precision": "float32"}
-    assert used(MostPop()) == ()
 
 
 def test_the_manifest_and_the_report_name_the_devices(tmp_path: Path) -> None:
@@ -269,14 +127,3 @@ def test_a_run_on_a_gpu_names_it(tmp_path: Path) -> None:
     run = recbias.run(make_small_spec(models=[BPR]), out=tmp_path, device="cuda")
     assert run.manifest["models"][0]["device"] == "cuda"
     assert run.manifest["gpus"] == {"cuda": torch.cuda.get_device_name("cuda")}
-
-
-def test_only_cuda_has_numbers_and_names() -> None:
-    assert [is_cuda(name) for name in ("cuda", "cuda:3", "cpu", "mps")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert omit_device_numbers([{"device": "cuda:1"}]) == [{"device": "cuda:1"}]
-    assert name_gpus(["cpu", "mps"]) == {}

@@ -4,7 +4,6 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from recbias import api
@@ -117,76 +116,6 @@ def test_the_name_of_each_input_file_is_part_of_the_address_and_its_folder_is_no
     assert (one == two) == (name != "fairllm")  # which reads the name of the folder
     paths[0].write_text("other bytes")
     assert str(identify(kind, name, setting, paths[0])) not in one
-
-
-def test_most_plugins_with_files_are_found() -> None:
-    assert len(READS_FILES) > 40
-
-
-def test_files_of_equal_names_in_two_folders_both_count(tmp_path: Path) -> None:
-    paths = {part: tmp_path / part / "table.csv" for part in ("interactions", "users")}
-    for path, content in zip(
-        paths.values(), ("user_id,item_id\na,1\n", "user_id\na\n"), strict=True
-    ):
-        path.parent.mkdir()
-        path.write_text(content)
-    dataset = {"name": "tables", **{part: str(path) for part, path in paths.items()}}
-    plan = make_plan(tmp_path, dataset=dataset)
-    assert set(plan.files["tables"]) == {"interactions/table.csv", "users/table.csv"}
-
-
-def test_runs_of_an_equal_frame_share_their_stages(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"user_id": list("aabb"), "item_id": list("xyxz")})
-    dataset = {"name": "tables", "interactions": frame}
-    before = list_addresses(make_plan(tmp_path, dataset=dataset))
-    changed = {"name": "other", "dataset": {**dataset, "interactions": frame.copy()}}
-    assert list_addresses(make_plan(tmp_path, **changed)) == before
-
-
-def test_equal_bytes_under_two_names_are_each_read_as_their_name_says(tmp_path: Path) -> None:
-    """A line is a judgement of item 5 as qrels, and an interaction with item 0 as a table."""
-    (tmp_path / "train.csv").write_text("user_id,item_id\nq1,x\nq2,y\nu,0\nu,5\n")
-    rows = [
-        f"{query} Q0 {item} {rank} 0 x"
-        for query in ("q1", "q2")
-        for rank, item in ((1, 0), (2, 5))
-    ]
-    (tmp_path / "run.trec").write_text("\n".join(rows))
-    for name in ("ok.qrels", "qrels.dev.tsv"):
-        (tmp_path / name).write_text("q1\t0\t5\t2\nq2\t0\t5\t1\n")
-
-    def measure(test: str) -> float:
-        spec = make_small_spec(
-            dataset={"name": "tables", "interactions": f"{tmp_path}/train.csv"},
-            split={
-                "name": "given",
-                "train": f"{tmp_path}/train.csv",
-                "test": f"{tmp_path}/{test}",
-            },
-            k=2,
-            models=[{"name": "lists", "path": f"{tmp_path}/run.trec"}],
-            metrics=["MRR"],
-            tests=None,
-        )
-        return float(api.run(spec, out=tmp_path / "out").metrics["value"].iloc[0])
-
-    names = ["ok.qrels", "qrels.dev.tsv", "ok.qrels"]
-    assert [measure(name) for name in names] == [0.5, 1.0, 0.5]
-    for name in ("ok.qrels", "qrels.dev.tsv"):  # what is no table is refused, whatever is stored
-        (tmp_path / name).write_text("q1 0 5 2\nq1 0 0 0\n")
-    assert measure("ok.qrels") == 0.5
-    with pytest.raises(UserError, match=r"qrels\.dev\.tsv"):
-        measure("qrels.dev.tsv")
-
-
-def test_given_lists_are_addressed_by_their_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    models = [{"name": "lists", "path": str(path)}]
-    path.write_text("query_id,item_id,rank\na,1,1\n")
-    before = list_addresses(make_plan(tmp_path, models=models))
-    path.write_text("query_id,item_id,rank\na,2,1\n")
-    after = list_addresses(make_plan(tmp_path, models=models))
-    assert before["ask lists"] != after["ask lists"]
 
 
 @pytest.mark.parametrize(

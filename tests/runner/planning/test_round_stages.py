@@ -68,13 +68,6 @@ def test_more_rounds_reuse_the_first_ones_and_other_choices_do_not(tmp_path: Pat
     assert set(three) & set(other) == set(list_addresses(make_plan(tmp_path)))
 
 
-def test_every_stage_comes_after_its_inputs(tmp_path: Path) -> None:
-    earlier: set[str] = set()
-    for stage in make_plan(tmp_path, feedback=LOOP).stages:
-        assert {source.digest for source in stage.inputs} <= earlier
-        earlier.add(stage.digest)
-
-
 TUNED = {
     "name": "ItemKNN",
     "tune": {"metric": "nDCG", "trials": 2, "space": {"neighbors": {"int": [5, 9]}}},
@@ -130,13 +123,3 @@ def test_what_cannot_be_run_in_rounds_is_refused(
     with pytest.raises(UserError) as caught:
         recbias.plan(make_small_spec(**spec), out=tmp_path)
     assert message in str(caught.value)
-
-
-def test_metrics_of_known_odds_are_refused_where_they_are_not_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("rows.csv").write_text("user_id,item_id\na,b\nc,b\na,d\nc,d\n")
-    spec = make_small_spec(dataset=TABLES, metrics=["homogenization"], split=None, tests=None)
-    with pytest.raises(UserError, match=r"metrics\[0\]: homogenization needs odds"):
-        recbias.plan(spec, out=tmp_path)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recbias import api
-from recbias.core.context import collect_warnings
-from recbias.core.errors import Contradiction, Faults, OutOfRange, UnknownKey, UserError
+from recbias.core.errors import Contradiction, Faults, UserError
 from recbias.kernels import devices
-from recbias.kernels.devices import find_devices, resolve_device
-from recbias.models.lmrec import LMRec
-from recbias.runner.stage_planner import describe_devices
+from recbias.kernels.devices import find_devices
 from support.models.small_encoder import write_small_encoder
 
 
@@ -64,50 +60,3 @@ def test_more_devices_than_the_machine_has_are_refused_at_the_key(
     assert "models[1].devices" in fault.where
     assert message in fault.message
     assert fault.remedy
-
-
-@pytest.mark.parametrize("model", ["ItemKNN", "EASE", "BPR-MF"])
-def test_a_model_that_one_device_trains_has_no_such_setting(tmp_path: Path, model: str) -> None:
-    fault = find_fault(tmp_path, f"{{name: {model}, devices: 2}}")
-    assert isinstance(fault, UnknownKey)
-    assert "spec.yaml:7:" in fault.where
-    assert "devices" in fault.where + fault.message
-
-
-@pytest.mark.usefixtures("gpus")
-def test_the_manifest_says_how_many_devices_train() -> None:
-    settings: dict[str, Any] = {"encoder": ".", "device": "cuda", "precision": "bfloat16"}
-    assert describe_devices(LMRec(**settings)) == {"device": "cuda", "precision": "bfloat16"}
-    assert describe_devices(LMRec(**settings, devices=2))["devices"] == 2
-
-
-def test_zero_devices_are_refused(tmp_path: Path) -> None:
-    fault = find_fault(tmp_path, "{name: LMRec, encoder: ., devices: 0}")
-    assert isinstance(fault, OutOfRange)
-
-
-@pytest.mark.usefixtures("gpus")
-def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    gib = 2**30
-    held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none
-    shares = {0: 1.0, 1: 1.0, 2: 0.25}
-    monkeypatch.setattr(
-        devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu")
-    )
-    for name, function in (
-        ("current_device", lambda: 0),
-        ("get_per_process_memory_fraction", shares.get),
-        ("mem_get_info", lambda device: ((80 - 2 - held[device]) * gib, 80 * gib)),
-        ("memory_reserved", lambda device: 2 * gib),
-    ):
-        monkeypatch.setattr(torch.cuda, name, function)
-    devices._warn_about_others.cache_clear()
-    with collect_warnings() as warnings:
-        for name in ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu"):
-            resolve_device(name)  # type: ignore[arg-type]
-    assert warnings == [
-        "cuda:0: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
-    ]
-    devices._warn_about_others.cache_clear()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,8 @@ from recbias.runs.power import (
     split_label_gap,
 )
 from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
-from recbias.statistics.groups import compute_moments, welch_contrasts
 from recbias.statistics.intervals import (
     compute_power,
-    find_sample_size,
-    measure_group_error,
     t_interval,
 )
 from recbias.statistics.paired import PairedT
@@ -132,12 +129,6 @@ def test_a_gap_is_no_wider_than_the_range_of_its_metric() -> None:
     assert compute_power_rows(unknown, question)["remark"].tolist() == [""]
 
 
-def test_comparisons_over_folds_replace_those_of_each_fold() -> None:
-    d = np.random.default_rng(1).normal(size=20)
-    rows = [compare_pairs(d, fold=fold) for fold in ("1", "2", "all")]
-    assert compute_power_rows(make_tables(rows), PowerQuestion())["fold"].tolist() == ["all"]
-
-
 def make_crossed(seed: int = 0) -> tuple[list[str], FloatArray]:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(6, 1)) + rng.normal(0, 0.5, (1, 4)) + rng.normal(0, 1.0, (6, 4))
@@ -221,43 +212,3 @@ def test_interval_gives_the_standard_error_of_a_bootstrap() -> None:
     row |= {"ci_low": float(low), "ci_high": float(high), "correction": "none"}
     (answer,) = compute_power_rows(make_tables([row]), PowerQuestion()).to_dict("records")
     assert float(compute_power(answer["detectable"], 0.2, 8, 0.05)) == pytest.approx(0.8)
-
-
-def test_vectors_of_users_and_items_have_no_number_of_units() -> None:
-    d = np.random.default_rng(1).normal(size=20)
-    per_unit = pd.DataFrame({"metric": ["M"], "unit": ["item"]})
-    rows = [compare_pairs(d, test=test) for test in ("paired_bootstrap", "random_direction")]
-    table = compute_power_rows(make_tables(rows, per_unit=per_unit), PowerQuestion(difference=0.1))
-    (row,) = table.to_dict("records")  # a random direction is no difference of means
-    assert row["detectable"] > 0
-    assert math.isnan(row["needed"])
-    assert row["remark"] == "users and items vary: no number of either"
-
-
-def test_sets_of_sentences_keep_their_shares() -> None:
-    # 10 sentences with a standard deviation of 3 and 38 with 1: v = 0.9 and 0.0263, se = 0.9625,
-    # df = 0.9263² / (0.9² / 9 + 0.0263² / 37) = 9.53, which is mostly that of the small group
-    a, b = (np.resize([-1.0, 1.0], size) for size in (10, 38))
-    values = np.concatenate([3.0 * a / a.std(ddof=1), b / b.std(ddof=1)])
-    codes = np.repeat([0, 1], [10, 38])
-    (test,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
-    row = {**KEYS, **PLACE, **LEVEL, **asdict(test)}
-    manifest = {"metrics": [{"metric": "M", "unit": "sentence_pair"}]}
-    tables = replace(make_tables([row]), manifest=manifest)
-    (answer,) = compute_power_rows(tables, PowerQuestion(difference=0.5)).to_dict("records")
-    assert (answer["unit"], answer["n"]) == ("sentence", 48)
-    # as many as with the variances and the shares of the groups, to a percent
-    known = measure_group_error(np.array([9.0, 1.0]), np.array([10 / 48, 38 / 48]))
-    (needed,) = find_sample_size(known, 0.5, smallest=[10], alpha=0.025)
-    assert answer["needed"] == pytest.approx(needed, rel=0.01)
-
-
-def test_pairs_are_counted_where_the_metric_has_no_values_of_units() -> None:
-    d = np.random.default_rng(3).normal(0.1, 1.0, 40)
-    manifest = {"metrics": [{"metric": "M", "unit": "sentence_pair"}]}
-    tables = replace(make_tables([compare_pairs(d, between="groups")]), manifest=manifest)
-    (answer,) = compute_power_rows(tables, PowerQuestion(difference=0.2)).to_dict("records")
-    assert answer["unit"] == "sentence pair"
-    n, std = answer["needed"], d.std(ddof=1)
-    assert float(compute_power(0.2, std / math.sqrt(n), n - 1, 0.025)) >= 0.8
-    assert float(compute_power(0.2, std / math.sqrt(n - 1), n - 2, 0.025)) < 0.8

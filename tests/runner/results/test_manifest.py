@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import recbias
-from recbias.runner.folder import list_cooccurring_labels
 from support.specs import make_small_spec
 
 
@@ -36,14 +33,6 @@ def test_every_metric_has_formula_direction_source_and_summary(run: recbias.Run)
         assert metric["summary"]
 
 
-def test_every_stage_is_recorded(run: recbias.Run) -> None:
-    kinds = [stage["kind"] for stage in run.manifest["stages"]]
-    assert kinds.count("dataset") == 1
-    assert kinds.count("fit") == 2
-    assert kinds.count("measure") == 4
-    assert all(len(stage["digest"]) == 64 for stage in run.manifest["stages"])
-
-
 def test_api_keys_of_the_environment_are_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,39 +43,3 @@ def test_api_keys_of_the_environment_are_not_written(
     for path in run.folder.rglob("*"):
         if path.is_file():
             assert b"sk-this-must-never-be-written" not in path.read_bytes(), path
-
-
-def test_the_manifest_is_valid_json_without_nan(run: recbias.Run) -> None:
-    text = (run.folder / "manifest.json").read_text(encoding="utf-8")
-
-    def reject_constant(constant: str) -> None:
-        raise ValueError(constant)
-
-    json.loads(text, parse_constant=reject_constant)
-
-
-def test_labels_are_listed_that_occur_in_the_same_query() -> None:
-    # race and gender of names, both genders of couples; none of places
-    frame = pd.DataFrame(
-        {
-            "race": ["white", "black", None, None],
-            "gender": ["F", None, None, None],
-            "first": [None, None, "F", None],
-            "place": [None, None, None, "bank"],
-        }
-    )
-    labels = list_cooccurring_labels(frame)
-    assert labels == {"race": ["gender"], "gender": ["race"], "first": [], "place": []}
-
-
-def test_metrics_without_the_outputs_of_a_model_are_recorded(tmp_path: Path) -> None:
-    groups = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
-    targets = {"of": "items", "attribute": "genres", "e": "Romance", "p": "Action"}
-    metric = {"name": "R-RIPA", "label": "ripa", "groups": groups, "targets": targets}
-    spec = make_small_spec(models=["MostPop", "PureSVD"], metrics=["nDCG", metric])
-    run = recbias.run(spec, out=tmp_path)
-    assert run.manifest["undefined"] == [
-        {"metric": "ripa", "k": None, "model": "MostPop", "missing": "embeddings"}
-    ]
-    values = run.metrics.query("metric == 'ripa' and target == ''").set_index("model")["value"]
-    assert values.notna().to_dict() == {"MostPop": False, "PureSVD": True}

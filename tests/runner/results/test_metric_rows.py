@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 
 from recbias.config.specs import PluginSpec
@@ -16,7 +14,6 @@ from recbias.runner.results import (
     ModelMeasurement,
     build_metrics_table,
     build_replicate_tables,
-    build_unit_tables,
 )
 
 
@@ -68,34 +65,6 @@ def test_the_mean_over_datasets_averages_their_means() -> None:
     table = build_metrics_table(rows)
     mean = table[table["dataset"] == "all"].iloc[0]
     assert (mean["value"], mean["fold"]) == (0.75, "all")
-
-
-def test_an_undefined_fold_is_counted_and_excluded_from_the_mean() -> None:
-    table = build_metrics_table([make_row([math.nan], fold=1), make_row([1.0], fold=2)])
-    mean = table.iloc[2]
-    assert (mean["value"], mean["n"], mean["undefined"]) == (1.0, 1, 1)
-    assert math.isnan(table.iloc[0]["value"])
-
-
-def test_without_measurements_the_table_has_columns_and_no_rows() -> None:
-    assert tuple(build_metrics_table([]).columns) == METRICS.names
-
-
-def test_each_unit_is_one_row() -> None:
-    (chunk,) = build_unit_tables([make_row([0.5, math.nan])])
-    table = pa.table(chunk).to_pandas()
-    assert table["unit_id"].tolist() == ["u0", "u1"]
-    assert table["value"].isna().tolist() == [False, True]
-    assert list(table.columns) == [
-        *("dataset", "model", "seed", "fold", "unit", "unit_id", "metric", "k", "group"),
-        *("target", "value"),
-    ]
-
-
-def test_a_metric_without_units_has_no_per_unit_rows() -> None:
-    row = ModelMeasurement("d", "m", 42, 1, make_metric(k=None), Measurement(0.5, 3, 0))
-    assert list(build_unit_tables([row])) == []
-    assert pd.isna(build_metrics_table([row]).iloc[0]["k"])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +7,8 @@ from hypothesis import strategies as st
 
 from recbias.core.measures import Measurement, UnitScores
 from recbias.runner.results import (
-    average_replicates,
     can_pool,
     estimate_interval,
-    pool_units,
-    share_units,
     sum_counts,
 )
 
@@ -45,31 +39,6 @@ def test_replicates_are_averaged_over_folds_one_by_one() -> None:
         [make_resampled(5.0, [1, 2, 3]), make_resampled(7.0, [3, 4, 5])], 6.0
     )
     assert (low, high) == pytest.approx((6 - 1.959964, 6 + 1.959964), abs=1e-6)
-
-
-def test_replicates_without_a_spread_give_no_interval_if_those_of_the_folds_gave_none() -> None:
-    folds = [make_resampled(0.0, [0, 0, 0]), make_resampled(0.0, [0, 0, 0])]
-    assert all(math.isnan(bound) for bound in estimate_interval(folds, 0.0))
-    folds = [replace(fold, ci_low=0.0, ci_high=0.0) for fold in folds]
-    assert estimate_interval(folds, 0.0) == (0.0, 0.0)
-
-
-def test_folds_with_different_users_have_no_interval() -> None:
-    folds = [measure([1.0, 0.0, 0.5]), measure([0.0, 1.0, 0.5], "abd")]
-    assert not share_units(folds)
-    assert all(math.isnan(bound) for bound in estimate_interval(folds, 0.5))
-
-
-def test_values_without_units_or_replicates_have_no_interval() -> None:
-    folds = [Measurement(0.5, 3, 0)]
-    assert pool_units(folds) is None
-    assert average_replicates(folds) is None
-    assert all(math.isnan(bound) for bound in estimate_interval(folds, 0.5))
-
-
-def test_counts_of_one_row_are_added() -> None:
-    counts = {"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])}
-    assert sum_counts(counts, counts).tolist() == [4.0, 6.0]
 
 
 def test_a_dataset_without_the_target_adds_its_totals() -> None:
@@ -104,12 +73,3 @@ def test_samples_of_one_size_have_the_interval_of_one_measurement(
     summary = Measurement.from_values(together)
     expected = pytest.approx((summary.ci_low, summary.ci_high), abs=1e-9)
     assert estimate_interval(folds, summary.value) == expected
-
-
-def test_undefined_units_of_a_sample_are_left_out_of_the_interval() -> None:
-    folds = [measure([0.0, math.nan, 1.0]), measure([1.0, 0.0, math.nan], "def")]
-    summary = Measurement.from_values(np.array([0.0, 1.0, 1.0, 0.0]))
-    expected = pytest.approx((summary.ci_low, summary.ci_high))
-    assert estimate_interval(folds, 0.5) == expected
-    undefined = [measure([math.nan] * 3), measure([math.nan] * 3, "def")]
-    assert all(math.isnan(bound) for bound in estimate_interval(undefined, math.nan))

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from recbias import api
-from recbias.core.context import collect_warnings
 from recbias.core.errors import Unwritable
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.plan import Plan
@@ -27,13 +26,6 @@ def test_a_run_folder_appears_when_it_is_published(tmp_path: Path, plan: Plan) -
     assert published.name.endswith(plan.spec_digest[:8])
 
 
-def test_an_unpublished_folder_is_removed(tmp_path: Path, plan: Plan) -> None:
-    with new_run_folder(tmp_path, plan) as folder:
-        (folder.temporary / "metrics.csv").write_text("x")
-    assert not (tmp_path / "small").exists()
-    assert list((tmp_path / "store" / "tmp").iterdir()) == []
-
-
 def test_two_runs_in_the_same_second_have_different_folders(tmp_path: Path, plan: Plan) -> None:
     published = []
     for _ in range(2):
@@ -49,32 +41,6 @@ def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan)
     blocked.write_text("a file")
     with pytest.raises(Unwritable, match="not a folder"), new_run_folder(blocked, plan):
         pass
-
-
-def test_the_spec_digest_depends_on_the_settings_only(plan: Plan) -> None:
-    assert plan.spec_digest == api.plan(make_small_spec())[0].spec_digest
-    assert plan.spec_digest != api.plan(make_small_spec(k=4))[0].spec_digest
-
-
-def test_a_folder_called_latest_is_refused_before_any_work(tmp_path: Path) -> None:
-    folder = tmp_path / "small" / "latest"
-    folder.mkdir(parents=True)
-    with pytest.raises(Unwritable, match="it is a folder, and recbias writes a link"):
-        api.run(make_small_spec(), out=tmp_path, progress=False)
-    assert list(folder.parent.iterdir()) == [folder]
-
-
-def test_a_run_is_published_also_where_its_link_cannot_be_written(
-    tmp_path: Path, plan: Plan
-) -> None:
-    (tmp_path / "small" / "latest").mkdir(parents=True)
-    with collect_warnings() as warnings, new_run_folder(tmp_path, plan) as folder:
-        published = folder.publish()
-    assert len(warnings) == 1
-    assert warnings[0].startswith(f"{tmp_path}/small/latest does not lead to this run")
-    names = [path.name for path in (tmp_path / "small").iterdir()]
-    assert sorted(names) == sorted(["latest", published.name])
-    assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["small", "small/latest"])

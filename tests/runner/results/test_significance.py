@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -72,15 +71,6 @@ def test_exact_tests_are_corrected_together_with_the_others() -> None:
     assert table["p_adjusted"].tolist()[1] == pytest.approx(2 / 3)
 
 
-def test_comparisons_without_a_p_value_are_counted_in_a_warning() -> None:
-    spec = PluginSpec("tests", "chi_squared", "chi_squared", ChiSquared(), {}, ("tests", 0))
-    with collect_warnings() as notes:
-        table, _ = compare_models([make_row("a", A), make_row("b", B)], [spec], 42)
-    assert table["p"].isna().all()
-    counts = "chi_squared: 1 of 1 comparisons of models have no p-value (nDCG)"
-    assert notes[0].startswith(f"{counts} and count in no family: values other than 0 and 1, or")
-
-
 def test_models_that_differ_by_the_same_amount_for_every_unit_are_no_test_of_a_family() -> None:
     rows = [make_row("a", A), make_row("b", B), make_row("c", [value - 0.25 for value in A])]
     with collect_warnings() as notes:
@@ -135,20 +125,6 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
     assert table["p"][0] == pytest.approx(2 * stats.norm.sf(z), rel=1e-6)
 
 
-def test_a_single_model_has_no_comparison() -> None:
-    table, _ = compare_models([make_row("a", A)], [TEST], 42)
-    assert len(table) == 0
-    assert "p_adjusted" in table.columns
-
-
-def test_an_undefined_unit_is_excluded_from_the_pairs_of_its_model_only() -> None:
-    incomplete = [math.nan, *B[1:]]
-    table, _ = compare_models(
-        [make_row("a", A), make_row("b", incomplete), make_row("c", C)], [TEST], 42
-    )
-    assert table["n"].tolist() == [3, 4, 3]
-
-
 def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
     from recbias.statistics.paired import Wilcoxon
 
@@ -159,12 +135,6 @@ def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
     table, _ = compare_models(rows, [TEST, wilcoxon], 42)
     assert table["test"].tolist() == ["paired_t", "paired_bootstrap", "wilcoxon"]
     assert table["n"].tolist() == [4, 10, 4]
-
-
-def test_without_tests_the_table_has_columns_and_no_rows() -> None:
-    table, _ = compare_models([make_row("a", A), make_row("b", B)], [], 42)
-    assert len(table) == 0
-    assert "significant" in table.columns
 
 
 def test_metrics_with_the_same_tests_have_them_once() -> None:

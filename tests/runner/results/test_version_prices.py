@@ -141,13 +141,3 @@ def test_where_no_bias_is_removed_the_price_is_undefined() -> None:
     assert math.isnan(row["price"])
     assert "price_low" not in row
     assert row["bias_removed_high"] > row["bias_removed"]
-
-
-def test_a_rounding_error_is_no_bias_removed() -> None:
-    bias = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
-    bias[1] -= 1e-17
-    accuracy = make_accuracy(np.stack([np.ones(3), np.zeros(3)]))
-    for removed in (make_accuracy(bias), make_bias(bias, make_ids(3))):
-        points = np.array([0.2, 0.2 - 3e-17])
-        rounded = replace(removed, estimates=replace(removed.estimates, points=points))
-        assert math.isnan(measure_price(accuracy, rounded, shares_samples=True)["price"])

@@ -4,7 +4,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,11 +58,6 @@ def test_several_choices_are_those_of_a_plackett_luce_model_that_ends_with_nothi
     assert accepted.sum(axis=1).max() == 2
 
 
-def test_certain_acceptance_takes_as_many_as_can_be_picked() -> None:
-    accepted = sample_many([1.0, 0.0, 2.0, np.nan], [1.0, 1.0, 1.0, 1.0], acceptance=1.0, picks=9)
-    assert accepted.sum(axis=0).tolist() == [N, 0, N, 0]
-
-
 @given(
     seed=st.integers(0, 10**6),
     acceptance=st.floats(0, 1),
@@ -82,15 +76,3 @@ def test_properties(seed: int, acceptance: float, picks: int, position: float) -
     more = FeedbackSpec(rounds=2, acceptance=1.0, picks=picks, position=position)
     certain = sample_choices(weights, np.ones((20, 4)), more, np.random.default_rng(seed))
     assert (accepted <= certain).all()
-
-
-@pytest.mark.parametrize("acceptance", [0.0, 0.5, 1.0])
-def test_a_user_without_an_ideal_list_accepts_nothing(acceptance: float) -> None:
-    choice = FeedbackSpec(rounds=2, acceptance=acceptance)
-    accepted = sample_choices(
-        np.array([[np.nan, np.nan], [0.0, 0.0]]),
-        np.zeros((2, 2)),
-        choice,
-        np.random.default_rng(1),
-    )
-    assert not accepted.any()

@@ -97,22 +97,6 @@ def test_nothing_accepted_leaves_the_split_as_it_is() -> None:
     assert accept([[1, 2], [1, 2], [1, 2]], split, choice=never).train is split.train
 
 
-def test_items_outside_the_catalogue_and_queries_without_a_user_add_nothing() -> None:
-    split = Split(make_rows([(0, 0), (1, 4)], timed=False), None)
-    queries = make_user_queries(3, users=[2, -1, 0])
-    later = accept([[5, 3], [1, 2], [5, 0]], split, queries)
-    assert list_pairs(later.train) == [(0, 0), (1, 4), (2, 3)]
-    assert later.train.times is None
-
-
-def test_the_choices_depend_on_the_round_and_the_seed_only() -> None:
-    split = Split(make_rows([(0, 0), (1, 4)]), None)
-    choice = FeedbackSpec(rounds=9, acceptance=0.5, picks=2)
-    lists = [[1, 2, 3], [1, 2, 3], [1, 2, 3]]
-    first, again = (list_pairs(accept(lists, split, choice=choice).train) for _ in range(2))
-    assert first == again
-
-
 def test_bad_input_is_an_error() -> None:
     split = Split(make_rows([(0, 0)]), None)
     with pytest.raises(Contradiction, match="no query is a user"):

@@ -239,11 +239,3 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}
-
-
-@pytest.mark.parametrize("values", ["[1] * 60", "np.ones(60, bool)", "np.ones(60, 'float32')"])
-def test_numbers_and_truth_values_are_the_values_of_a_metric(tmp_path: Path, values: str) -> None:
-    name = write_plugin(tmp_path, METRIC, measure=f"return [evidence.measure_queries({values})]")
-    run = recbias.run(make_small_spec(models=["MostPop"], metrics=[name]), out=tmp_path)
-    assert run.metrics["value"].tolist() == [1.0]
-    assert run.failures == []

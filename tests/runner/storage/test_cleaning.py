@@ -49,18 +49,6 @@ def test_checkpoints_are_removed_by_the_time_they_were_written(
     assert len(list(folder.iterdir())) == expected
 
 
-def test_removed_and_remaining_results_are_counted(tmp_path: Path) -> None:
-    save_two_results(tmp_path)
-    remaining, removed = remove_unused(tmp_path, 86400.0, dry_run=True)
-    assert remaining["fit"][0] == 1
-    assert removed["fit"][0] == 1
-    assert removed["fit"][1] > 0
-
-
-def test_a_missing_store_has_nothing_to_remove(tmp_path: Path) -> None:
-    assert remove_unused(tmp_path / "none", 0.0, dry_run=False) == ({}, {})
-
-
 def test_what_is_no_result_is_removed_as_damaged(tmp_path: Path) -> None:
     store, old, new = save_two_results(tmp_path)
     (store.path(old) / RECORD).write_bytes(b"{")

@@ -24,21 +24,6 @@ def replace_inputs(spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     return replace_python_inputs(spec, folder, REGISTRIES)
 
 
-def test_frames_and_arrays_are_the_files_that_hold_them(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"user_id": ["a", "b"], "age": [1.0, None]}, index=[7, 8])
-    vectors, ids = np.eye(2), np.array(["a", "b"])
-    spec = {"dataset": {"users": frame}, "k": 3, "x": [{"users": vectors, "user_ids": ids}]}
-    replaced = replace_inputs(spec, tmp_path)
-    assert replaced["k"] == 3
-    pd.testing.assert_frame_equal(
-        pd.read_parquet(replaced["dataset"]["users"]), frame.reset_index(drop=True)
-    )
-    np.testing.assert_array_equal(np.load(replaced["x"][0]["users"]), vectors)
-    assert Path(replaced["x"][0]["user_ids"]).read_text() == "a\nb\n"
-    assert replace_inputs(spec, tmp_path) == replaced  # the same content, the same files
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 def test_objects_are_entries_of_their_classes(tmp_path: Path) -> None:
     spec = {"models": [ItemKNN(neighbors=7), "MostPop"], "metrics": [NDCG(k=5)]}
     replaced = replace_inputs(spec, tmp_path)
@@ -69,17 +54,6 @@ def test_an_entry_that_is_no_plugin_is_refused(
     with pytest.raises(WrongType, match=rf"^models\[0\]: .*{message}") as caught:
         replace_inputs({"models": [entry]}, tmp_path)
     assert re.search(remedy, caught.value.remedy)
-
-
-@pytest.mark.parametrize(
-    "ids",
-    [["a", "b"], ("a", "b"), pd.Index(["a", "b"]), pd.Series(["a", "b"]), np.array(["a", "b"])],
-)
-def test_identifiers_are_lines_of_text(tmp_path: Path, ids: object) -> None:
-    replaced = replace_inputs({"models": [{"name": "vectors", "user_ids": ids}]}, tmp_path)
-    path = Path(replaced["models"][0]["user_ids"])
-    assert path.read_text() == "a\nb\n"
-    assert path.name.startswith("user_ids-")
 
 
 @pytest.mark.parametrize("wrong", [None, np.nan, 1.0, "a\nb", " a", ""])

@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.context import Failure
 from recbias.core.dataset import Attributes, Dataset, Reviews, Split, Vocabulary
-from recbias.core.evidence import Embeddings, Predictions, RankedLists, Responses, SentenceScores
+from recbias.core.evidence import Embeddings, RankedLists, Responses, SentenceScores
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Queries
 from recbias.runner.codecs import FORMATS
@@ -113,10 +113,6 @@ def test_measurements_are_restored_with_undefined_values(tmp_path: Path) -> None
     assert second.replicates.tolist() == [0.1, 0.2]
 
 
-def test_no_measurements_are_restored_as_none(tmp_path: Path) -> None:
-    assert save_and_load("measure", (), tmp_path) == ()
-
-
 def test_a_learned_state_is_restored(tmp_path: Path) -> None:
     state = {"a": np.eye(2), "b": np.arange(3)}
     restored = save_and_load("fit", state, tmp_path)
@@ -151,14 +147,6 @@ def test_contrasts_and_counts_are_restored(tmp_path: Path) -> None:
     assert math.isnan(restored.contrasts[0].p)
 
 
-def test_item_labels_are_restored(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"ngim.gender": [1.0, math.nan]})
-    restored = save_and_load("label", ItemLabels(frame), tmp_path)
-    assert restored.frame["ngim.gender"].tolist()[0] == 1.0
-    assert restored.frame["ngim.gender"].isna().tolist() == [False, True]
-    assert restored.replies is None
-
-
 def test_replies_about_items_are_restored(tmp_path: Path) -> None:
     frame = pd.DataFrame({"judge.gender": [1.0]})
     replies = pd.DataFrame({"item_id": ["1"], "reply": ["gender: 1\n"], "probability.age": [0.5]})
@@ -177,16 +165,3 @@ def test_trials_and_search_results_are_restored(tmp_path: Path) -> None:
     result = save_and_load("search", SearchResult(done, (done, failed)), tmp_path)
     assert result.best == done
     assert [trial.number for trial in result.trials] == [1, 2]
-
-
-def test_predictions_are_stored_in_the_smallest_type(tmp_path: Path) -> None:
-    ids = np.array(["u:i:1", "u:i:2"], dtype=object)
-    items, ranked = np.array([1, 0], "i4"), np.array([[0, 1, 300], [300, 1, 0]], "i4")
-    answers = ModelOutputs(None, None, predictions=Predictions(ids, items, ranked))
-    restored = save_and_load("answer", answers, tmp_path).predictions
-    assert restored.ids.tolist() == ids.tolist()
-    assert restored.items.tolist() == [1, 0]
-    assert restored.ranked.tolist() == ranked.tolist()
-    assert restored.ranked.dtype == np.int32
-    with np.load(tmp_path / "arrays.npz") as stored:
-        assert stored["named"].dtype == np.uint16

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,24 +64,15 @@ def test_a_result_with_changed_bytes_is_removed_with_a_warning(store: Store) -> 
     assert not store.has(DIGEST)
 
 
-def test_an_empty_record_is_replaced_by_the_next_save(store: Store) -> None:
-    store.save(DIGEST, STATE, make_record())
-    (store.path(DIGEST) / RECORD).write_text("")
-    assert store.load(DIGEST) is None
-    store.save(DIGEST, STATE, make_record())
-    assert store.load(DIGEST) is not None
-
-
 def test_a_record_with_any_changed_bit_is_none(store: Store) -> None:
     store.save(DIGEST, STATE, make_record())
     path = store.path(DIGEST) / RECORD
     content, stored = path.read_bytes(), store.record(DIGEST)
     for index in range(len(content)):
-        for bit in (0, 4, 7):
-            changed = bytearray(content)
-            changed[index] ^= 1 << bit
-            path.write_bytes(bytes(changed))
-            assert store.record(DIGEST) in (None, stored), changed[: index + 1]
+        changed = bytearray(content)
+        changed[index] ^= 1 << index % 8
+        path.write_bytes(bytes(changed))
+        assert store.record(DIGEST) in (None, stored), changed[: index + 1]
 
 
 @pytest.mark.parametrize(
@@ -98,30 +88,12 @@ def test_a_record_that_cannot_be_read_is_none(store: Store, text: str) -> None:
     assert list(store) == []
 
 
-def test_a_record_of_an_unknown_kind_is_none(store: Store) -> None:
-    store.save(DIGEST, STATE, make_record())
-    path = store.path(DIGEST) / RECORD
-    path.write_text(seal_record({**unseal_record(path.read_text()), "kind": "measqre"}))
-    assert store.record(DIGEST) is None
-
-
 def test_a_record_that_names_files_elsewhere_is_none(store: Store) -> None:
     store.save(DIGEST, STATE, make_record())
     path = store.path(DIGEST) / RECORD
     files = {"files": {"../x": [1, "0" * 64]}}
     path.write_text(seal_record({**unseal_record(path.read_text()), **files}))
     assert store.record(DIGEST) is None
-
-
-def test_a_record_of_another_result_is_none(store: Store) -> None:
-    other = "cd" + "1" * 62
-    store.save(DIGEST, STATE, make_record())
-    store.save(other, {"weights": np.zeros(3)}, make_record())
-    shutil.rmtree(store.path(DIGEST))
-    shutil.copytree(store.path(other), store.path(DIGEST))
-    assert store.record(DIGEST) is None
-    assert store.is_damaged(DIGEST)
-    assert store.has(other)
 
 
 @pytest.mark.parametrize("obstacle", ["link", "file", "parent", "loop", "pipe"])
@@ -147,25 +119,10 @@ def test_what_lies_in_the_place_of_a_result_is_replaced(store: Store, obstacle: 
     assert list((store.folder / "tmp").iterdir()) == []
 
 
-def test_the_record_of_a_result_is_restored(store: Store) -> None:
-    facts = {"revision": "ü", "path": Path("a"), "share": 0.1, "nothing": float("nan")}
-    store.save(DIGEST, STATE, Stored("fit EASE", "fit", {}, 1 / 3, 0.0, ("a",), facts))
-    stored = store.record(DIGEST)
-    assert stored is not None
-    assert stored.seconds == 1 / 3
-    assert stored.facts["path"] == "a"
-
-
 def test_the_result_of_the_first_of_two_writers_stays(store: Store) -> None:
     store.save(DIGEST, STATE, make_record())
     store.save(DIGEST, {"weights": np.zeros(1)}, make_record())
     assert store.load(DIGEST)["weights"].size == 1000
-
-
-def test_replace_overwrites_a_stored_result(store: Store) -> None:
-    store.save(DIGEST, STATE, make_record())
-    store.save(DIGEST, {"weights": np.zeros(1)}, make_record(), replace=True)
-    assert store.load(DIGEST)["weights"].size == 1
 
 
 def test_sweep_removes_what_was_left_a_day_ago(store: Store) -> None:
@@ -188,11 +145,6 @@ def test_a_stored_pickle_is_refused(store: Store) -> None:
         assert store.load(DIGEST) is None
     assert len(warnings) == 1
     assert not store.has(DIGEST)
-
-
-def test_the_store_lists_its_results(store: Store) -> None:
-    store.save(DIGEST, STATE, make_record())
-    assert [(digest, stored.kind) for digest, stored in store] == [(DIGEST, "fit")]
 
 
 @pytest.mark.parametrize(

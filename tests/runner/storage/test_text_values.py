@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import Unwritable
-from recbias.runner.store import VALUES, Store, TextValues, find_values, remove_unused
+from recbias.runner.store import VALUES, Store, TextValues, find_values
 
 ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])
 
@@ -27,15 +26,6 @@ def test_values_are_read_as_they_were_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stored.find("a"), ROWS[0])
     np.testing.assert_array_equal(stored.find("b"), ROWS[1])
     assert stored.find("c") is None
-
-
-def test_detectors_and_fresh_runs_have_values_of_their_own(tmp_path: Path) -> None:
-    open_values(tmp_path).append(["a"], ROWS[:1])
-    assert open_values(tmp_path, "e").find("a") is None
-    assert open_values(tmp_path, run_id="run").find("a") is None
-    open_values(tmp_path, run_id="run").append(["a"], ROWS[1:])
-    np.testing.assert_array_equal(open_values(tmp_path, run_id="run").find("a"), ROWS[1])
-    np.testing.assert_array_equal(open_values(tmp_path).find("a"), ROWS[0])
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "garbage", "empty"])
@@ -93,23 +83,6 @@ def test_what_a_killed_process_stored_is_kept(tmp_path: Path) -> None:
     with collect_warnings():
         for at in range(4):
             np.testing.assert_array_equal(stored.find(f"x{at}"), np.full(3, float(at)))
-
-
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / VALUES).write_text("no folder")
-    with pytest.raises(Unwritable):
-        open_values(tmp_path).append(["a"], ROWS[:1])
-
-
-def test_values_are_removed_when_they_were_not_used_for_long(tmp_path: Path) -> None:
-    open_values(tmp_path, "old").append(["a"], ROWS[:1])
-    open_values(tmp_path, "used").append(["a"], ROWS[:1])
-    for path in (tmp_path / VALUES).iterdir():
-        os.utime(path, (0, 0))
-    assert open_values(tmp_path, "used").find("a") is not None
-    remaining, removed = remove_unused(tmp_path, 3600.0, dry_run=False)
-    assert (remaining["values"][0], removed["values"][0]) == (1, 1)
-    assert open_values(tmp_path, "old").find("a") is None
 
 
 @pytest.mark.parametrize("body", [b"1", b"[]", b'["a", "b"]', b'["a", {}]', b"[" * 10**5, None])

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from recbias.config.specs import Range
-from recbias.core.context import Failure
 from recbias.runner.tuning import Trial, estimate_importances, sample_settings
 from support.models.searches import PLACE, SPACE, make_search
 
@@ -45,25 +44,6 @@ def test_importances_of_a_metric_best_at_zero_use_the_distance_from_zero() -> No
     trials = make_trials([0.5 if n % 2 else -0.5 for n in range(10)], samples)
     assert math.isnan(estimate_importances(PLACE, trials, "zero", 1)["place"])
     assert estimate_importances(PLACE, trials, "higher", 1) == {"place": 1.0}
-
-
-@pytest.mark.parametrize(
-    "values", [[0.1 * n for n in range(7)], [0.25] * 20], ids=["too few", "all equal"]
-)
-def test_importances_are_nan_with_few_or_equal_values(values: list[float]) -> None:
-    samples = [sample_settings(make_search(), (), seed) for seed in range(len(values))]
-    importances = estimate_importances(SPACE, make_trials(values, samples), "higher", 1)
-    assert list(importances) == ["neighbors", "shrink", "similarity"]
-    assert all(math.isnan(share) for share in importances.values())
-
-
-def test_importances_exclude_failed_trials() -> None:
-    samples = [sample_settings(make_search(), (), seed) for seed in range(20)]
-    done = make_trials([settings["neighbors"] / 20 for settings in samples], samples)
-    failed = Trial(21, samples[0], math.nan, failure=Failure("no"))
-    assert estimate_importances(SPACE, [*done, failed], "higher", 1) == estimate_importances(
-        SPACE, done, "higher", 1
-    )
 
 
 def test_importances_include_pruned_trials() -> None:

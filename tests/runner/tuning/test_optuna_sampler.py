@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
-from recbias.core.context import Failure, Pruned
+from recbias.core.context import Pruned
 from recbias.runner.tuning import MedianPruner, Trial, sample_settings
-from support.models.searches import PLACE, SPACE, make_directed_metric, make_search
+from support.models.searches import PLACE, make_directed_metric, make_search
 
 
 def test_settings_are_sampled_from_the_space_by_seed() -> None:
@@ -21,12 +19,6 @@ def test_settings_are_sampled_from_the_space_by_seed() -> None:
     assert 5 <= sum(settings["shrink"] < 1 for settings in samples) <= 15
 
 
-def test_sampling_does_not_depend_on_the_order_of_the_settings() -> None:
-    assert sample_settings(make_search(SPACE[::-1]), (), 7) == sample_settings(
-        make_search(), (), 7
-    )
-
-
 @pytest.mark.parametrize("direction", ["higher", "lower", "zero"])
 def test_later_samples_are_near_the_optimum(direction: str) -> None:
     """The optimum of ±(place - 0.3)² is 0.3; of random samples 1 in 10 is within 0.05."""
@@ -37,14 +29,6 @@ def test_later_samples_are_near_the_optimum(direction: str) -> None:
         trials.append(Trial(number, settings, -loss if direction == "higher" else loss))
     late = [abs(trial.settings["place"] - 0.3) < 0.05 for trial in trials[20:]]
     assert np.mean(late) > 0.25
-
-
-def test_failed_trials_do_not_change_the_sampling() -> None:
-    done = [Trial(n, sample_settings(make_search(), (), n), float(n)) for n in range(1, 15)]
-    failed = Trial(15, sample_settings(make_search(), (), 15), math.nan, failure=Failure("no"))
-    assert sample_settings(make_search(), [*done, failed], 99) == sample_settings(
-        make_search(), done, 99
-    )
 
 
 def test_pruned_trials_rank_below_complete_trials() -> None:
@@ -105,12 +89,3 @@ def test_a_training_is_pruned_by_the_median_rule(
     trials: list[Trial], scores: list[float], n_epochs: int
 ) -> None:
     assert count_epochs(trials, scores) == n_epochs
-
-
-def test_epochs_of_several_trainings_are_counted_together() -> None:
-    pruner = MedianPruner(make_search(PLACE), FIVE)
-    for epoch in (1, 2, 3, 4, 5, 1, 2, 3, 4):
-        pruner(epoch, 0.1)
-    with pytest.raises(Pruned):
-        pruner(5, 0.1)
-    assert pruner.curve == [0.1] * 10

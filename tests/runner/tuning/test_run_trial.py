@@ -3,39 +3,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
-import pandas as pd
 import pytest
 
-from recbias.config.specs import Choice, Grouping, PluginSpec, Range
+from recbias.config.specs import Choice, Grouping, Range
 from recbias.core import context as context_module
 from recbias.core.context import collect_warnings, stage_context
-from recbias.core.dataset import Attributes
-from recbias.core.errors import UserError
 from recbias.metrics.accuracy import HitRate
 from recbias.metrics.labels import HitBad
 from recbias.models.factorization import MF
 from recbias.models.knn import ItemKNN
-from recbias.runner.stages import ItemLabels
-from recbias.runner.tuning import RunTrial, Trial, apply_settings, can_prune
+from recbias.runner.tuning import RunTrial, Trial, can_prune
 from support.models.searches import (
-    PLACE,
-    SPACE,
     Stepwise,
     make_directed_metric,
     make_metric_spec,
     make_search,
     make_split,
 )
-
-
-def test_settings_are_applied_with_the_types_of_the_model() -> None:
-    space = (*SPACE[:1], Choice("similarity", ([1], "dice"), ((1,), "dice")))
-    model = apply_settings(ItemKNN(shrink=3.0), space, {"neighbors": 7, "similarity": "dice"})
-    assert model == ItemKNN(neighbors=7, similarity="dice", shrink=3.0)
-    parsed = apply_settings(ItemKNN(), space, {"neighbors": 7, "similarity": [1]})
-    assert parsed.similarity == (1,)
 
 
 def test_a_trial_does_not_depend_on_the_test_set() -> None:
@@ -66,23 +52,6 @@ def test_a_failing_model_is_a_failed_trial() -> None:
     assert "the loss is NaN" in warnings[0]
 
 
-def test_a_metric_without_its_columns_is_refused_before_any_training() -> None:
-    @dataclass(frozen=True)
-    class Early:
-        direction: ClassVar[str] = "higher"
-        needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
-
-        def measure(self, evidence: Any) -> Any:
-            raise NotImplementedError
-
-        def check(self, evidence: Any) -> None:
-            assert evidence.relevant is not None
-            raise UserError("the items have no column 'race'")
-
-    with pytest.raises(UserError, match="no column 'race'"):
-        RunTrial(Stepwise(), "Stepwise", make_search(PLACE, Early()), 4, 1, 1)(*make_split())
-
-
 def test_a_trial_depends_on_its_number_and_its_earlier_trials_only() -> None:
     trial = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)
     settings = [replace(trial, number=number)(*make_split()).settings for number in (1, 2, 3)]
@@ -108,33 +77,6 @@ def test_a_training_below_the_median_is_pruned() -> None:
     assert replace(trial(*make_split(), *before), seconds=result.seconds) == result
 
 
-def test_a_complete_training_has_a_curve_and_a_value() -> None:
-    result = RunTrial(Stepwise(), "Stepwise", make_search(PLACE), 4, 1, 1)(*make_split())
-    assert (result.state, len(result.curve)) == ("done", 13)
-    assert result.value != result.curve[-1]  # the metric is computed, not copied from the model
-
-
-def test_without_pruning_there_is_no_curve() -> None:
-    search = make_search(LOW, pruning="none")
-    before = [replace(row, settings={"place": 0.1 + row.number / 30}) for row in BEFORE]
-    result = RunTrial(Stepwise(), "Stepwise", search, 4, 1, 1, number=10)(*make_split(), *before)
-    assert (result.state, result.curve) == ("done", ())
-
-
-def test_a_model_without_epochs_is_never_pruned() -> None:
-    result = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)(*make_split())
-    assert (result.state, result.curve) == ("done", ())
-
-
-def test_settings_of_a_pruned_trial_are_pruned_at_once() -> None:
-    space = (Choice("place", (0.2,), (0.2,)),)
-    before = Trial(1, {"place": 0.2}, 0.2, 3.0, curve=(0.2,) * 5, pruned=True)
-    result = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1, number=2)(
-        *make_split(), before
-    )
-    assert result == replace(before, number=2, seconds=0.0)
-
-
 def test_only_searches_by_accuracy_are_pruned() -> None:
     assert can_prune(make_search())
     assert can_prune(make_search(plugin=HitRate(k=4)))
@@ -149,20 +91,6 @@ def make_accuracy_metric(direction: str) -> Any:
     plugin = make_directed_metric(direction)
     type(plugin).needs = frozenset({"lists", "test"})
     return plugin
-
-
-def test_labels_of_items_precede_the_earlier_trials() -> None:
-    dataset, split = make_split()
-    n = len(dataset.item_ids)
-    table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
-    label = ItemLabels(pd.DataFrame({"ngim.gender": [1.0] * n}))
-    metric = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
-    search = replace(make_search(), metric=metric)
-    trial = RunTrial(ItemKNN(), "ItemKNN", search, 4, 1, 1, number=2, n_labels=1)
-    earlier = Trial(1, {"neighbors": 1, "shrink": 1.0, "similarity": "dice"}, 0.1)
-    result = trial(replace(dataset, items=table), split, label, earlier)
-    # every item is labelled, so every list has a labelled item
-    assert (result.state, result.value) == ("done", 1.0)
 
 
 @dataclass

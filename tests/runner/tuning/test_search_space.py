@@ -7,7 +7,6 @@ import pytest
 from recbias.config.specs import Choice, Range
 from recbias.core.errors import BrokenContract
 from recbias.runner.tuning import (
-    count_combinations,
     find_choice,
     is_exhaustive,
     select_combination,
@@ -39,22 +38,6 @@ def test_every_combination_is_selected_once(seed: int) -> None:
     # the first ones come from all of the space
     assert len({row["dropout"] for row in settings[:10]}) > 2
     assert settings != [select_combination(GRID, number, seed + 1) for number in range(1, 29)]
-
-
-def test_repeated_values_count_once_and_keep_their_types() -> None:
-    space = (Choice("x", (1, True, 1, 1.0, "1")), Range("y", 3, 5, log=True, integer=True))
-    assert count_combinations(space) == 12
-    settings = [select_combination(space, number, 5) for number in range(1, 13)]
-    assert len({repr(row) for row in settings}) == 12
-    assert {type(row["x"]) for row in settings} == {int, bool, float, str}
-    assert {row["y"] for row in settings} == {3, 4, 5}
-    assert {type(row["y"]) for row in settings} == {int}
-
-
-def test_choices_may_be_lists_mappings_and_null() -> None:
-    space = (Choice("x", ([1, 2], None, {"a": 1}, [1, 2])),)
-    settings = [select_combination(space, number, 5)["x"] for number in (1, 2, 3)]
-    assert sorted(map(repr, settings)) == ["None", "[1, 2]", "{'a': 1}"]
 
 
 @pytest.mark.parametrize(
