@@ -1,26 +1,35 @@
-"""The model WOK on unusual titles and histories, and its errors."""
-
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from recbias.core.errors import UserError
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions, TrainingData
+from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
+from recbias.models.prompted import Histories, read_titles
+from recbias.models.wok import WOK
+from recbias.testing import check_recommender
+from support.chat.chat_requests import make_model
 from support.chat.chat_server import serve_chat
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.film_worlds import (
     TITLES,
     FilmWorld,
     get_lists,
     make_wok,
+    read_history,
     recommend,
     show,
     write_films,
     write_list,
     write_random_films,
 )
+from support.worlds.small_worlds import make_interactions
 
 AWKWARD = (
     'He said "{history}" (1999)',
@@ -101,3 +110,65 @@ def test_repeated_requests_are_compared_by_text_and_by_titles(films: FilmWorld) 
     names = ("repeated_requests", "repeated_same_text", "repeated_same_titles")
     assert [stage["facts"][name] for name in names] == [5, 0, 5]
     assert "| WOK | 5 | 0 | 5 |" in (run.folder / "report.md").read_text(encoding="utf-8")
+
+
+def recommend_unseen(payload: dict[str, Any]) -> str:
+    """Return as many unseen films as the prompt asks for."""
+    asked = re.search(r"Recommend (\d+) films", payload["messages"][-1]["content"])
+    assert asked is not None
+    seen = read_history(payload)
+    unseen = [show(film) for film in range(1, len(TITLES) + 1) if film not in seen]
+    return write_list(unseen[: int(asked[1])])
+
+
+@collect_warnings()
+def test_wok_meets_the_contract_of_recommenders(rng: np.random.Generator) -> None:
+    n_items = len(TITLES)
+    pairs = [(user, item) for user in range(8) for item in rng.permutation(n_items)[:6].tolist()]
+    pairs += [(8, item) for item in range(n_items - 1)]
+    pairs += [(9, n_items - 1)]
+    train = make_interactions(pairs, n_items=n_items)
+    titles = pd.DataFrame({"title": [show(film) for film in range(1, n_items + 1)]})
+    data = TrainingData(train, items=Attributes(train.item_ids, titles, "item"))
+    with serve_chat(recommend_unseen) as server:
+        check_recommender(WOK(llm=make_model(server, max_tokens=4096)), data=data)
+
+
+def make_data(**columns: list[object]) -> TrainingData:
+    n_items = len(next(iter(columns.values())))
+    train = make_interactions([(0, 0)], n_items=n_items)
+    return TrainingData(train, items=Attributes(train.item_ids, pd.DataFrame(columns), "item"))
+
+
+def test_year_is_split_from_the_title_and_the_article_moved() -> None:
+    data = make_data(title=["Matrix, The (1999)", "Heat", "2001: A Space Odyssey (1968)"])
+    titles = [("The Matrix", 1999), ("Heat", None), ("2001: A Space Odyssey", 1968)]
+    assert read_titles(data, "title", None) == titles
+
+
+def test_missing_columns_are_errors_at_their_setting() -> None:
+    with pytest.raises(UnknownColumn) as error:
+        read_titles(make_data(title=["Heat"]), "titel", None)
+    assert (error.value.where, "title" in error.value.remedy) == ("title", True)
+    with pytest.raises(UnknownColumn) as error:
+        read_titles(make_data(title=["Heat"]), "title", "year")
+    assert error.value.where == "year"
+    with pytest.raises(UnknownColumn, match="no item has a value in 'title'"):
+        read_titles(make_data(title=[None, None]), "title", None)
+    with pytest.raises(MissingEvidence, match="the dataset has no items"):
+        read_titles(TrainingData(make_interactions([(0, 0)])), "title", None)
+
+
+def test_histories_are_in_time_order_and_empty_for_other_queries() -> None:
+    train = Interactions(
+        users=np.array([1, 0, 1, 1], dtype=np.int32),
+        items=np.array([3, 2, 1, 0], dtype=np.int32),
+        values=np.ones(4, dtype=np.float32),
+        times=np.array([20, 5, 10, 20]),
+        user_ids=make_vocabulary("u", 3),
+        item_ids=make_vocabulary("i", 4),
+    )
+    histories = Histories.from_data(TrainingData(train))
+    queries = make_user_queries(4, users=[1, 0, 2, -1])
+    selected = [items.tolist() for items in histories.select(queries)]
+    assert selected == [[1, 3, 0], [2], [], []]  # equal times in the order of the file

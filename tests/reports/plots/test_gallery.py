@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from recbias.reports import gallery as gallery_module
 from recbias.reports.gallery import Gallery, draw_gallery
 from recbias.reports.run import read_run
 from support.plot_rows import (
@@ -113,3 +114,30 @@ def test_values_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> No
         stems = ["accuracy-popularity", *(f"{kind}-" for kind in PAPER_KINDS)]
         for stem in stems:
             assert any(name.startswith(stem) for name in incomplete), stem
+
+
+FAULT = "the plot failed (OverflowError: no room)."
+
+
+def fail(*_: object, **__: object) -> None:
+    message = "no room"
+    raise OverflowError(message)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("draw_scatter", "draw_long_tail", "draw_popularity", "draw_win_matrix"),
+        "draw_metric_agreement",
+    ],
+)
+def test_failing_plot_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "ARP"))))
+    names = {plot.name for plot in draw_gallery(run).plots()}
+    monkeypatch.setattr(gallery_module, name, fail)
+    gallery = draw_gallery(run)
+    assert gallery.plots()
+    assert {plot.name for plot in gallery.plots()} <= names
+    assert sum(FAULT in sentence for sentence in gallery.skipped)
