@@ -4,33 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from recbias import __version__
-from recbias.cli.main import _COMMANDS, load_command
-from support.commands import run_recbias, write_small_spec
+from support.commands import write_small_spec
 
 HEAVY = ("torch", "transformers", "implicit", "lenskit", "sklearn")
-
-
-def test_help_lists_every_command(tmp_path: Path) -> None:
-    result = run_recbias("--help", folder=tmp_path)
-    assert result.code == 0
-    for command in _COMMANDS:
-        assert (" " in command) or f"  {command} " in result.out
-
-
-@pytest.mark.parametrize("name", [name for name, (target, _) in _COMMANDS.items() if target])
-def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(name: str) -> None:
-    assert load_command(name).help.split("\n")[0] == _COMMANDS[name][1]
-
-
-def test_version_is_printed(tmp_path: Path) -> None:
-    assert run_recbias("--version", folder=tmp_path).out.strip() == __version__
-
-
-def test_unknown_command_exits_with_2(tmp_path: Path) -> None:
-    assert run_recbias("rum", folder=tmp_path).code == 2
 
 
 def list_imported_modules(arguments: list[str], folder: Path) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
+from recbias.cli.catalogue import KINDS, describe, list_entries
 from recbias.config.settings import list_parameters
 from recbias.config.source import list_specs
 from recbias.core.errors import UnknownName
@@ -25,26 +25,6 @@ def test_every_entry_of_a_kind_has_a_one_line_summary(kind: str) -> None:
     assert all(summary.strip() and "\n" not in summary for _, summary in entries)
     if kind in REGISTRIES:
         assert [name for name, _ in entries] == REGISTRIES[kind].names()
-
-
-@pytest.mark.parametrize("spelling", ["MODELS", "Models", "models"])
-def test_kind_is_matched_without_case(spelling: str) -> None:
-    assert list_entries(spelling) == list_entries("models")
-
-
-@pytest.mark.parametrize(
-    ("kind", "nearest"),
-    [
-        ("model", "models"),
-        ("metric", "metrics"),
-        ("referneces", "references"),
-        ("zzz", "datasets"),
-    ],
-)
-def test_unknown_kind_suggests_the_nearest(kind: str, nearest: str) -> None:
-    with pytest.raises(UnknownName) as error:
-        list_entries(kind)
-    assert nearest in error.value.remedy
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
@@ -66,47 +46,6 @@ def test_metric_is_described_with_formula_direction_range_and_source(name: str) 
     assert "\n    " in text.partition("Parameters:")[0], "no formula"
 
 
-def test_paragraphs_are_wrapped_and_formulas_are_not() -> None:
-    text = describe("paired_t", 40)
-    formula = (
-        "    t = mean(d) / (sd(d) / √n),    d = a - b for each unit,    n - 1 degrees of freedom"
-    )
-    assert formula in text.splitlines()
-    assert max(len(line) for line in text.splitlines() if line != formula) <= 40
-
-
-def test_parameter_has_type_range_default_and_description() -> None:
-    text = describe("itemKNN")
-    assert (
-        "    neighbors: a whole number, above 0; 100 by default\n"
-        "        Number of neighbours per item.\n"
-    ) in text
-    assert "    path: a file; required\n" in describe("lists")
-
-
-def test_name_of_two_kinds_is_described_as_both() -> None:
-    text = describe("random")
-    assert "random (split)\n" in text
-    assert "Random (model)\n" in text
-
-
-@pytest.mark.parametrize("spelling", ["ndcg", "NDCG", "n-d_cg"])
-def test_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
-    assert describe(spelling) == describe("nDCG")
-
-
-def test_unknown_name_suggests_the_nearest_of_any_kind() -> None:
-    with pytest.raises(UnknownName, match="nothing is called 'ItemKN'") as error:
-        describe("ItemKN")
-    assert "ItemKNN" in error.value.remedy
-
-
-@pytest.mark.parametrize("kind", ["specs", "references"])
-def test_whatever_is_listed_is_shown(kind: str) -> None:
-    for name, _ in list_entries(kind):
-        assert f"{name} ({kind.removesuffix('s')})\n" in describe(name)
-
-
 def test_spec_is_shown_with_its_content_and_command() -> None:
     text = describe("papers/aab")  # as `recbias run` accepts it
     path = list_specs()["papers/aab/ml-1m-gender"]
@@ -126,10 +65,6 @@ def test_published_table_is_shown_with_its_values() -> None:
     assert "dataset: ML_S-bar" in describe("Children/A.3")
 
 
-def test_packaged_templates_are_listed() -> None:
-    assert [name for name, _ in list_entries("templates")] == ["restaurants"]
-
-
 @pytest.mark.parametrize("spelling", ["restaurants", "Restaurants"])
 def test_set_of_templates_is_described_with_its_contents(spelling: str) -> None:
     text = describe(spelling, 79)
@@ -142,30 +77,6 @@ def test_set_of_templates_is_described_with_its_contents(spelling: str) -> None:
     assert '    "I promised [name] a nice meal out"' in text
     assert "Tables 6 and 7" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 79
-
-
-def test_unknown_name_may_suggest_a_set_of_templates() -> None:
-    with pytest.raises(UnknownName) as error:
-        describe("restaurant")
-    assert error.value.remedy == "did you mean restaurants?"
-
-
-SENTENCES = """
-words:
-  name: [{gender: female, words: [Ann, "Bea, the elder"]}, {gender: male, words: [Cem]}]
-templates: {gifts: ["A gift for [name]?", "Find something for [name]"]}
-"""
-
-
-def test_prompts_of_a_file_are_a_csv_table(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(SENTENCES)
-    table = pd.read_csv(io.StringIO(render_prompts_csv(str(path))))
-    assert len(table) == 6
-    assert table.columns[:2].tolist() == ["query_id", "text"]
-    assert table.loc[0, "text"] == "A gift for Ann?"
-    assert table.loc[1, "query_id"] == "gifts-01:Bea, the elder"
-    assert set(table["gender"]) == {"female", "male"}
 
 
 def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
@@ -189,22 +100,6 @@ def test_prompt_is_shown_with_its_template_and_history() -> None:
     assert "    - Leave out films released after {year_limit}." in lines
     assert "    {history}: all items, oldest first: - {title} ({year})" in lines
     assert any(line.startswith("Source: ") for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("minimize", "Prefer little-known"), ("masking", "queries: {mask: [name")],
-)
-def test_mitigation_is_shown_with_its_sentence_or_setting(name: str, content: str) -> None:
-    text = describe(name)
-    assert text.startswith(f"{name} (mitigation)")
-    assert f"\n    {content}" in text
-
-
-def test_misspelt_prompt_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName) as error:
-        describe("watch_histroy")
-    assert "watch_history" in error.value.remedy
 
 
 def test_packaged_terms_are_shown_with_groups_and_counts_beside_the_dataset_of_their_name() -> (

@@ -2,31 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-import recbias
-from recbias.cli.compare import find_run, label_runs
+from recbias.cli.compare import find_run
 from recbias.reports.run import read_run
 from support.commands import invoke_recbias
-from support.screen import run_in_terminal
-from support.specs import make_small_spec
 
 
 def read_value(out: Path, run: str, *, model: str, metric: str) -> float:
     metrics = read_run(find_run(run, out)).metrics
     row = metrics[(metrics["model"] == model) & (metrics["metric"] == metric)].iloc[0]
     return float(row["value"])
-
-
-@pytest.mark.parametrize(
-    ("folders", "labels"),
-    [
-        (["results/a/1", "results/b/2"], ["a", "b"]),
-        (["results/a/1", "results/a/2"], ["1", "2"]),
-    ],
-)
-def test_labels_of_runs_are_unique(folders: list[str], labels: list[str]) -> None:
-    assert label_runs([Path(folder) for folder in folders]) == labels
 
 
 def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
@@ -57,14 +41,6 @@ def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> No
     ]
 
 
-def test_runs_in_which_nothing_changed_have_no_table(finished_runs: Path) -> None:
-    result = invoke_recbias("compare", "one", "one", "--fail-over", "0", folder=finished_runs)
-    assert result.code == 0, result.err
-    title, note = result.out.splitlines()
-    assert title.endswith(": nothing changed")
-    assert note == "Unchanged: 6 values with the same address in both runs."
-
-
 def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
     result = invoke_recbias("compare", "one", "two", "one", folder=finished_runs)
     assert result.code == 0, result.err
@@ -89,23 +65,3 @@ def test_published_and_measured_values_are_compared(finished_runs: Path) -> None
     assert any("mean_precision" in line for line in lines), (
         "the note on metrics that differ is missing"
     )
-
-
-def test_comparison_in_a_terminal_of_eighty_columns_is_one_table(tmp_path: Path) -> None:
-    metrics = ["log_popularity_difference", {"name": "nDCG", "by": "gender"}]
-    for name, neighbors in (("before", 20), ("after", 3)):
-        models = ["MostPop", {"name": "ItemKNN", "neighbors": neighbors}]
-        spec = make_small_spec(name=name, models=models, metrics=metrics)
-        recbias.run(spec, out=tmp_path / "results")
-    code, screen = run_in_terminal("compare", "before", "after", folder=tmp_path, width=80)
-    lines = screen.text()
-    assert (code, screen.strange) == (0, [])
-    assert max(map(len, lines)) <= 80
-    heads = [line.split() for line in lines if line.startswith("model ")]
-    assert len(heads) == 2  # the values and the gaps
-    assert all(head[-2:] == ["p", "adjusted"] and "difference" in head for head in heads)
-    assert any("Too wide to show: " in line for line in lines)
-    assert not [line for line in lines if "by=" in line or "gap=" in line]
-    text = " ".join(invoke_recbias("compare", "before", "after", folder=tmp_path).out.split())
-    for name in ("nDCG@5, gap by gender", "nDCG@5 of gender=F - gender=M", "nDCG@5 of gender=M"):
-        assert f"ItemKNN {name} " in text

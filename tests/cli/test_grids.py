@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,12 +9,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from recbias.cli.output import (
-    Output,
-    compute_width,
     fit_to_width,
     fold_text,
     print_grid,
-    print_rows,
 )
 from recbias.reports.wording import Cell, Column, Table
 
@@ -50,38 +46,6 @@ def test_wide_terminal_aligns_values_and_marks() -> None:
         "MostPop b  0.1711 a                      0.8462",
         "Bold: the best of the column.",
     ]
-
-
-def test_narrower_terminal_folds_titles() -> None:
-    # 9 + 2 + 8 + 2 + 15 characters; "log_popularity_" is the longest piece
-    assert compute_width(RESULTS) == 9 + 2 + 8 + 2 + 28
-    assert render(RESULTS, 36)[1:4] == [
-        "                     log_popularity_",
-        "model       nDCG@10    difference@10",
-        "────────────────────────────────────",
-    ]
-
-
-def test_narrow_terminal_splits_the_table() -> None:
-    # folded to 11 characters: 9 + 2 + 8 + 2 + 11 = 32
-    assert render(RESULTS, 32).count("") == 0
-    lines = render(RESULTS, 31)
-    assert [line for line in lines if line.startswith("Random")] == [
-        "Random  a  0.0348",
-        "Random  a        -0.4086 b",
-    ]
-    assert lines.count("") == 1
-    assert max(map(len, lines)) <= 31
-
-
-def test_file_has_one_line_per_row_without_trailing_blanks() -> None:
-    long = replace(RESULTS, notes=("word " * 60,))
-    stream = io.StringIO()
-    print_grid(long, Console(file=stream, width=20))
-    lines = stream.getvalue().splitlines()
-    assert lines[1] == "model       nDCG@10  log_popularity_difference@10"
-    assert len(lines) == 6
-    assert [line for line in lines[:-1] if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -162,20 +126,3 @@ def test_optional_columns_are_left_out_of_a_narrow_terminal(
     assert note == (f"Too wide to show: {names} (the file has them)." if names else "")
     if width == 15:
         assert print_text("b").endswith("3.000"), "too narrow without b too, so it is split"
-
-
-def test_blank_columns_are_excluded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    print_rows(("a", "b", "c"), [("1", "", "x"), ("2", "", "")], title="t", notes=["n"])
-    assert capsys.readouterr().out.splitlines() == ["t", "a  c", "────", "1  x", "2", "n"]
-
-
-def test_empty_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rows(("a", "b"), [])
-    assert "a" not in capsys.readouterr().err
-
-
-def test_closed_pipe_raises_broken_pipe_error() -> None:
-    with pytest.raises(BrokenPipeError):
-        Output().on_broken_pipe()

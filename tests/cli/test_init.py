@@ -70,12 +70,6 @@ def test_init_alone_lists_the_specs(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_spec_suggests_the_nearest(tmp_path: Path) -> None:
-    refused = invoke_recbias("init", "adit", folder=tmp_path)
-    assert refused.code == 2
-    assert "help: did you mean audit?" in refused.err
-
-
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:

@@ -29,39 +29,6 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
     assert [tuple(re.split(" {2,}", line)[:2]) for line in lines] == entries
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "remedy"),
-    [
-        (("list", "modles"), "no kind is called 'modles'", "did you mean models"),
-        (("show", "MostPopular"), "nothing is called 'MostPopular'", "did you mean MostPop"),
-        (("show", "zzz"), "nothing is called 'zzz'", "the valid names are"),
-    ],
-)
-def test_unknown_name_is_a_user_error(
-    tmp_path: Path, arguments: tuple[str, ...], message: str, remedy: str
-) -> None:
-    result = invoke_recbias(*arguments, folder=tmp_path)
-    assert (result.code, result.out) == (2, "")
-    error, help_ = result.err.splitlines()
-    assert error == f"error: {message}"
-    assert help_.startswith(f"help: {remedy}")
-
-
-def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
-    result = invoke_recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
-    assert result.code == 0
-    assert result.out.startswith(
-        "ItemKNN (model)\n\n"
-        "Recommend items that are similar to the items of\nthe user's history.\n"
-    )
-    assert max(map(len, result.out.splitlines())) <= 50
-
-
-def test_list_has_one_line_per_name_at_any_width(tmp_path: Path) -> None:
-    result = invoke_recbias("list", "models", folder=tmp_path, env={"COLUMNS": "30"})
-    assert len(result.out.splitlines()) == 2 + len(list_entries("models"))
-
-
 def list_references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
@@ -142,10 +109,3 @@ def test_a_plugin_that_cannot_be_written_is_a_user_error(
     assert error == f"error: {message}"
     assert remedy in help_
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
-
-
-def test_show_of_a_class_that_is_no_plugin_is_a_user_error(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
-    result = invoke_recbias("show", "./mine.py:Mine", folder=tmp_path)
-    assert (result.code, result.out) == (2, "")
-    assert "has the methods of no kind of plug-in" in result.err

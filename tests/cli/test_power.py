@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -74,43 +73,6 @@ def test_many_comparisons_are_summed_up_by_metric(grouped: Path) -> None:
     assert any(row.startswith("nDCG@5, gap by gender ") for row in rows[4:])
 
 
-def test_every_comparison_is_printed_on_request_and_as_json(grouped: Path) -> None:
-    table = recbias.power(recbias.load("grouped", grouped / "results"))
-    every = invoke_recbias("power", "grouped", "--all", folder=grouped)
-    assert every.out.startswith(f"grouped: {len(table)} rows ")
-    assert sum(" of gender=" in line for line in every.out.splitlines()) == 12
-    document = json.loads(invoke_recbias("power", "grouped", "--json", folder=grouped).out)
-    assert [row["metric"] for row in document["rows"]] == table["metric"].tolist()
-    words = ("power", "grouped", "--metric", "ndcg@5, gap by gender")
-    gap = invoke_recbias(*words, folder=grouped).out.splitlines()
-    assert [line.split("  ")[0] for line in gap[3:6]] == ["nDCG@5, gap by gender"] * 3
-
-
-def test_power_counts_the_users_that_a_difference_needs(finished_runs: Path) -> None:
-    table = recbias.power(finished_runs / "results" / "one" / "latest", 0.01)
-    assert (table["needed"] > 60).all()
-    # to the normal approximation: n of the run times (detectable / difference)^2
-    expected = 60 * (table["detectable"] / 0.01) ** 2
-    assert (table["needed"] / expected).between(0.94, 1.0).all()
-
-
-def test_power_of_a_run_object_is_that_of_its_folder(finished_runs: Path) -> None:
-    run = recbias.load(finished_runs / "results" / "one" / "latest")
-    assert recbias.power(run, alpha=0.01)["alpha"].tolist() == pytest.approx([0.01 / 3] * 6)
-
-
-def test_json_has_null_where_a_number_does_not_exist(finished_runs: Path) -> None:
-    words = ("power", "one", "--difference", "2", "--metric", "HR@10", "--json")
-    result = invoke_recbias(*words, "--model", "ItemKNN", folder=finished_runs)
-    assert result.code == 0, result.err
-    answer = json.loads(result.out)
-    assert (answer["asked"], answer["power"], len(answer["rows"])) == (2.0, 0.8, 2)
-    for row in answer["rows"]:
-        assert row["needed"] is None
-        assert row["remark"] == "the difference is larger than the range 0 to 1"
-        assert row["b"] == "ItemKNN"
-
-
 def test_spec_stands_for_its_latest_run_and_asks_for_a_pilot(tmp_path: Path) -> None:
     path = write_small_spec(tmp_path)
     result = invoke_recbias("power", path.name, folder=tmp_path)
@@ -146,14 +108,6 @@ def test_impossible_questions_are_refused(
     error, remedy = result.err.splitlines()
     assert (result.code, error) == (2, f"error: {message}")
     assert remedy.startswith("help: ")
-
-
-def test_run_without_comparisons_is_refused(tmp_path: Path) -> None:
-    path = write_small_spec(tmp_path)
-    recbias.run(path, overrides=["tests=[]"], out=tmp_path / "results")
-    result = invoke_recbias("power", "small", folder=tmp_path)
-    assert result.code == 2
-    assert result.err.startswith("error: the run compares neither models nor groups")
 
 
 ITEMS = "item_id,price,cheap\n" + "".join(f"i{n},{'$' * (n % 4 + 1)},{n % 2}\n" for n in range(12))
@@ -205,17 +159,3 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
     assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
     assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
     assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()
-
-
-def test_pairs_of_sentences_before_and_after_debiasing_are_counted(tmp_path: Path) -> None:
-    spec = Path(__file__).parents[2] / "configs" / "papers" / "chbias" / "own-scores.yaml"
-    run = recbias.run(spec, out=tmp_path)
-    table = recbias.power(run, 2.0)
-    table = table[table["metric"] == "perplexity_gap(a=T1, b=T2, by=category)"]
-    before = table[(table["between"] == "models") & (table["group"] == "")].iloc[0]
-    assert (before["unit"], before["n"]) == ("sentence pair", 24)
-    # two gaps of 24 pairs: sd(d) = 11.111, and 2.802 sd / 2 squared is 242 pairs, 3 more for t
-    assert before["needed"] == 245
-    within = table[(table["between"] == "groups") & (table["model"] == "baseline")]
-    assert within["unit"].tolist()[:2] == ["sentence pair", "sentence"]
-    assert within["needed"].iloc[0] == 162 < within["needed"].iloc[1]

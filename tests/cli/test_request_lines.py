@@ -10,7 +10,6 @@ from support.commands import invoke_recbias, write_small_spec
 
 FREE = RequestTotals("local", 10, 4, 6000, 600)
 PAID = RequestTotals("paid", 5, 0, 5000, 500, money=1.5)
-SEARCHED = RequestTotals("tuned", problem="its settings are searched")
 
 SPEC = """\
 name: asked
@@ -56,12 +55,6 @@ def test_each_model_has_a_row_if_there_are_several(capsys: pytest.CaptureFixture
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["local", "10", "4", "6", "6,000", "600"] in rows
     assert ["paid", "5", "0", "5", "5,000", "500", "1.50"] in rows
-
-
-def test_unknown_numbers_are_said_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    show_requests([SEARCHED], quiet=False)
-    reason = "the requests of tuned are not known: its settings are searched"
-    assert reason in capsys.readouterr().out.splitlines()
 
 
 def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:

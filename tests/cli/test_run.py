@@ -214,21 +214,6 @@ def test_failing_model_is_reported_and_the_others_finish(
     assert "odd" in (latest / "report.html").read_text()
 
 
-def test_model_from_a_file_runs_in_workers(tmp_path: Path) -> None:
-    result = run_recbias("run", write_odd_spec(tmp_path, "none"), "--workers", 2, folder=tmp_path)
-    assert result.code == 0, result.err
-    metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
-    assert set(metrics["model"]) == {"Random", "MostPop", "odd"}
-
-
-def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
-    result = run_recbias("run", write_odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
-    assert result.code == 1
-    assert "worker process died" in result.err
-    metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
-    assert set(metrics["model"]) == {"Random", "MostPop"}
-
-
 def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
     spec = write_odd_spec(tmp_path, "raises")
     result = invoke_recbias("run", spec, "--on-error", "stop", folder=tmp_path)
@@ -278,17 +263,6 @@ def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_pa
     assert "estimated memory" in after.out
 
 
-def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
-    spec = write_small_spec(tmp_path)
-    blocked = tmp_path / "results"
-    blocked.write_text("a file where a folder should be")
-    result = invoke_recbias("run", spec, folder=tmp_path)
-    assert result.code == 2
-    assert result.err.startswith("error: ")
-    assert "help: give another --out" in result.err
-    assert "Traceback" not in result.err
-
-
 @pytest.mark.parametrize("command", ["run", "plan"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -305,28 +279,6 @@ def test_invalid_option_is_a_user_error(
     assert result.code == 2
     assert message in result.err
     assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
-def test_results_folder_may_look_like_a_url_or_key(tmp_path: Path, out: str) -> None:
-    write_small_spec(tmp_path)
-    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("report", "small", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("compare", "small", "small", "--out", out, folder=tmp_path).code == 0
-    assert (tmp_path / out / "small/latest/lists.parquet").is_file()
-
-
-def test_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
-    write_small_spec(tmp_path)
-    assert invoke_recbias("run", "small.yaml", "--out=~/res", folder=tmp_path).code == 0
-    assert (home / "res/small/latest/lists.parquet").is_file()
-    assert not (tmp_path / "~").exists()
-    assert invoke_recbias("report", "small", "--out=~/res", folder=tmp_path).code == 0
-    assert invoke_recbias("report", "~/res/small/latest", folder=tmp_path).code == 0
-    assert "nothing to remove" not in invoke_recbias("clean", "--out=~/res", folder=tmp_path).out
 
 
 def test_failing_report_leaves_the_result_files(

@@ -4,23 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.store import parse_age
-from recbias.core.errors import WrongType
 from support.commands import invoke_recbias, run_recbias, write_small_spec
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90m", 5400.0), ("12h", 43200.0), ("30d", 2592000.0), ("2w", 1209600.0), (None, 0.0)],
-)
-def test_age_is_parsed_to_seconds(text: str | None, seconds: float) -> None:
-    assert parse_age(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["30", "d", "-3d", "3 days", ""])
-def test_invalid_age_is_rejected(text: str) -> None:
-    with pytest.raises(WrongType, match="is not an age"):
-        parse_age(text)
 
 
 def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
@@ -56,13 +40,6 @@ def write_replies(folder: Path) -> Path:
     (replies / "mine.jsonl").write_text("{}\n{}\n", encoding="utf-8")
     (replies / "yours.jsonl").write_text("{}\n", encoding="utf-8")
     return replies
-
-
-def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:
-    replies = write_replies(tmp_path)
-    cleaned = invoke_recbias("clean", "--yes", folder=tmp_path)
-    assert "kept 3 replies of language models, 1 kB" in cleaned.out
-    assert len([*replies.iterdir()]) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,42 +9,6 @@ import pytest
 
 from support.commands import CommandResult, invoke_recbias
 
-SENTENCES = (
-    "sentence_id,pair_id,group,perplexity\n"
-    "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
-)
-GAP = """\
-name: gap
-dataset: tables
-models:
-  - {name: sentence_scores, label: ours, path: scores.csv}
-metrics:
-  - perplexity_gap
-"""
-
-
-def test_a_column_that_sentences_lack_has_a_location_in_the_spec(tmp_path: Path) -> None:
-    (tmp_path / "scores.csv").write_text(SENTENCES)
-    (tmp_path / "gap.yaml").write_text(GAP + "  - {name: perplexity_gap, label: x, by: cat}\n")
-    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
-    assert result.code == 2, result.err
-    message = "gap.yaml:7:42: metrics[1].by: the sentences have no column 'cat'"
-    assert message in " ".join(result.err.split())
-    assert not (tmp_path / "results/gap").exists()
-
-
-def test_sentences_without_pairs_are_an_error(tmp_path: Path) -> None:
-    unpaired = (
-        SENTENCES.replace("p1,T2", "p7,T2").replace("p2,T2", "p8,T2").replace("p3,T2", ",T2")
-    )
-    (tmp_path / "scores.csv").write_text(unpaired)
-    (tmp_path / "gap.yaml").write_text(GAP)
-    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
-    assert result.code == 2, result.err
-    assert "metrics[0]: none of the 6 sentences" in " ".join(result.err.split())
-    assert "'s1'" in result.err
-
-
 MODELS = """\
 name: broken
 dataset: {name: demo, n_users: 40, n_items: 60, per_user: 12}
@@ -111,22 +75,3 @@ def test_faults_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         "8:28: models[3].users: nan.npy: 1 vectors contain NaN",
         "8:78: models[3].item_ids: i.txt:3: id '2' already occurs on line 2",
     )
-
-
-def test_invalid_vectors_are_reported_before_training(tmp_path: Path) -> None:
-    (tmp_path / "u.npy").write_bytes(b"\x93NUMPY")
-    np.save(tmp_path / "i.npy", np.ones((1, 2)))
-    (tmp_path / "u.txt").write_text("1\n", encoding="utf-8")
-    (tmp_path / "i.txt").write_text("1\n", encoding="utf-8")
-    result = run_with_models(
-        tmp_path, "{name: vectors, users: u.npy, items: i.npy, user_ids: u.txt, item_ids: i.txt}"
-    )
-    assert_rejected(result, "7:28: models[2].users: u.npy: not a .npy file of numbers")
-
-
-def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
-    (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
-    (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
-    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
-    assert result.code == 2
-    assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err

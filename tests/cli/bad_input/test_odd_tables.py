@@ -92,29 +92,6 @@ def test_labels_are_escaped_in_every_report(odd: Path) -> None:
         assert "alert(1)" not in text or r"\_\%\$" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("mine.csv", "query_id,item_id,rank\n🎬,🍕,1\n🎬,🍕,2\n", "mine.csv:3"),
-        ("mine.csv", "query_id,item_id,score\n🎬,🍕,nan\n", "mine.csv:2"),
-        ("mine.csv", "query_id,item_id,rank\n🎬,🍕,first\n", "mine.csv:2"),
-        ("mine.csv", "query_id,item,rank\n🎬,🍕,1\n", "item_id"),
-        ("mine.csv", "", "mine.csv"),
-        ("train.csv", "user_id,item_id\na,1,2\n", "train.csv:2"),
-        ("train.csv", "user_id,item_id\n", "train"),
-        ("queries.csv", "query_id,age\na,1\na,2\n", "queries.csv:3"),
-    ],
-)
-def test_invalid_file_is_reported_with_its_line(
-    odd: Path, name: str, content: str, message: str
-) -> None:
-    (odd / name).write_text(content, encoding="utf-8")
-    result = invoke_recbias("run", "spec.yaml", "--set", "models.1=Random", folder=odd)
-    assert result.code == 2, result.err
-    assert message in result.err
-    assert "Traceback" not in result.err
-
-
 def test_test_pair_in_the_training_set_is_leakage(odd: Path) -> None:
     (odd / "test.csv").write_text((odd / "train.csv").read_text(encoding="utf-8"), "utf-8")
     result = invoke_recbias("run", "spec.yaml", folder=odd)
@@ -145,14 +122,6 @@ def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path:
     assert not list((small_disk / "results" / "small").glob("*"))
 
 
-def test_a_full_disk_at_a_url_is_named(small_disk: Path, tmp_path: Path) -> None:
-    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
-    result = invoke_recbias("run", spec, "--store", small_disk.as_uri(), folder=tmp_path)
-    assert result.code == 2, result.err
-    assert f"error: {small_disk.as_uri()}: it cannot be written: [Errno 28]" in result.err
-    assert "help: free some space there; results/store keeps the results" in result.err
-
-
 def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     result = invoke_recbias(
@@ -161,16 +130,3 @@ def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> Non
     assert result.code == 2, result.err
     assert "it cannot be written" in result.err
     assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("cell", ["inf", "1e400"])
-def test_an_infinite_cell_of_the_items_costs_no_run(odd: Path, cell: str) -> None:
-    years = [[item, cell if n == 2 else str(1990 + n)] for n, item in enumerate(ODD_ITEMS)]
-    write_rows(odd / "items.csv", ["item_id", "year"], years)
-    text = (odd / "spec.yaml").read_text(encoding="utf-8")
-    text = text.replace("dataset: tables", "dataset: {name: tables, items: items.csv}")
-    (odd / "spec.yaml").write_text(text, encoding="utf-8")
-    result = invoke_recbias("run", "spec.yaml", folder=odd)
-    assert result.code == 0, result.err
-    assert "Traceback" not in result.err
-    assert (odd / "results" / "odd" / "latest" / "report.html").is_file()

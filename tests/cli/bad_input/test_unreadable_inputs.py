@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
-import errno
-import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from support.commands import invoke_recbias
-from support.models.small_encoder import write_small_encoder
 
 HEAD = """\
 name: x
@@ -92,44 +87,6 @@ def test_replaced_input_is_a_user_error(
     assert result.code == 2, result.err
     assert Path(name).name in result.err
     assert "help: " in result.err
-
-
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
-@pytest.mark.parametrize("name", SPECS)
-def test_unreadable_input_is_a_user_error(
-    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_inputs(tmp_path, SPECS[name])
-    open_file = io.open
-
-    def refuse(file: Any, *arguments: Any, **options: Any) -> Any:
-        if str(file).endswith(Path(name).name):
-            raise OSError(number, os.strerror(number), str(file))
-        return open_file(file, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "open", refuse)
-    monkeypatch.setattr(io, "open", refuse)
-    result = invoke_recbias("plan", "x.yaml", "--data", "data", folder=tmp_path)
-    assert result.code == 2, result.err
-    assert Path(name).name in result.err
-    assert "help: " in result.err
-
-
-@pytest.mark.parametrize("replace", REPLACEMENTS)
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_replaced_file_of_a_model_is_a_user_error(
-    name: str, replace: Callable[[Path], None], tmp_path: Path
-) -> None:
-    from recbias.core.errors import UserError
-    from recbias.language.local_models import check_model
-    from recbias.language.model_files import list_model_files
-
-    model = write_small_encoder(tmp_path / "mine")
-    (model / name).unlink()
-    replace(model / name)
-    list_model_files(str(model))
-    with pytest.raises(UserError):
-        check_model(str(model))
 
 
 @pytest.mark.parametrize("replace", REPLACEMENTS)

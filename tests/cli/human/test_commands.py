@@ -154,38 +154,6 @@ def test_faults_of_an_export_are_named(
     assert not (folder / "sheets").exists()
 
 
-def test_faults_of_an_import_are_named(folder: Path) -> None:
-    assert invoke(folder, "export", *SOURCES, "--out", "sheets", "--raters", 2).code == 0
-    key = ("--key", "sheets/key.jsonl", "--out")
-    blank = invoke(folder, "import", "sheets/rater-1.csv", *key, "ratings.jsonl")
-    assert (blank.code, "no sheet has an answer" in blank.err) == (2, True)
-    fill(folder / "sheets/rater-1.csv", "biased", lambda _: "no")
-    other = invoke(folder, "import", "sheets/rater-1.csv", *key, "ratings.csv")
-    assert (other.code, "name it ratings.jsonl" in other.err) == (2, True)
-    twice = invoke(folder, "import", *["sheets/rater-1.csv"] * 2, *key, "ratings.jsonl")
-    assert (twice.code, "is given twice" in twice.err) == (2, True)
-    path = folder / "sheets/rater-2.csv"
-    path.write_text(path.read_text("utf-8-sig").replace("It is bad 1,", "It is not bad 1,"))
-    changed = invoke(folder, "import", "sheets/rater-2.csv", *key, "ratings.jsonl")
-    assert (changed.code, "are not those that were written" in changed.err) == (2, True)
-    assert not (folder / "ratings.jsonl").exists()
-
-
-@pytest.mark.parametrize("command", [("run", "--quiet"), ("plan",)])
-def test_an_unknown_label_of_a_rate_is_refused_before_a_model_responds(
-    folder: Path, command: tuple[str, ...]
-) -> None:
-    path = folder / "spec.yaml"
-    path.write_text(path.read_text().replace("by: category", "by: categroy"))
-    (folder / "ratings.jsonl").write_text("")
-    result = invoke_recbias(command[0], "spec.yaml", *command[1:], folder=folder)
-    assert result.code == 2
-    assert "metrics[0].by" in result.err
-    assert "the responses have no column 'categroy'" in result.err
-    assert "did you mean category?" in result.err
-    assert not list((folder / "results").glob("dialogues/2*"))
-
-
 def test_sheets_of_one_seed_have_the_same_queries_in_orders_that_cannot_be_foreseen(
     folder: Path,
 ) -> None:

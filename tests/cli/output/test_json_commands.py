@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from recbias.cli.catalogue import KINDS, list_entries
-from recbias.cli.compare import find_run
 from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
 
@@ -217,34 +212,6 @@ def test_faults_are_a_document_and_the_lines_of_the_text(
         assert help_ is None or error["help"] == help_
         assert error["message"] in result.err
         assert f"help: {error['help']}" in result.err.splitlines()
-
-
-def test_an_interrupted_run_prints_no_part_of_a_document(tmp_path: Path) -> None:
-    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 20000"))
-    command = [sys.executable, "-m", "recbias", "run", str(spec), "--quiet", "--json"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("results/store/??/*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert "run the same command again to resume" in err
-
-
-def test_runs_are_listed_with_their_counts(checked: Path) -> None:
-    latest = find_run("checked", checked / "results")
-    document = read_document(invoke_recbias("runs", "Checked", "--json", folder=checked))
-    assert document["warnings"] == []
-    assert [row["run"] for row in document["runs"]] == sorted(
-        (row["run"] for row in document["runs"]), reverse=True
-    )
-    row = document["runs"][0]
-    assert (checked / row["folder"]).resolve() == latest
-    assert (row["failures"], row["failed_checks"]) == (0, 1)
-    assert row["models"] == ["MostPop", "Random"]
 
 
 @pytest.mark.parametrize(
