@@ -301,3 +301,105 @@ def test_failing_report_leaves_the_result_files(
     monkeypatch.undo()
     assert invoke_recbias("report", "small", folder=tmp_path).code == 0
     assert (latest / "report.html").is_file()
+
+
+HEAVY = ("torch", "transformers", "implicit", "lenskit", "sklearn")
+
+
+def list_imported_modules(arguments: list[str], folder: Path) -> set[str]:
+    script = (
+        "import sys\n"
+        f"sys.argv = ['recbias', *{arguments!r}]\n"
+        "from recbias.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('MODULES', *sorted(sys.modules))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.rpartition("MODULES")[2].split())
+
+
+def test_help_imports_no_heavy_library(tmp_path: Path) -> None:
+    loaded = list_imported_modules(["--help"], tmp_path)
+    assert not loaded & {*HEAVY, "numpy", "pandas", "scipy", "pydantic", "pyarrow"}
+
+
+def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    models = "implicit/ALS, lenskit/ItemKNN"
+    spec.write_text(spec.read_text().replace("MostPop", models))
+    loaded = list_imported_modules(["plan", str(spec)], tmp_path)
+    assert "recbias.runner.plan" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_package_runs_as_a_module(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "recbias", "--help"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True)
+    assert result.returncode == 0
+
+
+def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+    results = tmp_path / "results"
+    before = sorted(results.glob("store/??/*"))
+    dry_run = invoke_recbias("clean", "--dry-run", folder=tmp_path)
+    assert "would remove" in dry_run.out
+    assert sorted(results.glob("store/??/*")) == before
+    recent = invoke_recbias("clean", "--older-than", "1d", folder=tmp_path)
+    assert "nothing to remove" in recent.out
+    invalid = invoke_recbias("clean", "--older-than", "soon", folder=tmp_path)
+    assert invalid.code == 2
+    assert "help: write 30d, 12h, 90m or 2w" in invalid.err
+    asked = invoke_recbias("clean", folder=tmp_path, typed="n\n")
+    assert "They can be computed again. [y/N]" in asked.out
+    unanswered = run_recbias("clean", folder=tmp_path)
+    assert unanswered.code == 2
+    assert "help: add --yes" in unanswered.err
+    assert sorted(results.glob("store/??/*")) == before
+    cleaned = invoke_recbias("clean", folder=tmp_path, typed="y\n")
+    assert cleaned.code == 0
+    assert not sorted(results.glob("store/??/*"))
+    assert (results / "small" / "latest" / "metrics.csv").is_file()
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+
+
+def write_replies(folder: Path) -> Path:
+    """Write two files with three replies."""
+    replies = folder / "results" / "replies"
+    replies.mkdir(parents=True)
+    (replies / "mine.jsonl").write_text("{}\n{}\n", encoding="utf-8")
+    (replies / "yours.jsonl").write_text("{}\n", encoding="utf-8")
+    return replies
+
+
+@pytest.mark.parametrize(
+    ("options", "typed", "code", "line", "are_kept"),
+    [
+        (["--yes"], None, 0, "removed 3 replies", False),
+        ([], "y\n", 0, "removed 3 replies", False),
+        ([], "n\n", 0, "kept 3 replies", True),
+        ([], "", 2, "help: add --yes", True),
+        (["--yes", "--dry-run"], None, 0, "would remove 3 replies", True),
+        (["--yes", "--older-than", "1d"], None, 2, "do not expire", True),
+    ],
+)
+def test_replies_are_removed_only_if_the_user_says_so(
+    tmp_path: Path, options: list[str], typed: str | None, code: int, line: str, are_kept: bool
+) -> None:
+    replies = write_replies(tmp_path)
+    cleaned = invoke_recbias("clean", "--replies", *options, folder=tmp_path, typed=typed)
+    assert cleaned.code == code
+    assert line in cleaned.out + cleaned.err
+    assert replies.exists() == are_kept
+
+
+def test_clean_replies_keeps_stage_results(tmp_path: Path) -> None:
+    assert invoke_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path).code == 0
+    stored = sorted((tmp_path / "results" / "store").glob("??/*"))
+    assert "nothing to remove" in invoke_recbias("clean", "--replies", folder=tmp_path).out
+    write_replies(tmp_path)
+    assert invoke_recbias("clean", "--replies", "--yes", folder=tmp_path).code == 0
+    assert sorted((tmp_path / "results" / "store").glob("??/*")) == stored

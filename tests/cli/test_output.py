@@ -1,0 +1,477 @@
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from recbias.cli.output import (
+    fit_to_width,
+    fold_text,
+    print_grid,
+)
+from recbias.cli.run import show_requests
+from recbias.core.context import Failure, StageRecord
+from recbias.progress import Plain
+from recbias.reports.wording import Cell, Column, Table
+from recbias.runner.remaining import RemainingWork
+from recbias.runner.request_totals import RequestTotals
+from recbias.runner.stage import Keys, Stage
+from support.commands import invoke_recbias, write_small_spec
+from support.screen import Screen, run_in_terminal
+
+SPECS = [
+    ('"a\\nerror: fake:1:1: x": 1\n', r"a\nerror: fake"),
+    ('"\\e]0;x\\a": 1\n', r"\x1b]0;x\x07"),
+    ('dataset: "\\e]0;x\\a\\nerror: fake:1:1: x"\n', r"\x1b]0;x\x07"),
+    (f'dataset: "{"k" * 100_000}"\n', "left out"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), SPECS, ids=["key", "terminal", "value", "long"])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_spec_cannot_imitate_an_error_line(
+    tmp_path: Path, text: str, message: str, command: str
+) -> None:
+    result = invoke_recbias(
+        command, write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
+    )
+    assert result.code == 2
+    lines = result.err.splitlines()
+    assert not [line for line in lines if line.startswith("error: fake")]
+    assert all(line.startswith(("error: ", "help: ")) for line in lines)
+    assert all(line.isprintable() and len(line) <= 1000 for line in lines)
+    assert message in result.err
+
+
+def write_hostile_tables(folder: Path) -> Path:
+    """Write a spec over tables with control characters in their cells and headers."""
+    users = "".join(f"{user},\x1b]0;x\x07\n" for user in range(20))
+    (folder / "users.csv").write_text(f"user_id,g\x1b[2J\n{users}")
+    rows = [f"{user},{item}\n" for user in range(20) for item in range(user % 3, 20, 3)]
+    (folder / "rows.csv").write_text("user_id,item_id\n" + "".join(rows))
+    return write_small_spec(
+        folder,
+        """\
+name: hostile
+dataset: {name: tables, interactions: rows.csv, users: users.csv}
+split: {name: random, test: 0.2}
+k: 3
+models: [MostPop]
+metrics: [nDCG]
+report: {formats: [csv]}
+""",
+    )
+
+
+def test_terminal_gets_no_control_characters_from_tables(tmp_path: Path) -> None:
+    spec = write_hostile_tables(tmp_path)
+    for command in (("run", spec, "-v"), ("plan", spec), ("data", "describe", spec)):
+        code, screen = run_in_terminal(*command, folder=tmp_path, width=120)
+        assert code == 0, screen.text()
+        assert screen.strange == []
+    assert r"g\x1b[2J" in "".join(screen.text())
+    assert r"\x1b]0;x\x07" in "".join(screen.text())
+
+
+def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
+    raised = r'raise ValueError("a\nerror: fake\x1b]0;x\x07")'
+    script = f"from recbias.cli.output import report_errors\nwith report_errors():\n    {raised}\n"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert result.returncode == 1
+    assert r"error: fake\x1b]0;x\x07" in result.stderr
+    assert [line for line in result.stderr.splitlines() if not line.startswith("  ")] == [
+        "error: this is a bug in recbias; please report it with the lines above"
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("list", "models"), ("run", "small.yaml", "--quiet", "--set", "metrics=[nDCG]")],
+    ids=" ".join,
+)
+def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    write_small_spec(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recbias", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()  # before the first output
+    with process.stderr:
+        errors = process.stderr.read()
+    assert (process.wait(60), errors) == (0, "")
+
+
+def run_shell(command: str, folder: Path) -> tuple[int, str]:
+    """Return the exit code and the standard error of a command with its redirections."""
+    line = f"exec {sys.executable} -m recbias {command}"
+    result = subprocess.run(["sh", "-c", line], cwd=folder, stderr=subprocess.PIPE, text=True)
+    return result.returncode, result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "command",
+    ["list models", "--help", "run small.yaml --quiet --set 'metrics=[nDCG]'"],
+)
+def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
+    write_small_spec(tmp_path)
+    message = "error: the output cannot be written: No space left on device\n"
+    assert run_shell(f"{command} > /dev/full", tmp_path) == (1, message)
+    assert run_shell(f"{command} > /dev/full 2> /dev/full", tmp_path) == (1, "")
+
+
+RESULTS = Table(
+    "Results",
+    (
+        Column("model"),
+        Column("nDCG@10", numeric=True),
+        Column("log_popularity_difference@10", numeric=True),
+    ),
+    (
+        (Cell("Random", mark="a"), Cell("0.0348"), Cell("-0.4086", mark="b")),
+        (Cell("MostPop", mark="b"), Cell("0.1711", best=True, mark="a"), Cell("0.8462")),
+    ),
+    ("Bold: the best of the column.",),
+)
+
+
+def render(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
+    print_grid(grid, console)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_wide_terminal_aligns_values_and_marks() -> None:
+    assert render(RESULTS, 100) == [
+        "Results",
+        "model       nDCG@10  log_popularity_difference@10",
+        "─────────────────────────────────────────────────",
+        "Random  a  0.0348                       -0.4086 b",
+        "MostPop b  0.1711 a                      0.8462",
+        "Bold: the best of the column.",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(
+    "text", ["[red]x[/red]", "[/]", "[link=https://x]y", "\\[b]", ":smile:", "{0} %s $HOME"]
+)
+def test_markup_in_a_cell_is_not_interpreted(text: str, terminal: bool) -> None:
+    grid = Table(text, (Column(text),), ((Cell(text, mark="a"),),), (text,))
+    lines = render(grid, 80, terminal=terminal)
+    assert [line for line in lines if "─" not in line] == [text, text, f"{text} a", text]
+
+
+def test_control_characters_in_a_cell_are_escaped() -> None:
+    grid = Table("t", (Column("c"),), ((Cell("a\x1b[2Jb\rc\nd"),),))
+    assert render(grid, 80)[-1] == r"a\x1b[2Jb\rc\nd"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "lines"),
+    [
+        ("log_popularity_difference@10", 28, ["log_popularity_difference@10"]),
+        ("log_popularity_difference@10", 15, ["log_popularity_", "difference@10"]),
+        ("log_popularity_difference@10", 11, ["log_", "popularity_", "difference", "@10"]),
+        ("one two three", 7, ["one two", "three"]),
+        ("lenskit/FlexMFImplicit", 15, ["lenskit/", "FlexMFImplicit"]),
+        ("unbreakable", 3, ["unbreakable"]),
+        ("", 5, [""]),
+    ],
+)
+def test_text_is_folded_at_separators(text: str, limit: int, lines: list[str]) -> None:
+    assert fold_text(text, limit).split("\n") == lines
+
+
+LABELS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=30)
+
+
+@given(
+    st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=4),
+    st.lists(LABELS, max_size=4),
+    st.integers(1, 120),
+)
+def test_any_table_fits_any_terminal(
+    labels: list[tuple[str, str]], titles: list[str], width: int
+) -> None:
+    columns = (Column("model"), *(Column(title, numeric=True) for title in titles))
+    rows = tuple(
+        (Cell(label, mark="a"), *(Cell("0.1234", mark=mark) for _ in titles))
+        for label, mark in labels
+    )
+    grid = Table("", columns, rows)
+    parts = fit_to_width(grid, width)
+    assert sum(len(part.columns) - 1 for part in parts) == len(titles) or not titles
+    assert all(part.columns[0].title == "model" for part in parts)
+    lines = render(grid, width)
+    assert all(cell_len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("width", "head", "names"),
+    [(27, "model a b c", ""), (26, "model a c", "b"), (15, "model c", "a; b")],
+)
+def test_optional_columns_are_left_out_of_a_narrow_terminal(
+    width: int, head: str, names: str
+) -> None:
+    # 6 + 2 + 5 + 2 + 5 + 2 + 5 characters are 27; without b and a they are 13
+    columns = (Column("model"), *(Column(name, numeric=True) for name in ("a", "b", "c")))
+    grid = Table("t", columns, ((Cell("Random"), Cell("1.000"), Cell("2.000"), Cell("3.000")),))
+
+    def print_text(*optional: str) -> str:
+        stream = io.StringIO()
+        console = Console(file=stream, width=width, force_terminal=True, color_system=None)
+        print_grid(grid, console, optional=optional, elsewhere="the file has them")
+        return " ".join(stream.getvalue().split())
+
+    text = print_text("b", "a")
+    assert text.startswith(f"t {head} ─")
+    note = text.rpartition(" 3.000")[2].strip()
+    assert note == (f"Too wide to show: {names} (the file has them)." if names else "")
+    if width == 15:
+        assert print_text("b").endswith("3.000"), "too narrow without b too, so it is split"
+
+
+FIT = StageRecord(
+    *("fit ItemKNN", "fit", "0" * 64),
+    dataset="demo",
+    seed=42,
+    fold=1,
+    model="ItemKNN",
+    seconds=1.234,
+    peak_memory_mb=1500.4,
+)
+
+SPEC = """\
+name: seen
+dataset: {name: demo, n_users: 60, n_items: 50}
+split: {name: random, test: 0.2}
+k: 5
+models:
+  - MostPop
+  - {name: ItemKNN, label: "[b]x[/b]"}
+metrics: [nDCG, log_popularity_difference, ItemCoverage, Gini, Entropy]
+tests: [paired_t]
+report: {formats: [csv]}
+"""
+
+
+def create_record(**changes: object) -> StageRecord:
+    return StageRecord(**{**vars(FIT), **changes})
+
+
+@pytest.mark.parametrize(
+    ("record", "verbose", "lines"),
+    [
+        (FIT, False, ["fit ItemKNN [demo, seed 42]: 1.23 s, 1,500 MB"]),
+        (
+            create_record(resumed_seconds=0.5),
+            False,
+            ["fit ItemKNN [demo, seed 42]: 1.23 s (0.50 s of it in an earlier run), 1,500 MB"],
+        ),
+        (create_record(fold=2), False, ["fit ItemKNN [demo, seed 42, fold 2]: 1.23 s, 1,500 MB"]),
+        (create_record(kind="dataset"), False, ["fit ItemKNN [demo]: 1.23 s, 1,500 MB"]),
+        (create_record(reused=True), False, []),
+        (create_record(reused=True), True, ["fit ItemKNN [demo, seed 42]: cached"]),
+        (create_record(kind="measure"), False, []),
+        (create_record(kind="measure"), True, ["fit ItemKNN [demo, seed 42]: 1.23 s, 1,500 MB"]),
+        (
+            create_record(kind="measure", failure=Failure("no [b]memory[/b]")),
+            False,
+            ["fit ItemKNN [demo, seed 42]: failed: no [b]memory[/b]"],
+        ),
+        (
+            create_record(reused=True, warnings=("two users have nothing", "and [one] more")),
+            False,
+            ["  warning: two users have nothing", "  warning: and [one] more"],
+        ),
+        (
+            create_record(failure=Failure("a\nerror: b\x1b[2J"), warnings=("c\rd",)),
+            False,
+            [
+                r"fit ItemKNN [demo, seed 42]: failed: a\nerror: b\x1b[2J",
+                r"  warning: c\rd",
+            ],
+        ),
+    ],
+)
+def test_log_has_one_line_per_computed_stage(
+    record: StageRecord, verbose: bool, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Plain(verbose=verbose).finished(record)
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == lines
+    assert captured.out == ""
+
+
+def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stages = [Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "01"]
+    plain = Plain(verbose=False)
+    plain.planned(RemainingWork(stages, clock=lambda: 0.0))
+    for stage in stages:
+        plain.started(stage)
+        plain.finished(create_record(digest=stage.digest, seconds=95.0))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
+    assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("seen")
+    (path / "seen.yaml").write_text(SPEC)
+    return path
+
+
+@pytest.fixture(scope="module")
+def first_screen(folder: Path) -> Screen:
+    code, screen = run_in_terminal("run", "seen.yaml", folder=folder, width=80)
+    assert code == 0, screen.text()
+    return screen
+
+
+def test_terminal_shows_finished_stages_and_the_summary_only(first_screen: Screen) -> None:
+    assert first_screen.strange == []
+    assert not first_screen.hidden
+    lines = first_screen.text()
+    assert lines[0].startswith("load demo [demo]: ")
+    assert any(line.startswith("fit [b]x[/b] [demo, seed 42]: ") for line in lines)
+    start = lines.index("Results")
+    assert "nDCG@5" in "".join(lines[start + 1 : start + 4])
+    assert any(line.startswith("[b]x[/b] b") for line in lines[start:])
+    assert any(line.startswith("run folder: results/seen/") for line in lines)
+    assert not [line for line in lines if "━" in line or "⠋" in line or "\\" in line]
+
+
+def test_table_fits_eighty_columns(first_screen: Screen) -> None:
+    lines = first_screen.text()
+    table = lines[
+        lines.index("Results") : lines.index(next(line for line in lines if "Bold" in line))
+    ]
+    assert max(map(len, table)) <= 80
+    rows = [line for line in table if line.startswith("MostPop  a")]
+    assert sum(line.count("0.") + line.count("3.") for line in rows) == 5, "a value is missing"
+
+
+GROUPED = [
+    "- {name: nDCG, by: gender}",
+    "- {name: log_popularity_difference, by: gender}",
+    "- {name: HR, by: gender}",
+    "- {name: Recall, by: gender}",
+]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int) -> None:
+    metrics = "\n  ".join(
+        ["metrics:", *GROUPED, *map("- {}".format, ("nDCG", "HR", "Gini", "ARP"))]
+    )
+    spec = re.sub("metrics: .*", metrics, SPEC.replace("name: seen", f"name: groups-{width}"))
+    (folder / "groups.yaml").write_text(spec)
+    code, screen = run_in_terminal("run", "groups.yaml", folder=folder, width=width)
+    assert code == 0, screen.text()
+    lines = screen.text()
+    first = lines.index("Results")
+    table = lines[
+        first : next(
+            at for at, line in enumerate(lines) if at > first and line.startswith("run folder:")
+        )
+    ]
+    assert max(map(len, table)) <= width
+    assert sum(line.startswith("MostPop  a") for line in table) == 1, "the table is split"
+    text = " ".join(table)
+    assert (
+        "Not shown: ratio and standard deviation of groups, beside their gap (metrics.csv" in text
+    )
+    assert "ratio of groups" not in text
+    note = text.partition("Too wide to show: ")[2].partition(" (metrics.csv and ")[0]
+    left_out = note.split("; ") if note else []
+    assert ["HR@5", "Gini@5", "ARP@5"][3 - len(left_out) :] == left_out
+    shown = next(line for line in table if line.startswith("MostPop  a")).split()
+    values = [word for word in shown if re.fullmatch(r"-?\d+\.\d+", word)]
+    assert len(values) + len(left_out) == 4 + 4
+    assert bool(left_out) == (width == 80)
+
+
+def test_error_in_a_terminal_has_two_lines(folder: Path) -> None:
+    code, screen = run_in_terminal("run", "seen.yml", folder=folder, width=80)
+    assert code == 2
+    assert [line[:6] for line in screen.text() if line][:2] == ["error:", "help: "]
+    assert not screen.hidden
+
+
+FREE = RequestTotals("local", 10, 4, 6000, 600)
+PAID = RequestTotals("paid", 5, 0, 5000, 500, money=1.5)
+
+REQUEST_LINES_SPEC = """\
+name: asked
+dataset: {name: demo, n_users: 60, n_items: 50}
+split: {name: random, test: 0.2}
+k: 5
+models:
+  - MostPop
+  - {name: WOK, llm: {model: small, max_tokens: 100, prices: {input: 0, output: 100}}}
+metrics: [nDCG]
+"""
+
+
+@pytest.mark.parametrize(
+    ("totals", "line"),
+    [
+        ([], "language models: 0 requests, 0 stored, 0 to send"),
+        (
+            [FREE],
+            (
+                "language models: 10 requests, 4 stored, 6 to send: "
+                "at most 6,000 tokens in, 600 out, no prices given"
+            ),
+        ),
+        (
+            [FREE, PAID],
+            (
+                "language models: 15 requests, 4 stored, 11 to send: at most 11,000 tokens in, "
+                "1,100 out, 1.50 by the prices of the spec (without local: no prices given)"
+            ),
+        ),
+    ],
+)
+def test_totals_are_summed(
+    totals: list[RequestTotals], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_requests(totals, quiet=True)
+    assert capsys.readouterr().out == f"{line}\n"
+
+
+def test_each_model_has_a_row_if_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    show_requests([FREE, PAID], quiet=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["local", "10", "4", "6", "6,000", "600"] in rows
+    assert ["paid", "5", "0", "5", "5,000", "500", "1.50"] in rows
+
+
+def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:
+    planned = invoke_recbias(
+        "plan", write_small_spec(tmp_path, REQUEST_LINES_SPEC), folder=tmp_path
+    )
+    assert planned.code == 0
+    # 60 replies of at most 100 tokens at 100 for a million.
+    assert "60 requests, 0 stored, 60 to send" in planned.out
+    assert "6,000 out, 0.60 by the prices of the spec" in planned.out
