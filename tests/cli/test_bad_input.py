@@ -64,25 +64,6 @@ def test_invalid_lists_are_reported_before_training(
     assert_rejected(result, f"7:38: models[2].path: {message}")
 
 
-def test_faults_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("query_id,item_id,rank\n", encoding="utf-8")
-    np.save(tmp_path / "nan.npy", np.array([[1.0, np.nan]]))
-    np.save(tmp_path / "i.npy", np.ones((3, 2)))
-    (tmp_path / "u.txt").write_text("1\n", encoding="utf-8")
-    (tmp_path / "i.txt").write_text("1\n2\n2\n", encoding="utf-8")
-    result = run_with_models(
-        tmp_path,
-        "{name: lists, path: empty.csv}",
-        "{name: vectors, users: nan.npy, items: i.npy, user_ids: u.txt, item_ids: i.txt}",
-    )
-    assert_rejected(
-        result,
-        "7:25: models[2].path: empty.csv: the file holds no list",
-        "8:28: models[3].users: nan.npy: 1 vectors contain NaN",
-        "8:78: models[3].item_ids: i.txt:3: id '2' already occurs on line 2",
-    )
-
-
 GOOD = """\
 name: broken
 seed: 42
@@ -498,18 +479,3 @@ def test_replaced_input_is_a_user_error(
     assert result.code == 2, result.err
     assert Path(name).name in result.err
     assert "help: " in result.err
-
-
-@pytest.mark.parametrize("replace", REPLACEMENTS)
-@pytest.mark.parametrize("name", ["manifest.json", "metrics.csv", "significance.csv"])
-def test_replaced_file_of_a_run_is_a_user_error(
-    name: str, replace: Callable[[Path], None], tmp_path: Path
-) -> None:
-    write_inputs(tmp_path, TABLES)
-    assert invoke_recbias("run", "x.yaml", folder=tmp_path).code == 0
-    path = (tmp_path / "results" / "x" / "latest").resolve() / name
-    path.unlink(missing_ok=True)
-    replace(path)
-    result = invoke_recbias("report", "x", folder=tmp_path)
-    assert result.code == 2, result.err
-    assert name in result.err

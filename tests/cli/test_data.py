@@ -41,42 +41,6 @@ def test_describe_reads_a_dataset_without_interactions(tmp_path: Path) -> None:
     assert (fetched.code, "needs no download" in fetched.err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "message", "remedy"),
-    [
-        ("crows_pairs", "crows_pairs_anonymized.csv", "recbias data fetch crows_pairs"),
-        ("dmeo", "no dataset is called 'dmeo'", "demo"),
-        ("ml1", "no dataset is called 'ml1'", "ml-1m"),
-        ("nothing.yaml", "nothing.yaml: no such file", "nothing.yaml"),
-        ("ml-1m", "ml-1m", "recbias data fetch ml-1m"),
-    ],
-)
-def test_describe_of_a_missing_dataset_has_a_remedy(
-    tmp_path: Path, name: str, message: str, remedy: str
-) -> None:
-    result = invoke_recbias("data", "describe", name, folder=tmp_path)
-    assert (result.code, result.out) == (2, "")
-    error, help_ = result.err.splitlines()
-    assert error.startswith("error: ")
-    assert message in error
-    assert remedy in help_
-
-
-def test_dataset_with_terms_to_accept_is_not_downloaded(tmp_path: Path) -> None:
-    result = invoke_recbias(
-        "data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path
-    )
-    assert (result.code, result.out) == (2, "")
-    terms, cite, error, help_ = result.err.splitlines()
-    assert "academic use" in terms
-    assert cite.startswith("Please cite: ")
-    assert error.startswith("error: ")
-    assert "https://www.yelp.com/dataset" in error
-    assert "yelp_academic_dataset_review.json" in help_
-    assert str(tmp_path / "datasets" / "yelp") in help_
-    assert list(tmp_path.iterdir()) == []
-
-
 TWO = """\
 name: two
 dataset:

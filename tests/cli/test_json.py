@@ -237,46 +237,6 @@ def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "rows"),
-    [
-        (("list", "modles"), [(None, None, None, "did you mean models?")]),
-        (("runs", "tow"), [(None, None, None, "did you mean two?")]),
-        (("compare", "one", "--correction", "x"), [(None, None, None, None)]),
-        (("run", "none.yaml", "--workers", 0), [("--workers", None, None, None)]),
-        (
-            ("plan", "wrong.yaml"),
-            [
-                ("models[1].neighbours", "wrong.yaml", 4, "did you mean neighbors?"),
-                ("metrics[0]", "wrong.yaml", 5, "did you mean nDCG?"),
-            ],
-        ),
-    ],
-)
-def test_faults_are_a_document_and_the_lines_of_the_text(
-    finished_runs: Path,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    rows: list[tuple[str | None, str | None, int | None, str | None]],
-) -> None:
-    lines = ["name: wrong", "dataset: demo", "k: 5", "models: [MostPop, {name: ItemKNN, "]
-    lines[3] += "neighbours: 3}]"
-    write_small_spec(tmp_path, "\n".join([*lines, "metrics: [nDGC]\n"]), "wrong.yaml")
-    (tmp_path / "results").symlink_to(finished_runs / "results")
-    plain = invoke_recbias(*arguments, folder=tmp_path)
-    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
-    assert (plain.code, plain.out) == (2, "")
-    assert (result.code, result.err) == (2, plain.err)
-    document = read_document_of_json_commands(result)
-    assert [*document] == ["schema_version", "errors"]
-    for error, (where, file, line, help_) in zip(document["errors"], rows, strict=True):
-        assert (error["where"], error["file"], error["line"]) == (where, file, line)
-        assert (error["column"] is None) is (line is None)
-        assert help_ is None or error["help"] == help_
-        assert error["message"] in result.err
-        assert f"help: {error['help']}" in result.err.splitlines()
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("run", "x.yaml", "--frob"), "No such option: --frob"),

@@ -263,24 +263,6 @@ def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_pa
     assert "estimated memory" in after.out
 
 
-@pytest.mark.parametrize("command", ["run", "plan"])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--limit", "0"), "--limit"),
-        (("--workers", "0"), "--workers"),
-        (("--limit", "x"), "limit"),
-    ],
-)
-def test_invalid_option_is_a_user_error(
-    tmp_path: Path, command: str, arguments: tuple[str, str], message: str
-) -> None:
-    result = invoke_recbias(command, write_small_spec(tmp_path), *arguments, folder=tmp_path)
-    assert result.code == 2
-    assert message in result.err
-    assert "Traceback" not in result.err
-
-
 def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,17 +65,6 @@ def test_rec_st_by_hand() -> None:
     assert measure_values(RecST(label="bad", k=2), LISTS) == pytest.approx([2 / 3, 0, 0, 1])
 
 
-def test_the_denominator_of_ten_places_is_55() -> None:
-    # stereotyped at ranks 1, 4 and 10: (10 + 7 + 1) / 55
-    items = Attributes(
-        make_vocabulary("i", 10), pd.DataFrame({"bad": [1.0, 0, 0, 1, 0, 0, 0, 0, 0, 1]})
-    )
-    (measurement,) = RecST(label="bad").measure(
-        make_evidence(make_lists([list(range(10))]), n_items=10, items=items)
-    )
-    assert measurement.value == pytest.approx(18 / 55)
-
-
 def test_users_without_a_stereotyped_item_count_as_0_in_the_mean() -> None:
     for metric, mean in ((HitBad, 3 / 4), (MrrBad, 7 / 12), (RecST, 11 / 24)):
         (measurement,) = metric(label="bad").measure(make_facts(LISTS))

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn.functional import conv1d, max_pool1d
 
 from recbias.core.context import collect_warnings
@@ -316,22 +314,6 @@ def test_items_without_text_are_counted_in_a_warning() -> None:
         warn_about_missing_texts("ConvMF", documents, data)
         warn_about_missing_texts("ConvMF", encode(make_texts("a")), make_texts("a"))
     assert messages == ["ConvMF: 3 of 4 items have no text"]
-
-
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=6), st.integers(1, 5))
-def test_words_equal_those_of_str_split(texts: list[str], max_length: int) -> None:
-    plain = [
-        "".join(sign if sign.isascii() and sign.isalpha() else " " for sign in text)
-        for text in texts
-    ]
-    documents = encode(make_texts(*plain), max_length=max_length)
-    words_by_code: dict[int, str] = {}
-    for codes, text in zip(documents.codes, plain, strict=True):
-        words = text.lower().split()[:max_length]
-        assert np.count_nonzero(codes) == len(words)
-        for code, word in zip(codes, words, strict=False):
-            assert words_by_code.setdefault(int(code), word) == word
-    assert len(words_by_code) == len(set(words_by_code.values())) == documents.n_words
 
 
 def test_missing_texts_are_refused() -> None:

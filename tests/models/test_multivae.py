@@ -82,23 +82,6 @@ def test_loss_by_hand() -> None:
     assert loss.item() == pytest.approx(likelihood_loss + 2 / 200_000 * 2 * user_kl, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("variant", "step", "expected"),
-    [
-        ("paper", 1, 0.2 / 500),
-        ("paper", 250, 0.1),
-        ("paper", 500, 0.2),
-        ("paper", 9999, 0.2),
-        ("elliot", 500, 500 / 200_000 / 100),
-        ("elliot", 40_000, 0.2 / 100),
-        ("elliot", 90_000, 0.2 / 100),
-    ],
-)
-def test_weight_of_kl_increases_linearly(variant: Any, step: int, expected: float) -> None:
-    model = MultiVAE(embedding_size=100, beta=0.2, anneal_steps=500, variant=variant)
-    assert model.kl_weight(torch.tensor([step])).item() == pytest.approx(expected)
-
-
 def test_encoder_input_has_unit_rows_and_dropout(
     rng: np.random.Generator,
 ) -> None:

@@ -368,17 +368,6 @@ def test_a_triple_has_a_seen_and_an_unseen_item(
     assert not is_seen[users, negatives].any()
 
 
-def test_histories_of_every_length_are_recognised() -> None:
-    pairs = [(user, item) for user in range(300) for item in range(user)]
-    train = make_interactions(pairs, n_users=300, n_items=300)
-    users, positives, negatives = UserBlocks(Sampler.from_interactions(train), 64).sample(
-        np.random.default_rng(0)
-    )
-    assert (positives < users).all()
-    assert (negatives >= users).all()
-    assert users.size == 300 * 299 / 2
-
-
 def test_a_model_of_many_users_learns_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # users of even numbers have items below 20, others those from 20 on
     rng = np.random.default_rng(0)

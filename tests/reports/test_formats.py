@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,14 +56,6 @@ def test_each_format_writes_its_files(
     assert not absent & names
 
 
-def test_no_temporary_file_remains(tmp_path: Path) -> None:
-    before = {path.name for path in make_run(tmp_path).iterdir()}
-    write_reports(tmp_path, formats=FORMATS)
-    after = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert not [name for name in after if name.endswith(".part")]
-    assert before <= after
-
-
 def test_reports_that_are_written_twice_are_identical(tmp_path: Path) -> None:
     make_run(tmp_path)
     contents = [
@@ -72,16 +63,6 @@ def test_reports_that_are_written_twice_are_identical(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert contents[0] == contents[1]
-
-
-def test_a_published_table_adds_its_comparison(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    names = list_names(
-        tmp_path, write_reports(tmp_path, formats=["latex"], reference="children/a3")
-    )
-    assert {"reference.csv", "tables/reference.tex"} <= names
-    frame = pd.read_csv(tmp_path / "reference.csv")
-    assert set(frame["system"]) == {"Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD"}
 
 
 def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:

@@ -258,15 +258,6 @@ def test_a_phone_shows_the_page_without_errors_requests_or_horizontal_scrolling(
     assert "CONSOLE" not in log
 
 
-@pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_a_wide_table_fits_a_printed_page(tmp_path: Path) -> None:
-    metrics = [f"REC-ST(label=truth.gender {number})" for number in range(14)]
-    world = RunSpec(metrics=metrics, users=20, lists=False)
-    results, _ = browse(tmp_path, world, width=720, media="print")  # A4 at 96 dpi less margins
-    assert results["scrolls"] <= 720
-
-
 def parse_values(texts: list[str]) -> list[float]:
     return [float(text.replace("−", "-")) for text in texts]
 
@@ -334,9 +325,6 @@ def test_paths_are_reduced_to_their_last_component(text: str, stripped: str) -> 
 def test_nested_paths_are_reduced() -> None:
     manifest = {"failures": [{"traceback": "/a/b/c.py", "n": 1}]}
     assert strip_folders(manifest) == {"failures": [{"traceback": ".../c.py", "n": 1}]}
-
-
-REPLY_SECTIONS_HOSTILE = "<b>No|Such</b> \x1b[2J\ud800 Film"
 
 
 @pytest.fixture(scope="module")

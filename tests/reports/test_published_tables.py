@@ -122,15 +122,6 @@ def test_the_table_has_one_row_per_compared_value() -> None:
     assert table.notes == ("a remark",)
 
 
-def test_values_are_loaded_as_numbers() -> None:
-    frame = load_published("children/a3")
-    assert len(frame) == 64  # 16 recommenders, 4 metrics
-    rows = frame[(frame["system"] == "ItemKNN") & (frame["metric"] == "nDCG")]
-    assert rows["value"].tolist() == [0.2993]
-    assert rows["cutoff"].tolist() == [10.0]
-    assert rows["system_printed"].tolist() == ["Item-kNN"]
-
-
 @pytest.mark.parametrize("name", list_published())
 def test_every_table_has_a_description_and_can_be_loaded(name: str) -> None:
     table = read_source(name)
@@ -274,27 +265,3 @@ def test_table_3_has_the_printed_value_in_each_cell(system: str, tmp_path: Path)
         label = label_model(system, method)
         row = [table[label, f"t-value ({category})"] for category in CATEGORIES]
         assert row == [float(text) for text in line.split()], method
-
-
-def test_one_dataset_has_its_categories_as_groups(tmp_path: Path) -> None:
-    location = {"dataset": "pairs", "seed": 1, "fold": 1, "metric": "t-value", "target": ""}
-    rows = [
-        {**location, "model": model, "group": f"category={category}", "value": value}
-        for (model, category), value in zip(
-            itertools.product(("EVA2.0", "EVA2.0 HD"), ("gender", "age")),
-            (1, 2, 3, 4),
-            strict=True,
-        )
-    ]
-    tests = [
-        {**row, "between": "groups", "test": "paired_t", "statistic": 9.0} for row in rows[:1]
-    ]
-    write_files(tmp_path, rows, ["t-value"], ["pairs"], tests)
-    table = compare_published(read_run(tmp_path), "chbias/3")
-    columns = table[["system", "metric", "published", "measured"]].itertuples(index=False)
-    assert [tuple(row) for row in columns] == [
-        ("EVA2.0", "t-value (Gender)", 1.48, 9.0),
-        ("EVA2.0", "t-value (Age)", -2.30, 2.0),
-        ("EVA2.0 HD", "t-value (Gender)", 1.21, 3.0),
-        ("EVA2.0 HD", "t-value (Age)", 0.40, 4.0),
-    ]

@@ -36,11 +36,10 @@ from recbias.reports.views import (
     find_wins,
 )
 from recbias.reports.wording import Table
-from recbias.reports.write import write_reports
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import NINETEEN_MODELS, SEVEN_MODELS, RunSpec, make_run
-from support.swept_runs import Settings, read_swept_run
+from support.swept_runs import read_swept_run
 
 
 def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
@@ -306,25 +305,6 @@ def test_the_method_names_test_correction_and_family(changes: dict[str, Any], me
     assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
 
 
-def test_a_rank_test_that_contradicts_the_means_has_no_better_side() -> None:
-    row = build_row("x", "y", (0.3, 0.1)) | {"effect_size": -0.62}
-    assert not find_better_side(row, "higher")
-    assert not find_better_side(row, "lower")
-    assert find_better_side(row | {"effect_size": 0.62}, "higher") == "a"
-
-
-def test_a_test_with_two_corrections_makes_two_families(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, RunSpec(models=("x", "y"), metrics=("HR",)))
-    pairs = pd.read_csv(folder / "significance.csv")
-    uncorrected = pairs.assign(correction="none", significant=True)
-    corrected = pairs.assign(significant=False)
-    pd.concat([corrected, uncorrected]).to_csv(folder / "significance.csv", index=False)
-    first, second = collect_comparisons(read_run(folder))
-    assert (first.significant, second.significant) == (0, 1)
-    assert "Bonferroni" in first.method()
-    assert "no correction" in second.method()
-
-
 SENTENCE = "HR@10 is undefined for a, which provides no embeddings."
 
 
@@ -444,21 +424,6 @@ def test_settings_that_differ_are_found_at_any_depth(tmp_path: Path) -> None:
     assert group.axis == "neighbors"
 
 
-def test_switch_and_missing_setting_are_columns_without_an_axis(tmp_path: Path) -> None:
-    models: Settings = {
-        "a": ("ItemKNN", {"binary": True, "neighbors": 2}),
-        "b": ("ItemKNN", {"binary": False}),
-    }
-    run = read_swept_run(tmp_path, models)
-    (group,) = collect_variants(run)
-    assert (group.names, group.axis) == (["binary", "neighbors"], "")
-    (table,) = build_settings_tables(run)
-    assert [[cell.text for cell in row[:2]] for row in table.rows] == [
-        ["true", "2"],
-        ["false", "null"],
-    ]
-
-
 @pytest.mark.parametrize("datasets", [("ml-1m",), ("ml-1m", "books")])
 def test_table_has_the_results_of_the_summary(tmp_path: Path, datasets: tuple[str, ...]) -> None:
     run = read_swept_run(tmp_path, datasets=datasets)
@@ -477,24 +442,6 @@ def test_table_has_the_results_of_the_summary(tmp_path: Path, datasets: tuple[st
     assert values == {key: value for key, value in expected.items() if key[-1] != "MostPop"}
     assert len(values) == 6 * (3 if len(datasets) > 1 else 1)
     assert [row[n].value for row in table.rows[:3]] == [80, 5, 20]
-
-
-def test_every_format_has_the_table(tmp_path: Path) -> None:
-    run = read_swept_run(tmp_path)
-    write_reports(run.folder, formats=("md", "html", "latex"))
-    title = "Results by the settings of ItemKNN"
-    for name in ("report.md", "report.html"):
-        assert title in (tmp_path / name).read_text(encoding="utf-8")
-    latex = tmp_path / "tables" / "results-by-the-settings-of-itemknn.tex"
-    assert "neighbors" in latex.read_text(encoding="utf-8")
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    rows = metrics[(metrics["model"] == "knn 20 0") & (metrics["metric"] == "nDCG")]
-    (line,) = [
-        line
-        for line in (tmp_path / "report.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| 20 | 0 |")
-    ]
-    assert f"{rows['value'].iloc[0]:.4f}" in line
 
 
 def test_all_runs_stand_in_one_table(tmp_path: Path) -> None:

@@ -27,13 +27,12 @@ from recbias.reports.views import (
     collect_estimates,
     describe_data,
     flag_best,
-    format_setting,
     select_accuracy_metric,
     select_headline,
     select_popularity_metric,
 )
 from recbias.reports.wording import Table
-from support.models.search_rows import FIVE_TRIALS, add_search, write_search_run
+from support.models.search_rows import FIVE_TRIALS, write_search_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
 
@@ -150,23 +149,6 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
         "List length k": "10",
         "Seed": "42",
     }
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("random", "random"),
-        ({"name": "k_core", "k": 10}, "k_core (k 10)"),
-        ({"name": "users", "sample": None}, "users"),
-        ({"alpha": 0.5, "items": ["a", "b"]}, "alpha 0.5, items a, b"),
-        ([], ""),
-        (1e-05, "1e-05"),
-    ],
-)
-def test_settings_are_formatted_with_plug_ins_before_their_settings(
-    value: object, text: str
-) -> None:
-    assert format_setting(value) == text
 
 
 def test_tuned_parameters_are_named(tmp_path: Path) -> None:
@@ -350,13 +332,6 @@ def test_a_search_has_its_trials_and_importances(tmp_path: Path) -> None:
     assert [trial.number for trial in search.done] == [1, 3, 5]
     assert search.chosen.value == 0.35
     assert search.importances == {"alpha": 0.75, "similarity": 0.25}
-
-
-def test_hostile_labels_are_unchanged(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(users=20))
-    for label in HOSTILE:
-        add_search(tmp_path, fit={"model": label})
-    assert [search.title for search in collect_searches(read_run(tmp_path))] == [*HOSTILE]
 
 
 @pytest.mark.parametrize("settings", ["{", "7", "[1]"])

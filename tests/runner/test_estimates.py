@@ -263,13 +263,6 @@ def test_stored_replies_cost_nothing(tmp_path: Path) -> None:
     assert plain.completion_tokens == 100 * 53
 
 
-def test_models_with_stored_answers_send_nothing(tmp_path: Path) -> None:
-    with serve_chat() as server:
-        spec = make_chat_spec(server.base_url)
-        recbias.run(spec, out=tmp_path)
-        assert count(spec, tmp_path) == []
-
-
 def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> None:
     model = {"name": "WOK", "llm": {"model": "small"}, "title": "caption"}
     (entry,) = count(make_chat_spec(models=[model]), tmp_path)

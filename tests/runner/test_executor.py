@@ -84,21 +84,6 @@ def test_a_stage_is_computed_once_and_then_reused(store: Store) -> None:
     assert again.events == ["stored second"]
 
 
-def test_fresh_computes_every_stage_again_once(store: Store) -> None:
-    calls: list[int] = []
-
-    def count() -> dict[str, Any]:
-        calls.append(1)
-        return make_one()
-
-    first = make_stage("first", count)
-    Executor(store, Silent()).ensure(first)
-    executor = Executor(store, Silent(), fresh=True)
-    executor.value(make_stage("second", double, first))
-    executor.value(make_stage("third", double, first))
-    assert len(calls) == 2
-
-
 def test_a_stage_whose_input_failed_is_skipped_and_names_it(store: Store) -> None:
     def fail() -> None:
         raise ValueError("bad weights")
@@ -335,31 +320,6 @@ def test_jobs_that_compute_on_cuda_need_a_gpu(
     expected = {"fit": n_gpus[1], "trial": n_gpus[1], "measure": 0}
     for job in one_model[-5:]:
         assert jobs.count_gpus(job) == expected[job.stages[0].kind]
-
-
-SIMILARITY = {
-    "name": "direction_similarity",
-    "groups": {"of": "users", "attribute": "gender", "a": "F", "b": "M"},
-    "chosen_in": "first",
-}
-
-
-def make_choosing_jobs(folder: Path, first: dict[str, Any]) -> Jobs:
-    models = [first | {"label": "first"}, {"name": "PureSVD", "label": "second", "factors": 3}]
-    plan, store = api.plan(
-        make_small_spec(models=models, split=SPLIT, metrics=[SIMILARITY]), out=folder
-    )
-    execute(plan, store, Silent(), fresh=False, stop=True, run_models=lambda plan, executor: [])
-    return Jobs.from_plan(plan, Executor(store, Silent()))
-
-
-def test_a_model_waits_for_the_one_that_chooses_its_members(tmp_path: Path) -> None:
-    jobs = make_choosing_jobs(tmp_path, {"name": "PureSVD", "factors": 2})
-    (first,) = jobs.take()
-    assert first.work.model.label == "first"  # type: ignore[union-attr]  # a model's plan
-    assert jobs.take() == []
-    jobs.finish(make_records(first))
-    assert len(jobs.take()) == 1
 
 
 def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path) -> None:

@@ -117,40 +117,6 @@ def test_a_second_run_computes_nothing_and_a_lost_round_again(
     pd.testing.assert_frame_equal(read_rounds(resumed), read_rounds(run))
 
 
-FRAGILE = '''
-from dataclasses import dataclass
-
-from recbias.models.baselines import MostPop
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fragile(MostPop):
-    """A model that cannot be trained on more than so many interactions."""
-
-    most: int
-
-    def fit(self, data, rng):
-        if len(data.train) > self.most:
-            raise ValueError("too many interactions")
-        return MostPop.fit(self, data, rng)
-'''
-
-
-def test_a_round_that_fails_ends_the_history_of_its_model_only(
-    run: recbias.Run, folder: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "fragile.py").write_text(FRAGILE)
-    first = int(read_rounds(run).query("round == 1")["interactions"].iloc[0])
-    fragile = {"name": f"{tmp_path}/fragile.py:Fragile", "label": "fragile", "most": first}
-    broken = run_loop(folder, models=["MostPop", fragile], metrics=["Gini"])
-    rounds = read_rounds(broken).groupby("model")["round"].unique()
-    assert rounds["MostPop"].tolist() == [1, 2, 3]
-    assert rounds["fragile"].tolist() == [1]
-    (failure,) = broken.failures
-    assert failure["stage"] == "fit fragile, round 2"
-    assert "too many interactions" in failure["message"]
-
-
 EQUAL = Odds(np.zeros((1, 5)), np.zeros(3, dtype=int))
 CERTAIN = FeedbackSpec(rounds=2, acceptance=1.0, picks=3)
 

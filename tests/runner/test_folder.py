@@ -27,16 +27,6 @@ def test_a_run_folder_appears_when_it_is_published(tmp_path: Path, plan: Plan) -
     assert published.name.endswith(plan.spec_digest[:8])
 
 
-def test_two_runs_in_the_same_second_have_different_folders(tmp_path: Path, plan: Plan) -> None:
-    published = []
-    for _ in range(2):
-        with new_run_folder(tmp_path, plan) as folder:
-            (folder.temporary / "metrics.csv").write_text("x")
-            published.append(folder.publish())
-    assert published[0] != published[1]
-    assert (tmp_path / "small" / "latest").resolve() == published[1].resolve()
-
-
 def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
     blocked = tmp_path / "out"
     blocked.write_text("a file")

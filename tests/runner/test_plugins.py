@@ -95,27 +95,6 @@ def test_a_member_of_another_type_is_refused(tmp_path: Path, name: str, value: s
     assert f": {name} of {tmp_path}/odd.py:Odd must be " in lines
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "def needs_now(self): raise SystemExit(0)",
-        "def needs_now(self): assert not self",
-        "def needs_now(self): return None",
-        "def model_files(self): raise KeyError('x')",
-        "def __post_init__(self): assert not self",
-        "def __post_init__(self): sys.exit(0)",
-        "other: object = object()",
-    ],
-)
-def test_plugin_code_that_fails_during_planning_is_a_user_error(
-    tmp_path: Path, method: str
-) -> None:
-    lines = plan_and_collect_lines(make_spec(tmp_path, method=method), tmp_path)
-    assert lines.startswith("error: models[1]: ")
-    assert "Odd" in lines
-    assert "help: " in lines
-
-
 STORED = """def restore(self, state): return self
 
     def fit(self, data, rng): return self

@@ -56,15 +56,6 @@ def test_folds_have_one_row_each_and_a_mean() -> None:
     assert (mean["n"], mean["seed"]) == (2, 42)
 
 
-def test_seeds_and_folds_are_averaged_together() -> None:
-    fits = [(seed, fold) for seed in (1, 2) for fold in (1, 2)]
-    rows = [make_row([float(seed * fold)], seed=seed, fold=fold) for seed, fold in fits]
-    table = build_metrics_table(rows)
-    mean = table.iloc[-1]
-    assert (mean["seed"], mean["fold"]) == ("all", "all")
-    assert mean["value"] == (1 + 2 + 2 + 4) / 4
-
-
 def test_the_mean_over_datasets_averages_their_means() -> None:
     rows = [
         make_row([1.0], dataset="a", fold=1),

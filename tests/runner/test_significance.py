@@ -307,15 +307,6 @@ def test_samples_are_of_the_defined_values_where_the_metric_is_of_as_many() -> N
     assert resample_mean(unknown, 4, 200) is None
 
 
-def test_gaps_between_groups_have_an_interval_but_no_price_interval() -> None:
-    values = np.stack([np.arange(40.0), np.arange(40.0) ** 0.5])
-    row = measure_price(
-        make_accuracy(values), make_bias(values, make_ids(40)), shares_samples=False
-    )
-    assert row["bias_removed_low"] < row["bias_removed"] < row["bias_removed_high"]
-    assert "price_low" not in row
-
-
 @given(st.floats(0.1, 10), st.floats(0.1, 10), st.integers(0, 5))
 def test_prices_scale_with_the_units_of_both(a: float, b: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -327,14 +318,6 @@ def test_prices_scale_with_the_units_of_both(a: float, b: float, seed: int) -> N
     )
     for name in ("price", "price_low", "price_high"):
         assert scaled[name] == pytest.approx(plain[name] * a / b)
-
-
-def test_where_no_bias_is_removed_the_price_is_undefined() -> None:
-    values = np.stack([np.ones(5), np.arange(5.0) + 1])
-    row = measure_price(make_accuracy(values), make_bias(values, make_ids(5)), shares_samples=True)
-    assert math.isnan(row["price"])
-    assert "price_low" not in row
-    assert row["bias_removed_high"] > row["bias_removed"]
 
 
 KEYS = {"dataset": "d", "model": "", "seed": "1", "fold": "1", "metric": "M", "k": 10.0}
@@ -415,15 +398,6 @@ def test_row_without_variance_is_undefined_with_a_remark(
     )
     assert table["remark"].tolist() == [remark]
     assert table[["detectable", "needed"]].isna().all(axis=None)
-
-
-def test_few_units_cannot_be_significant_by_their_signs() -> None:
-    row = compare_pairs(np.array([0.1, 0.3, 0.2]), test="sign_flip", df=math.nan)
-    (answer,) = compute_power_rows(make_tables([row]), PowerQuestion(difference=0.1)).to_dict(
-        "records"
-    )
-    assert answer["remark"] == "no p-value of 3 users is below 0.25"
-    assert math.isnan(answer["detectable"])
 
 
 def test_a_gap_is_no_wider_than_the_range_of_its_metric() -> None:

@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 from recbias.core.context import Failure, Stored, collect_warnings
-from recbias.core.dataset import Attributes, Dataset, Reviews, Split, Vocabulary
+from recbias.core.dataset import Attributes, Dataset, Reviews, Vocabulary
 from recbias.core.errors import Unwritable
-from recbias.core.evidence import Embeddings, RankedLists, Responses, SentenceScores
+from recbias.core.evidence import Responses, SentenceScores
 from recbias.core.files import digest_file
-from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.measures import Contrast, Measurement
 from recbias.core.queries import Queries
 from recbias.runner.codecs import FORMATS
 from recbias.runner.stages import ItemLabels, ModelOutputs
@@ -60,11 +60,6 @@ def test_a_saved_result_is_loaded(store: Store) -> None:
     stored = store.record(DIGEST)
     assert stored is not None
     assert (stored.seconds, stored.warnings) == (1.5, ("a warning",))
-
-
-def test_save_removes_its_temporary_folder(store: Store) -> None:
-    store.save(DIGEST, STATE, make_record())
-    assert list((store.folder / "tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["arrays.npz", RECORD])
@@ -323,20 +318,6 @@ def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: 
     assert restored.users is None
 
 
-@pytest.mark.parametrize("validation", [True, False])
-def test_a_split_is_restored(tmp_path: Path, validation: bool) -> None:
-    validation_rows = make_interactions([(1, 1)], n_users=2, n_items=3)
-    split = Split(
-        make_interactions([(0, 0), (1, 2)], n_users=2, n_items=3),
-        make_interactions([(0, 1)], n_users=2, n_items=3),
-        validation_rows if validation else None,
-    )
-    restored = save_and_load("split", split, tmp_path)
-    assert restored.train.items.tolist() == [0, 2]
-    assert restored.test.items.tolist() == [1]
-    assert (restored.validation is not None) == validation
-
-
 def test_queries_are_restored(tmp_path: Path) -> None:
     ids = Vocabulary(np.array(ODD, dtype=object))
     labels = Attributes(ids, pd.DataFrame({"race": ["black", *[None] * 7]}), "query")
@@ -347,45 +328,6 @@ def test_queries_are_restored(tmp_path: Path) -> None:
     assert restored.texts.tolist() == ODD
     assert restored.unit == "prompt"
     assert restored.labels.frame["race"].tolist() == ["black", *[None] * 7]
-
-
-def test_answers_are_restored(tmp_path: Path) -> None:
-    lists = RankedLists(
-        np.array([[1, -1], [5, 0]], dtype=np.int32),
-        np.array([[2.0, np.nan], [1.0, 0.5]], dtype=np.float32),
-        np.array(["elsewhere"], dtype=object),
-    )
-    vectors = Embeddings(None, np.ones((3, 2), dtype=np.float32))
-    restored = save_and_load("answer", ModelOutputs(lists, vectors), tmp_path)
-    assert restored.lists.items.tolist() == [[1, -1], [5, 0]]
-    assert restored.lists.outside.tolist() == ["elsewhere"]
-    assert restored.embeddings.users is None
-    assert restored.embeddings.items.shape == (3, 2)
-
-
-def test_measurements_are_restored_with_undefined_values(tmp_path: Path) -> None:
-    ids = np.array(["u1", "u2"], dtype=object)
-    units = UnitScores("user", ids, np.array([0.5, np.nan]))
-    measured = (
-        Measurement.from_units(units, group="race=black"),
-        Measurement(0.3, 2, 0, replicates=np.array([0.1, 0.2])),
-    )
-    first, second = save_and_load("measure", measured, tmp_path)
-    assert (first.value, first.n, first.undefined, first.group) == (0.5, 1, 1, "race=black")
-    assert math.isnan(first.std)
-    assert first.units.ids.tolist() == ["u1", "u2"]
-    assert np.isnan(first.units.values[1])
-    assert second.units is None
-    assert second.replicates.tolist() == [0.1, 0.2]
-
-
-def test_a_learned_state_is_restored(tmp_path: Path) -> None:
-    state = {"a": np.eye(2), "b": np.arange(3)}
-    restored = save_and_load("fit", state, tmp_path)
-    assert {name: array.tolist() for name, array in restored.items()} == {
-        "a": [[1.0, 0.0], [0.0, 1.0]],
-        "b": [0, 1, 2],
-    }
 
 
 def test_sentence_scores_and_responses_are_restored(tmp_path: Path) -> None:

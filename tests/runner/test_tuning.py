@@ -10,7 +10,7 @@ import pytest
 
 from recbias.config.specs import Choice, Grouping, Range
 from recbias.core import context as context_module
-from recbias.core.context import Pruned, collect_warnings, stage_context
+from recbias.core.context import Pruned, stage_context
 from recbias.core.dataset import Dataset, Reviews, Split, TrainingData
 from recbias.core.errors import BrokenContract
 from recbias.metrics.accuracy import HitRate
@@ -50,25 +50,6 @@ def test_a_trial_does_not_depend_on_the_test_set() -> None:
     without_test = trial(replace(dataset, interactions=split.train), replace(split, test=None))
     assert (with_test.value, with_test.settings) == (without_test.value, without_test.settings)
     assert with_test.value > 0.3
-
-
-def test_settings_of_an_earlier_trial_are_not_fitted_again() -> None:
-    space = (Choice("similarity", ("cosine",), ("cosine",)),)
-    earlier = Trial(1, {"similarity": "cosine"}, 0.123, 9.0)
-    trial = RunTrial(ItemKNN(), "ItemKNN", make_search(space), 4, 1, 1, number=2)
-    repeated = trial(*make_split(), earlier)
-    assert repeated == Trial(2, {"similarity": "cosine"}, 0.123, 0.0)
-
-
-def test_a_failing_model_is_a_failed_trial() -> None:
-    space = (Range("place", 0.0, 0.05, log=False, integer=False),)
-    with collect_warnings() as warnings:
-        result = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1)(*make_split())
-    assert result.state == "failed"
-    assert math.isnan(result.value)
-    assert result.failure is not None
-    assert "the loss is NaN" in result.failure.message
-    assert "the loss is NaN" in warnings[0]
 
 
 def test_a_trial_depends_on_its_number_and_its_earlier_trials_only() -> None:
@@ -227,27 +208,6 @@ def test_log_scaled_settings_are_analysed_on_the_log_scale() -> None:
         [(settings["rate"] > 0.01) + 0.2 * settings["other"] for settings in samples], samples
     )
     assert estimate_importances(space, trials, "higher", 1)["rate"] > 0.9
-
-
-def test_importances_of_a_metric_best_at_zero_use_the_distance_from_zero() -> None:
-    samples = [sample_settings(make_search(PLACE), (), seed) for seed in range(10)]
-    trials = make_trials([0.5 if n % 2 else -0.5 for n in range(10)], samples)
-    assert math.isnan(estimate_importances(PLACE, trials, "zero", 1)["place"])
-    assert estimate_importances(PLACE, trials, "higher", 1) == {"place": 1.0}
-
-
-def test_importances_include_pruned_trials() -> None:
-    """Below 0.5 a trial is pruned; among complete trials ``place`` explains nothing."""
-    space = (*PLACE, Range("other", 0.0, 1.0, log=False, integer=False))
-    samples = [sample_settings(make_search(space), (), seed) for seed in range(40)]
-    trials = [
-        Trial(n, settings, 0.8 + 0.05 * settings["other"], curve=(0.8 + 0.05 * settings["other"],))
-        if settings["place"] > 0.5
-        else Trial(n, settings, 0.1, curve=(0.2, 0.1), pruned=True)
-        for n, settings in enumerate(samples, 1)
-    ]
-    # the step is 0.6 high, the slope 0.05: variances 0.09 and at most 0.0002
-    assert estimate_importances(space, trials, "higher", 1)["place"] > 0.9
 
 
 def test_settings_are_sampled_from_the_space_by_seed() -> None:

@@ -154,21 +154,6 @@ def test_faults_of_an_export_are_named(
     assert not (folder / "sheets").exists()
 
 
-def test_sheets_of_one_seed_have_the_same_queries_in_orders_that_cannot_be_foreseen(
-    folder: Path,
-) -> None:
-    sheets = []
-    for out in ("first", "second"):
-        words = ("export", *SOURCES, "--sample", 8, "--seed", 1, "--raters", 1, "--out", out)
-        assert invoke(folder, *words).code == 0
-        sheets.append(read(folder / out / "rater-1.csv"))
-    texts = [[(row["context"], row["response"]) for row in rows] for rows in sheets]
-    assert sorted(texts[0]) == sorted(texts[1])
-    assert texts[0] != texts[1]
-    numbers = [{row["response"]: row["item"] for row in rows} for rows in sheets]
-    assert numbers[0] != numbers[1]
-
-
 def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_package(
     folder: Path,
 ) -> None:
@@ -201,28 +186,3 @@ def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_pa
         assert f"Krippendorff's {name}: {alpha:.4g}" in result.out.splitlines()
     n_missing = int(np.isnan(ratings[2]).sum())
     assert f"answers missing from rater-3: {n_missing}" in result.out.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("{item},{context},{response},perhaps", "biased is 'perhaps'"),
-        ("{item},{context},{response},no\n{item},{context},{response},no", "has two rows"),
-        ("item-99,{context},{response},no", "'item-99' is not in the key"),
-    ],
-)
-def test_faults_of_a_sheet_name_its_line(folder: Path, row: str, message: str) -> None:
-    assert invoke(folder, "export", *SOURCES, "--out", "sheets", "--raters", 1).code == 0
-    path = folder / "sheets/rater-1.csv"
-    first = {**read(path)[0]}
-    cells = {**first, "context": f'"{first["context"]}"'}
-    text = f"item,context,response,biased\n{row.format(**cells)}\n"
-    path.write_text(text, encoding="utf-8")
-    result = invoke(
-        folder, "import", "sheets/rater-1.csv", "--key", "sheets/key.jsonl", "--out", "r.jsonl"
-    )
-    assert result.code == 2
-    assert "sheets/rater-1.csv:" in result.err
-    assert message in result.err
-    assert "help: " in result.err
-    assert not (folder / "r.jsonl").exists()

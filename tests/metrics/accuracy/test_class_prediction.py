@@ -167,20 +167,6 @@ def test_the_bootstrap_spread_equals_the_spread_over_fresh_reviews(metric: Any) 
     assert np.std(replicates, ddof=1) / np.std(values, ddof=1) == pytest.approx(1, abs=0.2)
 
 
-@pytest.mark.parametrize("metric", SETS)
-def test_two_models_have_the_same_bootstrap_samples(metric: Any) -> None:
-    items, scores = sample_reviews(0, 50, 8)
-    first = measure(
-        metric(), make_review_evidence(items, rank_items(scores), n_items=8, bootstrap_seed=3)
-    )
-    again = measure(
-        metric(), make_review_evidence(items, rank_items(2 * scores), n_items=8, bootstrap_seed=3)
-    )
-    assert first.replicates is not None
-    assert again.replicates is not None
-    assert first.replicates.tolist() == again.replicates.tolist()
-
-
 MODEL = '''
 from dataclasses import dataclass
 from typing import ClassVar

@@ -110,20 +110,6 @@ def test_standard_error_of_gini_equals_one_worked_by_hand() -> None:
     assert float(np.mean(replicates)) == pytest.approx(9 / 20, abs=0.005)
 
 
-def test_full_coverage_has_an_interval_if_no_list_alone_changes_it() -> None:
-    everything = [[0, 1], [2, 3]] * 4
-    measurement = measure(ItemCoverage(), make_lists_evidence(everything, n_bootstrap=400))
-    assert measurement.value == 1
-    assert measurement.ci_low < 1
-    expected = 0.0
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        halves = rng.integers(8, size=8) % 2
-        expected += (len(set(halves.tolist())) - 2) / 2
-    assert measurement.replicates is not None
-    assert float(measurement.replicates.mean()) == pytest.approx(1 + expected / 400)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 def test_two_models_of_few_users_differ_at_the_level_of_the_test(metric: Any) -> None:

@@ -83,17 +83,6 @@ def test_rare_values_have_no_score_and_are_counted() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_what_is_never_recommended_is_undefined() -> None:
-    of = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
-    scores = index_scores(RACE.measure(of))
-    assert np.isnan(scores["race=black", "categories=Wine"])
-    assert scores["race=black", "categories=Bars"] == 2.0
-    ratio = index_scores(replace(RACE, form="ratio").measure(of))
-    assert np.isnan(ratio["race=black", "categories=Bars"])  # nothing to divide by
-    assert ratio["race=white", "categories=Bars"] == 0
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_two_labels_make_the_plot_of_both() -> None:
     rows = [
         {"template": "t0", "first": a, "second": b, "first_gender": a[0], "second_gender": b[0]}

@@ -26,20 +26,6 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_vectors_of_safetensors_give_the_same_values(path: Path) -> None:
-    save_file = pytest.importorskip("safetensors.numpy").save_file
-    tensors = path.with_suffix(".safetensors")
-    numbers = np.array([[1, 0], [0, 1], [-1, 0], [1, 1]], dtype=np.float32)
-    save_file({"vectors": numbers}, tensors, metadata={"words": "a\nb\nA\n茶"})
-    evidence = make_evidence(["a b", "茶 b"], ["a", "A a"])
-    for kind in METRICS:
-        from_text, from_tensors = (kind(vectors=file) for file in (path, tensors))
-        assert (from_text.libraries_now(), from_tensors.libraries_now()) == ((), ("safetensors",))
-        expected = measure_one(from_text, evidence)
-        assert measure_one(from_tensors, evidence).value == expected.value
-        assert np.isfinite(expected.value)
-
-
 def make_evidence(texts: list[str], references: list[str | None]) -> Evidence:
     ids = np.array([f"q{row}" for row in range(len(texts))], dtype=object)
     responses = Responses(ids, np.array(texts, dtype=object), np.array(references, dtype=object))
@@ -67,18 +53,6 @@ def test_values_equal_those_worked_by_hand(kind: Any, path: Path) -> None:
         "it: 2 of 10 tokens have no vector",
         "it: 2 of 4 responses have no token with a vector",
     ]
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_case_and_characters_are_settings(kind: Any, path: Path) -> None:
-    upper = make_evidence(["A"], ["a"])
-    assert measure_one(kind(vectors=path), upper).value == -1.0
-    assert measure_one(kind(vectors=path, lowercase=True), upper).value == 1.0
-    joined = make_evidence(["ab"], ["茶"])
-    with collect_warnings():
-        assert math.isnan(measure_one(kind(vectors=path), joined).value)
-    value = measure_one(kind(vectors=path, tokens="characters"), joined).value
-    assert value == pytest.approx(1.0 if kind is EmbeddingAverage else math.sqrt(0.5))
 
 
 @pytest.mark.parametrize("kind", METRICS)

@@ -12,7 +12,7 @@ from recbias.core.context import collect_warnings
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Measurement
 from recbias.metrics.text import BLEU, Distinct, RougeL, UnigramF1
-from recbias.statistics.bootstrap import compare_replicates, sample_jackknife
+from recbias.statistics.bootstrap import compare_replicates
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 sacrebleu = pytest.importorskip("sacrebleu")
@@ -128,21 +128,6 @@ def test_samples_of_bleu_are_the_figure_of_resampled_responses() -> None:
     assert (measurement.ci_low, measurement.ci_high) == pytest.approx(
         (measurement.value - half, measurement.value + half)
     )
-
-
-def test_samples_of_distinct_follow_from_what_it_is_without_each_response() -> None:
-    texts = ["a b a c", "b a", "a b d", "e"]
-    measurement = measure_one(
-        Distinct(n=1), make_evidence(texts, n_bootstrap=20, bootstrap_seed=11)
-    )
-    without = [
-        measure_one(Distinct(n=1), make_evidence([*texts[:row], *texts[row + 1 :]])).value
-        for row in range(4)
-    ]
-    # 5 words of 10; without each: a b d e of 6, a b c d e of 8, a b c e of 7, a b c d of 9
-    assert without == pytest.approx([4 / 6, 5 / 8, 4 / 7, 4 / 9])
-    expected = sample_jackknife(0.5, np.array(without), 20, np.random.default_rng(11))
-    assert measurement.replicates == pytest.approx(expected)
 
 
 def test_models_that_are_as_varied_differ_by_chance_in_five_of_a_hundred_worlds() -> None:

@@ -80,17 +80,6 @@ def test_items_that_a_user_has_had_are_of_no_use(world: Evidence) -> None:
     np.testing.assert_allclose(measurement.units.values, [1.0, 2 / 3, 2 / 3])
 
 
-def test_the_interval_of_homogenization_has_a_degree_of_freedom_less_than_users() -> None:
-    rng = np.random.default_rng(1)
-    lists = [rng.permutation(8)[:3].tolist() for _ in range(6)]
-    evidence = make_world(lists, Odds(rng.standard_normal((6, 8)), np.arange(6)), [[]] * 6)
-    (measurement,) = Homogenization().measure(evidence)
-    assert measurement.df == 5
-    assert measurement.replicates is not None
-    half_width = 2.5705818 * measurement.replicates.std(ddof=1)  # t(0.975; 5)
-    assert measurement.ci_high - measurement.value == pytest.approx(half_width)
-
-
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_ideal_lists_are_neither_better_nor_more_alike_than_themselves(seed: int) -> None:

@@ -88,18 +88,6 @@ def recommend(
     return lists.items.tolist(), lists.scores
 
 
-def test_titles_are_ranked_by_score_without_those_watched(
-    scorers: list[ScriptedScorer], data: TrainingData
-) -> None:
-    # the scores of the five candidates are -1, -2.5, -2, -5, -3;
-    # user 0 has watched 0 and 1: 2 (-2), 4 (-3), 3 (-5); user 1 0, 2, 3: 1 (-2.5), 4 (-3)
-    items, scores = recommend(LMLikelihood(model="scripted"), data, [0, 1])
-    assert items == [[2, 4, 3], [1, 4, -1]]
-    assert scores[0].tolist() == [-2.0, -3.0, -5.0]
-    assert scores[1, :2].tolist() == [-2.5, -3.0]
-    assert np.isnan(scores[1, 2])
-
-
 def test_debiasing_subtracts_the_score_after_the_neutral_prompt(
     scorers: list[ScriptedScorer], data: TrainingData
 ) -> None:

@@ -14,7 +14,6 @@ from recbias.models.knn import (
     compute_item_vectors,
     count_terms,
     has_terms,
-    select_last_weights,
 )
 from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
@@ -58,25 +57,3 @@ def test_value_tf_idf_matches_scikit_learn_and_has_unit_length(seed: int) -> Non
     expected = TfidfTransformer().fit_transform(counts[np.flatnonzero(has_term)]).toarray()
     np.testing.assert_allclose(vectors[has_term], expected, rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), has_term, rtol=1e-6)
-
-
-VECTORS = csr_array(np.array([[0.5, 0, 0.1], [0.2, 0.3, 0], [0, 0.6, 0.4]], dtype=np.float32))
-
-
-@pytest.mark.parametrize(
-    ("pairs", "expected"),
-    [
-        # i1 is the last with t0, i2 the last with t1 and t2
-        ([(0, 0), (0, 1), (0, 2)], [0.2, 0.6, 0.4]),
-        # in reverse order i0 is the last with t0 and t2, i1 with t1
-        ([(0, 2), (0, 1), (0, 0)], [0.5, 0.3, 0.1]),
-    ],
-)
-def test_last_item_with_a_term_determines_its_weight(
-    pairs: list[tuple[int, int]], expected: list[float]
-) -> None:
-    train = make_item_data([*pairs, (1, 1)], {"x": ["a"] * 3}, n_users=3).train
-    users = np.array([2, 0, 1, 0], dtype=np.int32)
-    vectors = select_last_weights(train, VECTORS, users).toarray()
-    u1 = [0.2, 0.3, 0.0]
-    np.testing.assert_allclose(vectors, [[0.0] * 3, expected, u1, expected], rtol=1e-6)

@@ -76,13 +76,6 @@ def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
     ]
 
 
-def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
-    world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
-    overview = draw_gallery(write_run(tmp_path, [make_shares()], world)).overview
-    names = [(dataset, plot.name) for dataset, plot in overview if "levels" in plot.name]
-    assert names == [("all", "levels-race-all"), ("a", "levels-race-a"), ("b", "levels-race-b")]
-
-
 def spoil(measure: Measure, value: float) -> Measure:
     """Return a measure whose second value, and third interval, are as given."""
     figures = dict(measure.figures)

@@ -41,7 +41,7 @@ from reports.plots.svg_reading import (
     require_plot,
 )
 from support.models.search_rows import write_search_run
-from support.run_folders import HOSTILE, NINETEEN_MODELS, SEVEN_MODELS, RunSpec, make_run
+from support.run_folders import HOSTILE, SEVEN_MODELS, RunSpec, make_run
 from support.swept_runs import read_swept_run
 
 
@@ -95,15 +95,6 @@ def test_tooltips_have_value_and_interval(tmp_path: Path) -> None:
     for tooltip, label in zip(tooltips, HOSTILE, strict=True):
         assert tooltip.startswith(to_line(label))
     assert "95% interval" in tooltips[0]
-
-
-@pytest.mark.parametrize("models", [("only",), NINETEEN_MODELS])
-def test_any_number_of_models_is_drawn_and_labelled(
-    tmp_path: Path, models: tuple[str, ...]
-) -> None:
-    plot = draw(tmp_path, RunSpec(models=models))
-    assert len(read_marks(plot)) == len(models)
-    assert set(models) <= set(read_texts(plot))
 
 
 def draw_of_win_matrix(family: Comparisons) -> Plot:

@@ -14,7 +14,6 @@ from recbias.reports.card import (
     Card,
     build_card,
     check_signature,
-    digest_files,
     read_card,
     render_card_files,
 )
@@ -126,17 +125,6 @@ def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         read_card(path)
-
-
-def test_files_with_durations_or_outside_of_the_folder_have_no_digest(folder: Path) -> None:
-    (folder.parent / "secret").write_text("", encoding="utf-8")
-    (folder / "trials.csv").write_text("", encoding="utf-8")
-    names = {"metrics.csv": 1, "trials.csv": 1, "absent.csv": 1, "../secret": 0}
-    digests = digest_files(folder, names)
-    assert [*digests] == ["metrics.csv", "spec.yaml"]
-    metrics = hashlib.sha256((folder / "metrics.csv").read_bytes()).hexdigest()
-    assert digests["metrics.csv"] == metrics
-    (folder / "trials.csv").unlink()
 
 
 def test_the_card_has_no_time_and_no_folder_of_the_machine(tmp_path: Path) -> None:

@@ -132,24 +132,6 @@ def test_a_metric_that_cannot_be_optimized_is_refused(
     assert message in text
 
 
-@pytest.mark.parametrize(
-    ("chosen_in", "message", "remedy"),
-    [
-        ("PureSVDD", "no model is labelled 'PureSVDD'", "did you mean PureSVD?"),
-        ("MostPop", "MostPop has no embeddings to choose members by", "provides embeddings"),
-    ],
-)
-def test_a_model_that_cannot_choose_members_is_refused(
-    tmp_path: Path, chosen_in: str, message: str, remedy: str
-) -> None:
-    groups = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
-    metric = {"name": "direction_similarity", "groups": groups, "chosen_in": chosen_in}
-    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
-    text = plan_and_collect_faults(tmp_path, models=models, metrics=[metric])
-    assert f"metrics[0].chosen_in: {message}" in text
-    assert remedy in text
-
-
 def test_the_worst_group_of_a_metric_without_a_better_value_is_refused(tmp_path: Path) -> None:
     grouped = {"name": "first_slot_share", "by": "gender", "gap": "worst"}
     text = plan_and_collect_faults(tmp_path, metrics=[grouped])

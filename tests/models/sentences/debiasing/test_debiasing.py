@@ -128,31 +128,10 @@ def test_a_stored_model_gives_the_same_scores(world: SentenceWorld) -> None:
     assert first.equals(second)
 
 
-def test_accumulation_multiplies_the_batch(world: SentenceWorld) -> None:
-    def train(**settings: int) -> Any:
-        fitted = fit(world, "LMD", epochs=3, learning_rate=0.001, **settings)
-        assert fitted.curve is not None
-        return fitted.curve.values
-
-    whole, parts = train(batch_size=40), train(batch_size=10, accumulate=4)
-    assert len(whole) == len(parts) == 3
-    np.testing.assert_allclose(parts, whole, rtol=1e-5)  # sentences are of equal length
-
-
 def test_a_model_that_becomes_worse_than_chance_has_diverged(world: SentenceWorld) -> None:
     with pytest.raises(OutOfRange, match="language_model with CTDA diverged") as caught:
         fit(world, "CTDA", learning_rate=100.0)
     assert caught.value.where == "learning_rate"
-
-
-def test_an_encoder_decoder_can_be_debiased(world: SentenceWorld, tmp_path: Path) -> None:
-    folder = write_sentence_model(tmp_path, "t5")
-    model = SentenceLanguageModel(
-        model=str(folder), terms=world.terms, debias=Debias(method="LMD"), epochs=1, device="cpu"
-    )
-    fitted = model.fit(world.data, np.random.default_rng(0))
-    assert fitted.curve is not None
-    assert np.isfinite(fitted.curve.values).all()
 
 
 def test_a_masked_model_is_refused(world: SentenceWorld, tmp_path: Path) -> None:
