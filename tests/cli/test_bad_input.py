@@ -479,3 +479,27 @@ def test_replaced_input_is_a_user_error(
     assert result.code == 2, result.err
     assert Path(name).name in result.err
     assert "help: " in result.err
+
+
+SENTENCES = (
+    "sentence_id,pair_id,group,perplexity\n"
+    "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
+)
+
+
+GAP = """\
+name: gap
+dataset: tables
+models:
+  - {name: sentence_scores, label: ours, path: scores.csv}
+metrics:
+  - perplexity_gap
+"""
+
+
+def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
+    (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err

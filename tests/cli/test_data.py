@@ -101,3 +101,15 @@ def test_labels_are_counted_and_a_judge_is_asked_by_a_run_only(
     assert before[-1].startswith("  not counted: 'label tables by judge' asks a language model")
     assert after[after.index("    judge.gender:") + 1 :][:3] == counts
     assert "not counted" not in after[-1]
+
+
+def test_existing_dataset_is_not_downloaded_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "ml-100k"
+    folder.mkdir(parents=True)
+    for name in ("u.data", "u.item", "u.user"):
+        (folder / name).write_text("")
+    result = invoke_recbias("data", "fetch", "ML-100K", folder=tmp_path)
+    assert result.code == 0, result.err
+    assert result.out == f"{Path('data') / 'ml-100k'}\n"
+    assert "GroupLens" in result.err
+    assert sorted(path.name for path in folder.iterdir()) == ["u.data", "u.item", "u.user"]

@@ -11,10 +11,14 @@ import pytest
 
 import recbias
 from recbias.cli.catalogue import KINDS, list_entries
-from recbias.cli.output import open_document, render_document
+from recbias.cli.output import describe_errors, open_document, render_document
 from recbias.core.errors import (
     BadYaml,
     Faults,
+    MissingFile,
+    MissingRun,
+    RecbiasError,
+    UnknownName,
 )
 from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
@@ -343,3 +347,27 @@ def test_planned_addresses_are_those_of_the_run(folder: Path) -> None:
     planned = {stage["address"] for stage in document["stages"]}
     assert planned >= {stage["digest"] for stage in manifest["stages"]}
     assert (document["stages_stored"], document["stages_to_run"]) == (len(document["stages"]), 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "place"),
+    [
+        (UnknownName("m", where="a b.yaml:3:8: models[1]"), ("models[1]", "a b.yaml", 3, 8)),
+        (BadYaml("m", where="spec.yaml:3:8"), (None, "spec.yaml", 3, 8)),
+        (MissingFile("m", where="data/x.csv:17"), (None, "data/x.csv", 17, None)),
+        (MissingFile("m", where="x.csv"), (None, "x.csv", None, None)),
+        (MissingRun("m", where="results/one"), (None, "results/one", None, None)),
+        (UnknownName("m", where="--format"), ("--format", None, None, None)),
+        (
+            UnknownName("m", where="--set a=b.yaml:1:2: a"),
+            ("--set a=b.yaml:1:2: a",) + (None,) * 3,
+        ),
+        (MissingFile("m", where="https://x.org/a.zip"), ("https://x.org/a.zip",) + (None,) * 3),
+        (MissingFile("m", where="encoder"), ("encoder", None, None, None)),
+        (RecbiasError("m"), (None, None, None, None)),
+    ],
+)
+def test_errors_have_their_place(error: RecbiasError, place: tuple[object, ...]) -> None:
+    (row,) = describe_errors(error)
+    assert tuple(row[name] for name in ("where", "file", "line", "column")) == place
+    assert (row["message"], row["help"]) == ("m", error.remedy or None)

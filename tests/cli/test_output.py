@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -16,10 +17,12 @@ from recbias.cli.output import (
     fit_to_width,
     fold_text,
     print_grid,
+    report_errors,
 )
 from recbias.cli.run import show_requests
 from recbias.core.context import Failure, StageRecord
-from recbias.progress import Plain
+from recbias.live import Live
+from recbias.progress import Plain, open_observer
 from recbias.reports.wording import Cell, Column, Table
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals
@@ -475,3 +478,56 @@ def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:
     # 60 replies of at most 100 tokens at 100 for a million.
     assert "60 requests, 0 stored, 60 to send" in planned.out
     assert "6,000 out, 0.60 by the prices of the spec" in planned.out
+
+
+def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:
+    stages = [
+        Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "012"
+    ]
+    live = Live(verbose=False)
+    live._console = live._progress.live.console = Console(
+        width=80, file=io.StringIO(), force_terminal=True
+    )
+    live.planned(RemainingWork(stages, clock=lambda: 0.0))
+    live.started(stages[0])
+    live.finished(create_record(digest="0", seconds=95.0))
+    live.started(stages[1])
+    live.progressed("epochs", 3, 20)
+    live._console.print(live._progress.get_renderable())
+    text = Screen(80)
+    text.feed(live._console.file.getvalue().replace("\n", "\r\n"))  # type: ignore[attr-defined]
+    lines = [line[2:] for line in text.text() if line[1:2] == " "]
+    assert lines[-2].startswith("1 of 3 stages, 4 min left ━")
+    assert lines[-1].startswith("fit ItemKNN: epochs")
+    assert " 3/20 " in lines[-1]
+    assert " 1/3 " not in lines[-2], "the number of stages stands in the title"
+
+
+def test_exhausted_memory_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, report_errors():
+        raise MemoryError
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("error: out of memory\nhelp: ")
+
+
+def test_observer_depends_on_the_options_and_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_observer(quiet=True, verbose=False) as observer:
+        observer.finished(create_record(warnings=("3 queries have no list",)))
+        observer.finished(create_record(warnings=("3 queries have no list",)))
+    title = f"{FIT.stage} [{FIT.dataset}, seed {FIT.seed}]"
+    assert capsys.readouterr().err == f"warning: {title}: 3 queries have no list\n"
+    with open_observer(quiet=False, verbose=True) as observer:
+        assert isinstance(observer, Plain)
+        assert observer.verbose
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with open_observer(quiet=False, verbose=False) as observer:
+        assert isinstance(observer, Live)
+
+
+def test_interrupt_explains_how_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, report_errors():
+        raise KeyboardInterrupt
+    assert caught.value.exit_code == 130
+    assert "to resume" in capsys.readouterr().err

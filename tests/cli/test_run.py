@@ -385,3 +385,10 @@ def test_clean_replies_keeps_stage_results(tmp_path: Path) -> None:
     write_replies(tmp_path)
     assert invoke_recbias("clean", "--replies", "--yes", folder=tmp_path).code == 0
     assert sorted((tmp_path / "results" / "store").glob("??/*")) == stored
+
+
+def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:
+    replies = write_replies(tmp_path)
+    cleaned = invoke_recbias("clean", "--yes", folder=tmp_path)
+    assert "kept 3 replies of language models, 1 kB" in cleaned.out
+    assert len([*replies.iterdir()]) == 2

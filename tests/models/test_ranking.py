@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.sparse import coo_array, csr_array
 
 from recbias.core.dataset import AnyArray, Codes, Interactions, TrainingData, Vocabulary
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import BrokenContract, OutOfRange
 from recbias.core.plugins import FittedRecommender
 from recbias.kernels import topk
 from recbias.models import gpu, ranking
@@ -403,3 +403,9 @@ def test_parameters_of_every_size_are_trainable_copies(shape: tuple[int, ...]) -
     assert values.max() < 1
     table.square().sum().backward()
     assert table.grad.shape == shape
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 3), (2, 5)])
+def test_wrong_score_shape_raises_broken_contract(shape: tuple[int, int]) -> None:
+    with pytest.raises(BrokenContract, match=r"scores have shape \(\d, \d\), expected \(2, 4\)"):
+        rank_by_scores(lambda users: np.zeros(shape), make_queries(["a", "b"]), 1, create_data())

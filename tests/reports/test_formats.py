@@ -330,3 +330,12 @@ def test_a_warning_of_several_stages_is_listed_once(
     tmp_path: Path, warnings: list[str], lines: list[str]
 ) -> None:
     assert list_warnings(read_run(make_run(tmp_path, RunSpec(warnings=warnings)))) == lines
+
+
+def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
+    failures = [{"stage": "fit X", "model": "X", "message": "boom", "help": "", "traceback": "t"}]
+    make_run(tmp_path, RunSpec(significance=False, lists=False, failures=failures))
+    header = (tmp_path / "metrics.csv").read_text(encoding="utf-8").partition("\n")[0]
+    (tmp_path / "metrics.csv").write_text(f"{header}\n", encoding="utf-8")
+    write_reports(tmp_path, formats=FORMATS, reference="children/a3")
+    assert "fit X failed: boom" in (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from scipy import stats
 from recbias.api import read_experiment
 from recbias.config.checks import Check, CheckSpec
 from recbias.config.specs import PluginSpec
-from recbias.core.errors import OutOfRange, UnknownName, UserError, WrongType
+from recbias.core.errors import Faults, OutOfRange, UnknownName, UserError, WrongType
 from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.runner.gates import (
     CheckRow,
@@ -333,3 +333,38 @@ def test_mirrored_values_and_limits_have_the_same_verdict(
     limits, interval = (low, low + width), (value - half, value + half)
     mirrored = decide(-value, (-interval[1], -interval[0]), (-limits[1], -limits[0]))
     assert mirrored == decide(value, interval, limits)
+
+
+@pytest.mark.parametrize(
+    ("check", "where", "text"),
+    [
+        ({"metric": "nDGC", "at_most": 1}, "metric", "did you mean nDCG"),
+        (
+            {"metric": "hits", "not_below": "MostPop", "models": ["ItemKNN", "mostpop"]},
+            "models[1]",
+            "MostPop is the model that the others are compared with",
+        ),
+        ({"metric": "nDCG", "by": "age", "at_most": 1}, "metric", "add it to metrics"),
+        ({"metric": "Gini", "at_most": 1}, "metric", "Gini is not among the metrics"),
+        ({"metric": "hits", "not_below": "EASY"}, "not_below", "'EASY'"),
+        ({"metric": "hits", "not_above": "MostPopp"}, "not_above", "did you mean MostPop?"),
+        ({"metric": "hits", "models": ["X"], "at_most": 1}, "models[0]", "'X'"),
+        ({"metric": "hits"}, "", "found none"),
+        ({"metric": "hits", "at_most": 1, "at_least": 0}, "", "found at_least and at_most"),
+        ({"metric": "hits", "at_most": 1, "margin": 0.1}, "margin", "not_below"),
+        ({"metric": "hits", "not_below": "MostPop", "margin": -1}, "margin", "at least 0"),
+        ({"metric": "hits", "within": [1, 0]}, "within", "larger"),
+        ({"metric": "hits", "within": [1]}, "within", "list of 2"),
+        ({"metric": "hits", "gap": "std", "at_most": 1}, "gap", "needs by"),
+        ({"metric": "hits", "at_moist": 1}, "at_moist", "did you mean at_most"),
+        ({"metric": "hits", "at_most": "high"}, "at_most", "must be a number"),
+    ],
+)
+def test_a_faulty_check_is_refused_at_its_place(
+    check: dict[str, Any], where: str, text: str
+) -> None:
+    with pytest.raises(Faults) as caught:
+        resolve(**check)
+    lines = "\n".join(caught.value.lines())
+    assert f"checks[0]{'.' if where else ''}{where}" in lines
+    assert text in lines

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -330,3 +331,17 @@ def test_a_search_of_a_width_that_cannot_fit_is_refused(
     assert result.err.startswith("error: small.yaml:6:")
     assert f"models[0].tune.space.{large}: the largest values ({large} {HUGE}): the " in result.err
     assert result.err.endswith(f"help: search lower values of {large}\n")
+
+
+@pytest.mark.parametrize(("name", "n_matrices"), [("EASE", 3), ("SLIM", 1)])
+def test_matrices_of_the_items_that_cannot_fit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n_matrices: int
+) -> None:
+    dataset = {"name": "demo", "n_users": 2000, "n_items": 2500}
+    spec = make_small_spec(models=["MostPop", name], dataset=dataset)
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    for megabytes, code in ((24 * n_matrices, 0), (23 * n_matrices, 2)):  # 4 * 2,500^2 bytes each
+        monkeypatch.setenv("RECBIAS_MEMORY_MB", str(megabytes))
+        result = invoke_recbias("plan", "spec.json", folder=tmp_path)
+        assert result.code == code
+    assert f"models[1]: the matrices of {name} for 2,500 items need at least" in result.err

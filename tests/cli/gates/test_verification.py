@@ -212,3 +212,41 @@ def test_a_forged_card_has_no_valid_signature(folder: Path) -> None:
     change_card(folder, raise_value, seal=True)
     result = verify(folder, "--key-env", "CARD_KEY", **KEY)
     assert (result.code, "is not that of the key" in result.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("no json", "card.json:1: is not JSON"),
+        ("[" * 100_000, "is not JSON: it is nested too deeply"),
+        ("{}", "card.json: audited: is not that of a card: Field required"),
+        ('{"kind": "x"}', "card.json: kind: is not that of a card: Input should be"),
+        ("[]", "card.json: the file: is not that of a card"),
+    ],
+)
+def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: str) -> None:
+    (folder / "run" / "card.json").write_text(content, encoding="utf-8")
+    result = verify(folder)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err.splitlines()[0]
+    assert "help: give a card.json that" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "message"),
+    [
+        (("--key-env", "CARD_KEY"), {}, "the environment variable CARD_KEY is not set"),
+        (
+            ("--key-env", "CARD_KEY"),
+            {"CARD_KEY": "short"},
+            "the environment variable CARD_KEY holds 5 bytes",
+        ),
+    ],
+)
+def test_a_missing_key_is_a_fault(
+    folder: Path, words: tuple[str, ...], env: dict[str, str], message: str
+) -> None:
+    result = verify(folder, *words, **env)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: --key-env: {message}")
+    assert "help: set it to a secret of at least 16 bytes" in result.err

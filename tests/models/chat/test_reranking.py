@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,16 @@ def test_ranks_are_a_permutation_that_begins_with_the_named_candidates(
         else:
             rest = sorted(order[n_named:])
             assert np.argsort(row).tolist() == [*order[:n_named], *rest]
+
+
+def test_requests_are_planned_as_they_are_sent(films: FilmWorld, tmp_path: Path) -> None:
+    with serve_chat(reorder(sorted)) as server:
+        spec = films.make_spec(models=[make_rerank(server)], metrics=ORDER_METRICS)
+        path = tmp_path / "spec.yaml"
+        path.write_text(json.dumps(spec), encoding="utf-8")
+        before = invoke_recbias("plan", str(path), folder=tmp_path)
+        assert not server.payloads
+        invoke_recbias("run", str(path), "--limit", "5", folder=tmp_path)
+        after = invoke_recbias("plan", str(path), folder=tmp_path)
+    assert "80 requests, 0 stored, 80 to send" in before.out
+    assert "80 requests, 20 stored, 60 to send" in after.out

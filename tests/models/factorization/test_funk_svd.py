@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from recbias.core.dataset import Split, TrainingData
+from recbias.models import training
 from recbias.models.factorization import (
     MF,
     FactorTables,
@@ -96,3 +97,9 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     fitted = MF(epochs=20, device="cpu").fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 10, data)
     assert recommending.compute_mean_ndcg(lists, movielens) > 0.25
+
+
+@pytest.mark.parametrize("model", [MF, FunkSVD])
+def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "SampleSteps", ())
+    test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))

@@ -108,3 +108,25 @@ def test_plan_refuses_given_lists_of_other_queries(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "audit.yaml:11" in refused.err
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "setting", "suggestion"),
+    [
+        ({"name": "ConvMF", "text": ["titel"]}, "models[0].text", "title"),
+        ({"name": "DeepFM", "user_features": ["agee"]}, "models[0].user_features", "age"),
+        ({"name": "DeepFM", "item_features": ["genre"]}, "models[0].item_features", "genres"),
+        ({"name": "VSM", "attributes": ["genre"]}, "models[0].attributes", "genres"),
+        ({"name": "AttributeItemKNN", "attributes": ["gnres"]}, "models[0].attributes", "genres"),
+        ({"name": "AttributeUserKNN", "attributes": ["gnres"]}, "models[0].attributes", "genres"),
+    ],
+)
+def test_a_missing_column_is_reported_before_training(
+    tmp_path: Path, model: dict[str, Any], setting: str, suggestion: str
+) -> None:
+    observer = RecordingObserver()
+    with pytest.raises(Faults) as caught:
+        recbias.run(SPEC | {"models": [model, "MostPop"]}, out=tmp_path, observer=observer)
+    assert setting in str(caught.value.faults[0])
+    assert suggestion in caught.value.faults[0].remedy
+    assert "fit" not in observer.kinds

@@ -137,3 +137,20 @@ def test_the_worst_group_of_a_metric_without_a_better_value_is_refused(tmp_path:
     text = plan_and_collect_faults(tmp_path, metrics=[grouped])
     assert "metrics[0].gap: first_slot_share has no better and worse" in text
     assert "choose gap: difference" in text
+
+
+@pytest.mark.parametrize(
+    ("label", "message", "remedy"),
+    [
+        ("PureSVDD", "no model is labelled 'PureSVDD'", "did you mean PureSVD?"),
+        ("MostPop", "MostPop has no embeddings to compare items by", "provides embeddings"),
+    ],
+)
+def test_a_model_whose_embeddings_cannot_be_borrowed_is_refused(
+    tmp_path: Path, label: str, message: str, remedy: str
+) -> None:
+    metric = {"name": "intra_list_distance", "embeddings_of": label}
+    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
+    text = plan_and_collect_faults(tmp_path, models=models, metrics=[metric])
+    assert f"metrics[0].embeddings_of: {message}" in text
+    assert remedy in text

@@ -291,3 +291,13 @@ def measure_p(
     queries, items = make_user_queries(0), make_vocabulary("i", 0)
     evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
     return metric.measure(evidence)[0].contrasts[0].p
+
+
+def test_a_search_in_which_all_settings_cost_perplexity_says_so(
+    world: SentenceWorld, tmp_path: Path
+) -> None:
+    tune = search(max_perplexity_increase=0.0, space={"learning_rate": {"choice": [0.5]}})
+    spec = make_spec(world, tmp_path, debias={"method": "CTDA"}, batch_size=80, tune=tune)
+    run = recbias.run(spec, out=tmp_path / "results")
+    messages = [failure["message"] for failure in run.manifest["failures"]]
+    assert any("1 of 1 trials increase the perplexity too much" in text for text in messages)
