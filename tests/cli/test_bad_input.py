@@ -503,3 +503,14 @@ def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> No
     result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
     assert result.code == 2
     assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err
+
+
+def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
+    names = ", ".join(f"Absent{number}" for number in range(40))
+    text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
+    spec = write_small_spec(tmp_path, text, "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    assert result.err.count("error: broken.yaml:") == 25
+    assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
+    document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
+    assert len(document["errors"]) == 40

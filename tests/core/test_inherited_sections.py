@@ -38,14 +38,6 @@ class Share(Family):
     """
 
 
-class Bare(Family):
-    """A metric that documents its source only.
-
-    Source:
-        A paper.
-    """
-
-
 def test_a_class_gets_the_entries_and_sections_that_it_lacks() -> None:
     assert inspect.getdoc(Share) == inspect.cleandoc(
         """The share of a label.
@@ -70,15 +62,3 @@ def test_a_class_gets_the_entries_and_sections_that_it_lacks() -> None:
             A thesis.
         """
     )
-
-
-def test_own_sections_replace_inherited_ones() -> None:
-    doc = inspect.getdoc(Bare) or ""
-    assert "A paper." in doc
-    assert "A thesis." not in doc
-    assert "        by default all." in doc
-
-
-def test_the_base_class_keeps_its_docstring() -> None:
-    assert inspect.getdoc(Family) == inspect.cleandoc(Family.__doc__ or "")
-    assert (inspect.getdoc(Family) or "").startswith("Base of a family.\n\nArgs:\n    label: A")

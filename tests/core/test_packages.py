@@ -15,13 +15,9 @@ from recbias.core.packages import (
     EXTRAS,
     describe_missing,
     find_extras,
-    is_installed,
     list_libraries,
-    list_missing,
     require_packages,
-    suggest_install,
 )
-from recbias.language.masking import MaskNames
 from recbias.registry import REGISTRIES
 
 ROOT = Path(__file__).parents[2]
@@ -61,20 +57,6 @@ def test_the_extras_install_every_package_and_none_is_superfluous(packages: set[
         assert not packages <= others
 
 
-def test_a_package_of_no_extra_is_installed_by_its_name() -> None:
-    assert suggest_install(["optuna", "surprise"]) == "pip install 'recbias[tune]' surprise"
-    assert suggest_install(["rouge_score"]) == "pip install 'recbias[text]'"
-
-
-def test_a_package_may_have_another_module_name() -> None:
-    assert is_installed("scikit-learn")
-    assert is_installed("gender-guesser")
-    assert list_missing(["numpy", "no-such-package", "a-second"]) == [
-        "a-second",
-        "no-such-package",
-    ]
-
-
 def test_require_packages_names_all_that_are_missing() -> None:
     require_packages("A model", "numpy")
     with pytest.raises(MissingExtra) as caught:
@@ -87,9 +69,3 @@ def test_require_packages_names_all_that_are_missing() -> None:
         "help: pip install no_such_a no_such_b",
     ]
     assert describe_missing(["X"], ["ray"])[1] == "pip install 'recbias[ray]'"
-
-
-def test_settings_may_change_what_a_plugin_needs() -> None:
-    assert list_libraries(MaskNames()) == ()
-    assert list_libraries(MaskNames(persons="names")) == ()
-    assert list_libraries(MaskNames(persons="a-model")) == ("torch", "transformers")

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
-from recbias.core.registry import Registry, digest_source, is_file
+from recbias.core.registry import Registry, is_file
 from support.models import fake_plugins
 
 MODELS = Registry(
@@ -44,10 +42,6 @@ def test_names_match_without_case_hyphen_and_underscore(name: str) -> None:
     assert MODELS.load(name) is fake_plugins.ItemKNN
 
 
-def test_names_are_those_of_the_table_in_order() -> None:
-    assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone", "Moved"]
-
-
 def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
     with pytest.raises(UnknownName) as caught:
         MODELS.load("ItemKN")
@@ -55,20 +49,6 @@ def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
         "error: no model is called 'ItemKN'",
         "help: did you mean ItemKNN?",
     ]
-
-
-def test_the_remedy_for_a_missing_package_installs_it() -> None:
-    with pytest.raises(MissingExtra) as caught:
-        MODELS.load("Absent")
-    assert caught.value.lines() == [
-        ("error: Absent needs the package 'no_such_package_of_anyone', which is not installed"),
-        "help: pip install no_such_package_of_anyone",
-    ]
-
-
-def test_an_absent_class_is_a_broken_contract() -> None:
-    with pytest.raises(BrokenContract, match="NoSuchClass"):
-        MODELS.load("Gone")
 
 
 def test_a_package_that_fails_while_it_is_imported_is_a_broken_contract(
@@ -105,26 +85,6 @@ def test_a_plug_in_can_be_a_class_in_a_file(tmp_path: Path) -> None:
     plugin = MODELS.load(name, base=tmp_path)
     assert plugin.__name__ == "Mine"
     assert MODELS.load(name, base=tmp_path) is plugin
-
-
-def test_a_changed_file_gives_another_class(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
-    old, digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
-    (tmp_path / "mine.py").write_text("class Mine:\n    size = 2\n")
-    new, new_digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
-    assert (vars(old)["size"], vars(new)["size"]) == (1, 2)
-    assert digest != new_digest
-
-
-def digest_mine(folder: Path) -> str:
-    return digest_source("mine.py:Mine", base=folder)
-
-
-def test_only_a_file_has_a_source_digest(tmp_path: Path) -> None:
-    # SHA-256 of no bytes
-    (tmp_path / "mine.py").write_bytes(b"")
-    assert digest_mine(tmp_path).startswith("e3b0c44298fc1c14")
-    assert digest_source("ItemKNN") == ""
 
 
 @pytest.mark.parametrize("name", ["none.py:A", "a\0.py:A", f"{'x' * 300}.py:A"])
@@ -197,17 +157,3 @@ def test_a_package_that_is_installed_meanwhile_is_found(
     )
     assert MODELS.names() == [*MODELS.table, "later-package/Theirs"]
     assert MODELS.load("later-package/Theirs") is fake_plugins.SLIM
-
-
-def test_a_file_changed_within_a_second_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    file = tmp_path / "quick.py"
-    values = []
-    for value in "12":
-        file.write_text(f"class Quick:\n    value = {value}\n")
-        os.utime(file, (1_000_000_000, 1_000_000_000))
-        plugin: Any = MODELS.load("./quick.py:Quick", base=tmp_path)
-        values.append(plugin.value)
-    assert values == [1, 2]

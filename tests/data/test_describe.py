@@ -85,17 +85,6 @@ def test_many_distinct_ratings_and_numbers_are_not_counted_one_by_one() -> None:
     assert statistics["items"]["year"]["numbers"]["median"] == 14.5
 
 
-def test_statistics_of_an_empty_dataset_are_undefined() -> None:
-    statistics = describe(Dataset(make_interactions([])))
-    assert math.isnan(statistics["counts"]["sparsity"])
-    assert math.isnan(statistics["popularity"]["gini"])
-    assert math.isnan(statistics["popularity"]["head_share"])
-    assert math.isnan(statistics["popularity"]["power_law"]["exponent"])
-    assert math.isnan(statistics["popularity"]["zipf_exponent"])
-    assert math.isnan(statistics["per_user"]["mean"])
-    assert statistics["times"] is None
-
-
 @given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
 def test_statistics_are_within_their_ranges_and_serializable(pairs: list[tuple[int, int]]) -> None:
     statistics = describe(Dataset(make_interactions(pairs, n_users=5, n_items=7)))

@@ -40,18 +40,3 @@ def test_selected_rows_keep_their_users_items_and_reviews(rows: np.ndarray) -> N
     assert (dataset.reviews.users.tolist(), dataset.reviews.items.tolist()) == ([0], [0])
     assert len(dataset.reviews) == 1
     assert dataset.counts == {"bad_lines": 3}
-
-
-def test_a_dataset_without_attributes_stays_without() -> None:
-    dataset = Dataset(make_interactions([(0, 0), (1, 1)])).select_rows(np.array([1]))
-    assert (dataset.users, dataset.items, dataset.reviews) == (None, None, None)
-    assert dataset.user_ids.ids.tolist() == ["u1"]
-
-
-def test_selecting_no_row_gives_an_empty_dataset() -> None:
-    dataset = make_dataset().select_rows(np.zeros(4, dtype=bool))
-    assert len(dataset.interactions) == 0
-    assert dataset.users is not None
-    assert len(dataset.users.frame) == 0
-    assert dataset.reviews is not None
-    assert len(dataset.reviews) == 0

@@ -8,21 +8,6 @@ from hypothesis import strategies as st
 from support.worlds.small_worlds import make_interactions
 
 
-def test_arrays_are_frozen() -> None:
-    interactions = make_interactions([(0, 0)], times=[5])
-    assert interactions.times is not None
-    for array in (interactions.users, interactions.items, interactions.values, interactions.times):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-
-
-def test_counts_include_users_and_items_without_a_row() -> None:
-    interactions = make_interactions([(0, 1), (2, 1), (2, 0)], n_users=4, n_items=3)
-    assert interactions.user_counts().tolist() == [1, 0, 2, 0]
-    assert interactions.item_counts().tolist() == [1, 2, 0]
-    assert (len(interactions), interactions.n_users, interactions.n_items) == (3, 4, 3)
-
-
 @pytest.mark.parametrize("positions", [np.array([True, False, True]), np.array([0, 2])])
 def test_taking_rows_keeps_the_vocabularies(positions: np.ndarray) -> None:
     interactions = make_interactions([(0, 0), (1, 1), (2, 0)], values=[1, 2, 3], times=[7, 8, 9])

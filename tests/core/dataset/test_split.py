@@ -26,37 +26,6 @@ def test_codes_of_pairs_are_equal_for_equal_pairs_only() -> None:
     ]
 
 
-def test_codes_of_pairs_do_not_overflow_32_bits() -> None:
-    rows = make_interactions([(99_999, 99_999)], n_users=100_000, n_items=100_000)
-    assert encode_pairs(rows).tolist() == [99_999 * 100_000 + 99_999]
-
-
-def test_a_split_may_have_no_test_set() -> None:
-    split = Split(make_interactions([(0, 0)]), None)
-    assert split.test is None
-    assert split.validation is None
-
-
-@pytest.mark.parametrize(
-    ("train", "validation", "test", "names"),
-    [
-        ([(0, 0), (1, 1)], None, [(1, 1)], "train and test"),
-        ([(0, 0)], [(0, 0)], [(1, 1)], "train and validation"),
-        ([(0, 0)], [(1, 1)], [(1, 1)], "validation and test"),
-    ],
-)
-def test_overlapping_sets_are_an_error(
-    train: list[tuple[int, int]],
-    validation: list[tuple[int, int]] | None,
-    test: list[tuple[int, int]],
-    names: str,
-) -> None:
-    validation_rows = make_two_by_three(validation) if validation else None
-    with pytest.raises(Leakage, match=f"1 .* in both {names}") as caught:
-        Split(make_two_by_three(train), make_two_by_three(test), validation_rows)
-    assert "deduplicate" in caught.value.remedy
-
-
 PAIRS = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 

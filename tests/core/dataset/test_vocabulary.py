@@ -62,31 +62,6 @@ def test_a_row_without_an_identifier_is_an_error() -> None:
         Vocabulary.encode(np.array(["a", None, np.nan], dtype=object))
 
 
-def test_an_unknown_identifier_is_minus_one_in_find_and_an_error_in_codes() -> None:
-    vocabulary = Vocabulary.of(["user1", "user2"])
-    assert vocabulary.find(np.array(["user2", "x", None], dtype=object)).tolist() == [1, -1, -1]
-    assert vocabulary.codes(np.array(["user2"], dtype=object)).tolist() == [1]
-    with pytest.raises(
-        UnknownIdentifier, match=r"1 unknown user\(s\), the first is 'user3'"
-    ) as caught:
-        vocabulary.codes(np.array(["user2", "user3"], dtype=object), kind="user")
-    assert "did you mean" in caught.value.remedy
-
-
-def test_identifiers_are_frozen() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        Vocabulary.of(["a"]).ids[0] = "b"
-
-
-def test_different_vocabularies_have_different_digests() -> None:
-    assert Vocabulary.of(["a", "b"]).digest != Vocabulary.of(["ab"]).digest
-    assert Vocabulary.of(["a", "b"]).digest != Vocabulary.of(["a", "b"]).take([1, 0]).digest  # type: ignore[arg-type]
-
-
-def test_identifiers_are_taken_in_the_given_order() -> None:
-    assert Vocabulary.of(["a", "b", "c"]).take(np.array([2, 0])).ids.tolist() == ["c", "a"]
-
-
 def test_texts_that_differ_after_a_nul_are_distinct() -> None:
     vocabulary, codes = Vocabulary.encode(np.array(["", "\0", "a\0b", "a", ""], dtype=object))
     assert len(vocabulary) == 4

@@ -12,10 +12,8 @@ import pytest
 
 from recbias.cli.compare import find_run
 from recbias.core.machine import (
-    follow_link,
     lock_file,
     measure_peak_memory_mb,
-    point_link,
     write_to_disk,
 )
 from support.commands import invoke_recbias, write_small_spec
@@ -36,15 +34,6 @@ def test_without_symbolic_links_a_run_is_found_by_its_name(
     folder = find_run("small", tmp_path / "results")
     assert folder.name == latest.read_text(encoding="utf-8")
     assert invoke_recbias("report", "small", folder=tmp_path).code == 0
-
-
-def test_a_link_is_replaced(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        point_link(tmp_path / "latest", name, scratch=tmp_path_factory.mktemp("scratch"))
-        assert (tmp_path / "latest").resolve() == tmp_path / name
-    assert follow_link(tmp_path / "latest") == tmp_path / "latest"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "one", "two"]
 
 
 def test_without_the_module_resource_the_memory_is_unknown(

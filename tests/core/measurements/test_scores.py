@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.measures import Measurement, UnitScores, to_loss
+from recbias.core.measures import Measurement, UnitScores
 
 
 def make_units(values: list[float]) -> UnitScores:
@@ -49,16 +49,6 @@ def test_a_value_without_defined_units_is_nan(values: list[float]) -> None:
     assert (measurement.n, measurement.undefined) == (0, len(values))
 
 
-def test_one_unit_has_a_value_but_no_interval() -> None:
-    measurement = Measurement.from_values(np.array([0.25]))
-    assert measurement.value == 0.25
-    assert all(map(math.isnan, (measurement.std, measurement.ci_low, measurement.ci_high)))
-
-
-def test_a_measurement_of_values_has_no_units() -> None:
-    assert Measurement.from_values(np.array([1.0, 2.0])).units is None
-
-
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
 def test_the_interval_agrees_with_scipy(values: list[float]) -> None:
     measurement = Measurement.from_values(np.array(values))
@@ -85,14 +75,3 @@ def test_the_interval_of_proportion_0_or_1_has_a_positive_width() -> None:
     assert high.ci_high == 1.0
     assert high.ci_low == pytest.approx(1 / (1 + 1.959964**2 / 218), abs=1e-6)
     assert (low.ci_low, low.ci_high) == pytest.approx((0.0, 1 - high.ci_low), abs=1e-9)
-
-
-def test_a_better_value_has_a_smaller_loss() -> None:
-    assert to_loss(2.0, "higher") < to_loss(1.0, "higher")
-    assert to_loss(1.0, "lower") < to_loss(2.0, "lower")
-    assert to_loss(-0.1, "zero") < to_loss(0.2, "zero") < to_loss(-0.3, "zero")
-
-
-def test_the_loss_is_undefined_without_a_direction() -> None:
-    assert math.isnan(to_loss(0.3, "none"))
-    assert to_loss(-0.3, "zero") == 0.3

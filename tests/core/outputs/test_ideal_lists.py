@@ -3,12 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core import evidence
 from recbias.core.dataset import Odds
 from recbias.core.evidence import rank_ideal_lists, weigh_lists
 
@@ -48,11 +46,6 @@ def test_ties_are_in_the_order_of_the_items_and_lists_are_no_longer_than_the_cat
     assert lists.tolist() == [[0, 2, 3, -1, -1, -1]]
 
 
-def test_items_outside_the_catalogue_have_no_odds() -> None:
-    odds, users = Odds(np.zeros((1, 4)), np.array([0])), np.array([0], dtype=np.int32)
-    assert weigh_lists(odds, users, np.array([[4, 0, -1]])).tolist() == [[0.0, 1.0, 0.0]]
-
-
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6))
 def test_lists_are_those_of_a_sort_of_every_user_by_itself(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
@@ -67,13 +60,3 @@ def test_lists_are_those_of_a_sort_of_every_user_by_itself(seed: int, k: int) ->
         likes = odds.by_type[odds.types[user]]
         best = sorted(free, key=lambda item: (-likes[item], item))[:k]
         assert row == best + [-1] * (k - len(best))
-
-
-def test_blocks_do_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    odds = Odds(rng.standard_normal((3, 8)), rng.integers(0, 3, 20))
-    users, histories = np.arange(20, dtype=np.int32), make_histories([[1]] * 20, 8)
-    whole = rank_ideal_lists(odds, users, histories, np.ones(8, dtype=bool), 3)
-    monkeypatch.setattr(evidence, "CELLS", 24)
-    blocks = rank_ideal_lists(odds, users, histories, np.ones(8, dtype=bool), 3)
-    np.testing.assert_array_equal(whole, blocks)

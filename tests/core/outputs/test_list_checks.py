@@ -75,17 +75,6 @@ def test_a_violation_is_named(lists: RankedLists, violation: str) -> None:
     assert caught.value.remedy
 
 
-def test_a_training_item_of_the_query_is_a_violation() -> None:
-    with pytest.raises(
-        BrokenContract, match="a training item of the query in 1 lists, the first for query 1"
-    ):
-        check(make_lists([[3, 4], [4, 3]]), seen=make_history([[0], [3]]))
-
-
-def test_an_outside_item_is_no_training_item() -> None:
-    check(make_lists([[5, 6], [5, 0]], outside=2), seen=make_history([[0, 1], [1, 2, 3, 4]]))
-
-
 def test_another_number_of_lists_is_a_violation() -> None:
     with pytest.raises(BrokenContract, match="2 lists for 3 queries"):
         check(make_lists([[0], [1]]), n_queries=3)

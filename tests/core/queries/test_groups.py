@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import NothingLeft, UnknownColumn, UnknownName, WrongType
-from recbias.core.queries import group_by, split_crossing, validate_grouping
+from recbias.core.queries import group_by
 
 
 def make_labels(**columns: list[object]) -> Attributes:
@@ -63,12 +63,6 @@ def test_a_grouping_without_queries_is_an_error(
         group_by(labels, by)
 
 
-def test_the_remedy_for_an_unknown_label_is_the_nearest() -> None:
-    with pytest.raises(UnknownColumn) as caught:
-        group_by(make_labels(gender=["F"]), "gneder")
-    assert "gender" in caught.value.remedy
-
-
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), min_size=1))
 def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None:
     labels = make_labels(race=[race for race, _ in rows], age=[age for _, age in rows])
@@ -77,23 +71,6 @@ def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None
     for group in range(len(crossed.names)):
         assert len(set(groups.codes[crossed.codes == group])) == 1
     assert crossed.counts.sum() == len(rows)
-
-
-def test_spaces_around_parts_are_ignored() -> None:
-    assert split_crossing("a&  b < 3 ") == ("a", "b < 3")
-
-
-@pytest.mark.parametrize(
-    "by", ["gender", "gender & age < 25", "home town", "income>50K", "race in"]
-)
-def test_possible_columns_and_conditions_are_valid(by: str) -> None:
-    validate_grouping(by)
-
-
-@pytest.mark.parametrize("by", ["age <", "gender&age <", "< 3", "age < < 3", "age in [1", "a &"])
-def test_other_groupings_are_an_error_without_a_table(by: str) -> None:
-    with pytest.raises(WrongType):
-        validate_grouping(by)
 
 
 def test_a_row_is_in_the_group_of_each_value_of_its_cell() -> None:
@@ -105,19 +82,9 @@ def test_a_row_is_in_the_group_of_each_value_of_its_cell() -> None:
     assert group_by(labels, "lang").names == ("lang=de", "lang=en|de", "lang=en|en", "lang=|")
 
 
-def test_cells_of_one_value_are_grouped_as_before() -> None:
-    groups = group_by(make_labels(age=[1.0, 2.0, 1.0]), "age", split_cells=True)
-    assert (groups.rows, groups.overlap, groups.codes.tolist()) == (None, False, [0, 1, 0])
-
-
 def test_a_group_is_found_by_its_name_or_its_labels() -> None:
     groups = group_by(make_labels(g=["F", "M"], age=[1.0, 2.0]), "g & age")
     assert groups.find_code("g=M&age=2") == groups.find_code("M&2") == 1
     with pytest.raises(UnknownName, match="no group of 'g & age' is called 'M'") as error:
         groups.find_code("M")
     assert "M&2" in error.value.remedy
-
-
-def test_selected_groups_keep_their_rows() -> None:
-    groups = group_by(make_labels(g=["a", "b", "c", "b"]), "g").select(np.array([1, 2]))
-    assert (groups.names, groups.codes.tolist()) == (("g=b", "g=c"), [-1, 0, 1, 0])

@@ -26,12 +26,3 @@ def test_taking_queries_keeps_labels_users_and_texts_aligned(rows: object) -> No
     assert queries.texts is not None
     assert queries.texts.tolist() == ["three", "one"]
     assert queries.unit == "prompt"
-
-
-def test_taking_users_gives_queries_without_texts() -> None:
-    ids = Vocabulary.of(["u1", "u2"])
-    labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
-    users = Queries(ids, labels, np.arange(2, dtype=np.int32))
-    assert users.take(np.array([1])).texts is None
-    assert users.take(np.array([1])).ids.ids.tolist() == ["u2"]
-    assert len(users.take(np.array([], dtype=np.intp))) == 0

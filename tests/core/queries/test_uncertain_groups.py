@@ -12,11 +12,9 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
-    UnknownName,
     UserError,
-    WrongType,
 )
-from recbias.core.queries import parse_uncertain_label, read_uncertain_groups, validate_grouping
+from recbias.core.queries import read_uncertain_groups
 
 
 def make_labels(**columns: list[float | str | None]) -> Attributes:
@@ -95,24 +93,6 @@ def test_probabilities_that_cannot_be_used_are_refused(
         read_uncertain_groups(make_labels(**columns), by)
     assert message in caught.value.message
     assert caught.value.remedy
-
-
-def test_an_unknown_group_is_refused_with_the_nearest_name() -> None:
-    groups = read_uncertain_groups(make_labels(p=[0.9, 0.8, 0.1, 0.2]), "probability of p")
-    with pytest.raises(UnknownName, match="no group of 'probability of p' is called 'no p'"):
-        groups.find_code("no p")
-
-
-@pytest.mark.parametrize("by", ["probability of", "weight of a + a", "probability of a & b"])
-def test_a_wrong_notation_is_refused_before_any_data(by: str) -> None:
-    with pytest.raises(WrongType) as caught:
-        validate_grouping(by)
-    assert caught.value.remedy
-
-
-@pytest.mark.parametrize("by", ["gender", "age < 25", "probability", "p & q", "probability_of_x"])
-def test_other_groupings_are_not_probabilities(by: str) -> None:
-    assert parse_uncertain_label(by) is None
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=5, max_size=30))

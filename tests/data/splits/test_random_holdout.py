@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Dataset, Interactions, Split, encode_pairs
-from recbias.core.errors import Contradiction, Leakage, NothingLeft
+from recbias.core.errors import Leakage, NothingLeft
 from recbias.data.splits import RandomHoldout
 from support.worlds.small_worlds import make_interactions
 
@@ -72,16 +72,6 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
         assert (split.train.user_counts() >= 1).all()
 
 
-def test_different_seeds_make_different_splits() -> None:
-    dataset = make_histories(*[20] * 10)
-    first, second = (
-        split_dataset(RandomHoldout(), dataset, 1),
-        split_dataset(RandomHoldout(), dataset, 2),
-    )
-    assert list_keys(first.test) != list_keys(second.test)
-    assert list_keys(first.test) == list_keys(split_dataset(RandomHoldout(), dataset, 1).test)
-
-
 def test_every_row_is_tested_with_equal_probability(rng: np.random.Generator) -> None:
     dataset = make_histories(5, 10)
     tested = np.zeros(20)
@@ -99,22 +89,6 @@ def test_the_share_of_all_rows_is_exact() -> None:
     assert split.validation is not None
     assert split.test is not None
     assert (len(split.train), len(split.validation), len(split.test)) == (14, 2, 4)
-
-
-def test_the_validation_part_is_optional() -> None:
-    assert RandomHoldout().gives() == {"test"}
-    assert RandomHoldout(validation=0.1, folds=5).gives() == {"test", "validation"}
-    assert RandomHoldout(folds=5).folds == 5
-
-
-def test_shares_that_add_up_to_one_are_refused() -> None:
-    with pytest.raises(Contradiction):
-        RandomHoldout(test=0.5, validation=0.5)
-
-
-def test_users_with_one_row_have_no_test_rows() -> None:
-    with pytest.raises(NothingLeft, match="leaves the test part empty"):
-        split_dataset(RandomHoldout(), make_histories(1, 1))
 
 
 def test_an_empty_dataset_is_refused() -> None:

@@ -259,3 +259,13 @@ def test_a_run_reports_inequality_between_and_within_crossed_groups(tmp_path: Pa
     assert "Atkinson index between groups by gender and age &lt; 25" in report
     without_interval = run.metrics["metric"] == "nDCG(by=gender & age < 25, gap=worst)"
     assert (run.metrics["ci_low"].isna() == without_interval).all()
+
+
+def test_a_text_cell_in_a_numeric_condition_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    dataset = {key: value for key, value in PEOPLE["dataset"].items() if key != "missing"}
+    with pytest.raises(UserError, match=r"1 of 60 cells of age are not numbers: 'unknown' \(1\)"):
+        recbias.run(PEOPLE | {"dataset": dataset}, out=tmp_path / "results")
