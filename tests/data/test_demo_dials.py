@@ -48,22 +48,6 @@ def test_a_dial_changes_nothing_that_others_plant(
     np.testing.assert_array_equal(*counts)
 
 
-def test_cohorts_and_studios_are_as_large_as_each_other() -> None:
-    world = sample_demo(n_users=601, n_items=305, studios=4)
-    assert world.users is not None
-    assert world.items is not None
-    assert world.users.frame["cohort"].value_counts().to_dict() == {"A": 301, "B": 300}
-    sizes = world.items.frame["studio"].value_counts()
-    assert sorted(sizes) == [76, 76, 76, 77]
-    groups = world.items.frame.groupby("studio")["studio_group"].unique().str.join("")
-    assert groups.to_dict() == {
-        "Studio 1": "major",
-        "Studio 2": "major",
-        "Studio 3": "minor",
-        "Studio 4": "minor",
-    }
-
-
 @pytest.mark.parametrize(
     ("settings", "where"),
     [

@@ -199,21 +199,6 @@ def test_values_equal_those_of_scipy(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-@given(seed=st.integers(0, 2**32 - 1))
-def test_values_stay_in_range_and_shrink_with_smoothing(seed: int) -> None:
-    evidence, _, _ = sample_world(seed)
-    kl, smoother = (
-        np.array(measure(CalibrationKL(attribute="genre", smoothing=smoothing), evidence))
-        for smoothing in (0.01, 0.3)
-    )
-    defined = ~np.isnan(kl)
-    assert ((kl[defined] >= 0) & (kl[defined] <= -math.log(0.01))).all()
-    assert (smoother[defined] <= kl[defined] + 1e-12).all()
-    js = np.array(measure(CalibrationJS(attribute="genre"), evidence))
-    assert ((js[defined] >= 0) & (js[defined] <= 1)).all()
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @pytest.mark.parametrize("metric", METRICS)
 def test_sparse_shares_of_many_values_give_the_same_values(
     metric: Any, monkeypatch: pytest.MonkeyPatch

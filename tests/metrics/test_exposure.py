@@ -233,18 +233,6 @@ def test_values_equal_those_worked_by_hand_of_exposure_ratios(
     assert measurement.units is None
 
 
-def test_queries_and_groups_without_relevant_items_are_excluded() -> None:
-    evidence = make_exposure_evidence(
-        [[0], [2], [4]], [[0], [], [1]], items=make_makers(["a", "b", "b", "b", "c", None])
-    )
-    with collect_warnings() as warnings:
-        measurement = measure_one(ExposureToRelevance(**HALF), evidence)
-    # a: 1 of 1, b: 0 of 1, c: no relevant item; the list of u1 does not count
-    assert measurement.value == 0.0
-    assert (measurement.n, measurement.undefined) == (2, 1)
-    assert warnings == ["the metric: 1 groups of maker have no relevant item and are excluded"]
-
-
 @given(seed=st.integers(0, 2**32 - 1))
 def test_values_equal_plain_loops_and_stay_in_range(seed: int) -> None:
     evidence = make_random_world(seed)
@@ -336,16 +324,6 @@ def test_lists_that_are_unfair_alone_can_be_fair_together() -> None:
     assert measure_one(AmortizedAttention(), evidence).value == pytest.approx(0.0, abs=1e-12)
 
 
-def test_queries_without_relevant_items_are_excluded_and_empty_lists_count() -> None:
-    evidence = make_exposure_evidence([[0], [2], []], [[0], [], [3]])
-    measurement = measure_one(AmortizedAttention(), evidence)
-    assert measurement.value == pytest.approx(1 / 2 / 5)  # item 3 gets nothing from u2
-    assert (measurement.n, measurement.undefined) == (2, 1)
-    nothing = measure_one(AmortizedAttention(), make_exposure_evidence([[0]], [[]]))
-    assert math.isnan(nothing.value)
-    assert (nothing.n, nothing.undefined) == (0, 1)
-
-
 @given(seed=st.integers(0, 2**32 - 1))
 def test_value_equals_a_plain_loop(seed: int) -> None:
     evidence = make_random_world(seed)
@@ -399,19 +377,6 @@ def test_targets_are_read_as_documented() -> None:
     assert given_shares[0] == pytest.approx(1.0, abs=1e-12)
     # (1, 0) and (0, 1) have nothing in common
     assert measure_awrf([[0], [0]], target={"b": 1.0}) == [0.0, 0.0]
-
-
-def test_lists_without_a_group_and_queries_without_relevant_items_are_undefined() -> None:
-    evidence = make_exposure_evidence([[4], [], [0], [2]], [[0], [0], [], [4]])
-    with collect_warnings() as warnings:
-        anybody, relevant = (
-            measure_one(AWRF(attribute="maker", target=target), evidence)
-            for target in ("catalogue", "relevant")
-        )
-    assert (anybody.n, anybody.undefined) == (2, 2)
-    assert (relevant.n, relevant.undefined) == (0, 4)
-    message = "positions of the lists hold an item of no group of 'maker' and are excluded"
-    assert warnings == [f"the metric: 1 {message}"] * 2
 
 
 @given(seed=st.integers(0, 2**32 - 1), multiple=st.sampled_from(["split", "full"]))

@@ -64,20 +64,6 @@ def test_popularity_lift_by_hand() -> None:
     ) == pytest.approx([2 / 7, -2 / 3])
 
 
-@pytest.mark.parametrize("metric", HISTORY_METRICS)
-@pytest.mark.parametrize("user", [-1, 4])
-def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
-    train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
-    values = measure_queries(
-        metric(),
-        make_popularity_evidence(
-            [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
-        ),
-    )
-    assert values[0] == 0
-    assert math.isnan(values[1])
-
-
 def test_list_is_compared_with_the_history_of_its_user() -> None:
     # u2 alone chose item 0 only: a list of item 0 is neutral to it
     values = measure_queries(
@@ -263,13 +249,6 @@ def test_rank_correlation_by_hand(items: list[int], expected: float) -> None:
     assert values == pytest.approx([expected, 1.0], nan_ok=True)
 
 
-def test_undefined_queries_are_counted() -> None:
-    (measurement,) = PopularityRankCorrelation().measure(
-        make_popularity_evidence([[0, 1], [2, 3], [0]])
-    )
-    assert (measurement.value, measurement.n, measurement.undefined) == (1.0, 1, 2)
-
-
 def test_rank_correlation_over_the_history() -> None:
     # u0 has 0 1 2: of the list 3 1 0 that leaves 1 0, popularities 2 4
     # u1 has 0 1: of 0 2 1 that leaves 0 1, popularities 4 2; u2 has 0 alone
@@ -299,19 +278,6 @@ def test_rank_correlation_equals_scipy(seed: int) -> None:
     popularity = train.item_counts()[items]
     expected = spearmanr(popularity, -np.arange(12)).statistic
     assert measure_queries(PopularityRankCorrelation(), of) == pytest.approx([expected])
-
-
-@pytest.mark.parametrize("metric", PROFILE_HISTORY_METRICS)
-@pytest.mark.parametrize("user", [-1, 4])
-def test_a_query_without_history_is_undefined_of_profile(metric: Any, user: int) -> None:
-    train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
-    values = measure_queries(
-        metric(),
-        make_popularity_evidence(
-            [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
-        ),
-    )
-    assert values == pytest.approx([0.0, math.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -239,16 +239,6 @@ def test_filters_equal_conv1d(rng: np.random.Generator) -> None:
     torch.testing.assert_close(network(codes), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_text_shorter_than_a_window_is_padded_with_zeros(rng: np.random.Generator) -> None:
-    network = make_network(rng, windows=(3,))
-    word = network.words[7].detach().numpy()
-    window_words = np.stack([word, np.zeros(4), np.zeros(4)], 1).ravel()
-    layer = network.filters[0]
-    feature = torch.from_numpy(window_words).float() @ layer.weight + layer.bias
-    expected = network.last(network.hidden(feature.relu()).tanh()).tanh()
-    torch.testing.assert_close(network(pad_texts([7]))[0], expected, rtol=1e-5, atol=1e-6)
-
-
 def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
     codes = pad_texts([1, 2, 3], [4], [], [2, 2, 5, 1])
     shapes = [(6, 2), (4, 3), (3,), (3, 4), (4,), (4, 2), (2,)]

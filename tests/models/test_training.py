@@ -193,14 +193,6 @@ def matches_shares(counts: AnyArray, shares: list[float]) -> bool:
     return bool(chisquare(counts, expected).pvalue > 0.001)
 
 
-def test_positive_pairs_are_sampled_uniformly(rng: np.random.Generator) -> None:
-    users, items = Sampler.from_interactions(WORLD).sample_positives(N, rng)
-    assert is_seen(WORLD, users, items).all()
-    # the repeated pair counts once: 6 pairs
-    pairs = np.bincount(users * 5 + items, minlength=20)
-    assert matches_shares(pairs[pairs > 0], [1] * 6)
-
-
 def test_unseen_items_are_sampled_uniformly(rng: np.random.Generator) -> None:
     users = np.repeat(np.arange(4, dtype=np.int32), N // 4)
     items = Sampler.from_interactions(WORLD).sample_unseen(users, rng)
@@ -223,16 +215,6 @@ def test_popularity_weights_are_powers_of_the_row_counts(
     items = sampler.sample_unseen(np.full(N, 2, dtype=np.int32), rng)
     assert matches_shares(np.bincount(items, minlength=5)[:3], weights[:3].tolist())
     assert items.max() == 2
-
-
-def test_triples_by_user_sample_users_uniformly(rng: np.random.Generator) -> None:
-    users, positives, negatives = Sampler.from_interactions(WORLD).sample_triples(
-        N, rng, by_user=True
-    )
-    assert is_seen(WORLD, users, positives).all()
-    assert not is_seen(WORLD, users, negatives).any()
-    assert matches_shares(np.bincount(users), [1, 1, 1])
-    assert matches_shares(np.bincount(positives[users == 1]), [1, 1, 1])
 
 
 def test_coin_pairs_are_balanced(rng: np.random.Generator) -> None:
@@ -274,34 +256,6 @@ def test_sampled_negatives_are_never_training_items(
     assert not is_seen(train, users, negatives).any()
     if popularity:
         assert (train.item_counts()[negatives] > 0).all()
-
-
-HISTORIES = {
-    "none": [],
-    "first items": range(150),
-    "last items": range(50, 200),
-    "all but one": [item for item in range(200) if item != 77],
-    "every other": range(0, 200, 2),
-    "two groups": [*range(40, 80), *range(190, 200)],
-    "few": [3, 150],
-}
-
-
-def test_each_point_is_the_unseen_item_with_so_many_before_it() -> None:
-    pairs = [(user, item) for user, items in enumerate(HISTORIES.values()) for item in items]
-    train = make_interactions(pairs, n_users=len(HISTORIES), n_items=200)
-    is_unseen = train.binary.toarray() == 0
-    points = [np.arange(n) for n in is_unseen.sum(1)]
-
-    class Points:
-        """A generator whose numbers are known."""
-
-        def integers(self, _: AnyArray) -> AnyArray:
-            return np.concatenate(points)
-
-    users = np.repeat(np.arange(len(HISTORIES), dtype=np.int32), is_unseen.sum(1))
-    found = Sampler.from_interactions(train).sample_unseen(users, Points())  # type: ignore[arg-type]
-    np.testing.assert_array_equal(found, np.nonzero(is_unseen)[1])
 
 
 def create_schedule_of_divergence(**changes: Any) -> Schedule:

@@ -90,15 +90,6 @@ def test_the_training_data_grows_by_what_is_accepted(run: recbias.Run) -> None:
     assert (np.diff(sizes.to_numpy(), axis=1) <= 60 * 2).all()  # 60 users accept 2 at most
 
 
-def test_a_re_ranked_model_has_a_history_of_its_own(run: recbias.Run) -> None:
-    rounds = (
-        read_rounds(run)
-        .query("metric == 'Gini'")
-        .pivot_table(index="model", columns="round", values="value")
-    )
-    assert (rounds.loc["EASE"] != rounds.loc["EASE + xQuAD"]).all()
-
-
 def test_a_second_run_computes_nothing_and_a_lost_round_again(
     run: recbias.Run, folder: Path
 ) -> None:

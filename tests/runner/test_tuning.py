@@ -29,7 +29,6 @@ from recbias.runner.tuning import (
     find_choice,
     is_exhaustive,
     sample_settings,
-    select_combination,
 )
 from support.models.searches import (
     PLACE,
@@ -149,18 +148,6 @@ GRID = (
 """The search space of LMRec, Shen et al. 2022."""
 
 
-@pytest.mark.parametrize("seed", [0, 42, 2**63])
-def test_every_combination_is_selected_once(seed: int) -> None:
-    settings = [select_combination(GRID, number, seed) for number in range(1, 29)]
-    combinations = {(dropout, rate) for dropout in GRID[0].values for rate in GRID[1].values}
-    assert {(row["dropout"], row["learning_rate"]) for row in settings} == combinations
-    assert settings == [select_combination(GRID, number, seed) for number in range(1, 29)]
-    assert settings == [select_combination(GRID[::-1], number, seed) for number in range(1, 29)]
-    # the first ones come from all of the space
-    assert len({row["dropout"] for row in settings[:10]}) > 2
-    assert settings != [select_combination(GRID, number, seed + 1) for number in range(1, 29)]
-
-
 @pytest.mark.parametrize(
     ("trials", "space", "exhaustive"),
     [
@@ -210,17 +197,6 @@ def test_log_scaled_settings_are_analysed_on_the_log_scale() -> None:
     assert estimate_importances(space, trials, "higher", 1)["rate"] > 0.9
 
 
-def test_settings_are_sampled_from_the_space_by_seed() -> None:
-    samples = [sample_settings(make_search(), (), seed) for seed in range(20)]
-    assert samples == [sample_settings(make_search(), (), seed) for seed in range(20)]
-    assert {type(settings["neighbors"]) for settings in samples} == {int}
-    assert all(1 <= settings["neighbors"] <= 20 for settings in samples)
-    assert all(0.1 <= settings["shrink"] <= 10 for settings in samples)
-    assert {settings["similarity"] for settings in samples} == {"cosine", "dice"}
-    # uniform on the log scale: about half of the samples are below 1, a tenth of the range
-    assert 5 <= sum(settings["shrink"] < 1 for settings in samples) <= 15
-
-
 @pytest.mark.parametrize("direction", ["higher", "lower", "zero"])
 def test_later_samples_are_near_the_optimum(direction: str) -> None:
     """The optimum of ±(place - 0.3)² is 0.3; of random samples 1 in 10 is within 0.05."""
@@ -231,19 +207,6 @@ def test_later_samples_are_near_the_optimum(direction: str) -> None:
         trials.append(Trial(number, settings, -loss if direction == "higher" else loss))
     late = [abs(trial.settings["place"] - 0.3) < 0.05 for trial in trials[20:]]
     assert np.mean(late) > 0.25
-
-
-def test_pruned_trials_rank_below_complete_trials() -> None:
-    """Places above 0.5 were pruned and those below complete: samples avoid pruned places."""
-    rng = np.random.default_rng(5)
-    trials = []
-    for number in range(1, 41):
-        score = float(rng.random())
-        curve, pruned = (score,), score > 0.5
-        trials.append(Trial(number, {"place": score}, score, curve=curve, pruned=pruned))
-    places = [sample_settings(make_search(PLACE), trials, seed)["place"] for seed in range(20)]
-    # by the values alone, places near 1 would be best
-    assert np.mean([0.35 < place < 0.6 for place in places]) > 0.8
 
 
 def make_flat_trial(number: int, score: float, *, pruned: bool = False, epochs: int = 13) -> Trial:

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from recbias.core.errors import UnknownColumn
@@ -102,47 +100,6 @@ def test_values_equal_scikit_learn(seed: int) -> None:
         else:
             assert math.isnan(precision.values[review])
             assert math.isnan(gain.values[review])
-
-
-worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 30), st.integers(2, 12))
-
-
-@settings(max_examples=15, deadline=None)
-@given(worlds)
-def test_bounds_hold_for_random_models(world: tuple[int, int, int]) -> None:
-    seed, n, n_items = world
-    items, predictions = sample_reviews(seed, n, n_items)
-    evidence = make_review_evidence(
-        items, rank_items(predictions), categories=sample_categories(seed, n_items)
-    )
-    scores = {metric: measure(metric(), evidence).units for metric in METRICS}
-    values = {metric: units.values for metric, units in scores.items() if units is not None}
-    undefined = np.isnan(values[CategoryMAP])
-    for column in values.values():
-        assert (np.isnan(column) == undefined).all()
-        assert (column[~undefined] <= 1 + 1e-12).all()
-        assert (column[~undefined] >= 0).all()
-    # the item reviewed is relevant, so no ranking is without one
-    assert (values[CategoryMRR][~undefined] >= 1 / n_items).all()
-    assert (values[CategoryNDCG][~undefined] > 0).all()
-
-
-@settings(max_examples=15, deadline=None)
-@given(worlds)
-def test_a_ranking_that_begins_with_all_relevant_items_is_perfect(
-    world: tuple[int, int, int],
-) -> None:
-    seed, n, n_items = world
-    items, scores = sample_reviews(seed, n, n_items)
-    categories = sample_categories(seed, n_items)
-    sets = [set((labels or "").split("|")) - {""} for labels in categories]
-    relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
-    evidence = make_review_evidence(
-        items, rank_items(scores + 100 * relevant), categories=categories
-    )
-    for metric in (*WHOLE, lambda: CategoryPrecision(k=1)):
-        measurement = measure(metric(), evidence)
-        assert math.isnan(measurement.value) or measurement.value == pytest.approx(1.0, rel=1e-12)
 
 
 def test_a_model_that_knows_the_category_but_not_the_item_is_perfect() -> None:

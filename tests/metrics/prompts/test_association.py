@@ -73,15 +73,6 @@ def test_more_values_are_each_held_against_the_rest() -> None:
     assert measurements[0].contrasts[0].p == pytest.approx(6 / 15)
 
 
-def test_rare_values_have_no_score_and_are_counted() -> None:
-    with collect_warnings() as warnings:
-        measurements = replace(RACE, min_count=4).measure(HAND)
-    rare = [measurement for measurement in measurements if measurement.target == "categories=Wine"]
-    assert all(np.isnan(measurement.value) and measurement.contrasts == () for measurement in rare)
-    assert [(measurement.n, measurement.undefined) for measurement in rare] == [(0, 4), (0, 4)]
-    assert "1 categories value occurs in fewer than 4 positions and has no score" in warnings[-1]
-
-
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_two_labels_make_the_plot_of_both() -> None:
     rows = [

@@ -71,18 +71,6 @@ def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
     assert metric.measure(make_unequal())[0].value == pytest.approx(expected)
 
 
-def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
-    # x in two templates with one $ each, y in one with none: (1 + 0)/2 per query; z has 1
-    rows = [("t0", "a", "x"), ("t1", "a", "x"), ("t0", "a", "y"), ("t0", "b", "z")]
-    rows += [("t1", "b", "z"), ("t0", "b", "v")]
-    frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
-    of = make_prompt_evidence(make_prompt_queries(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
-    shares = index_shares(RACE.measure(of))
-    assert shares["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
-    raw = index_shares(replace(RACE, rescale=False).measure(of))
-    assert raw["race=a", "price=$"] == pytest.approx(2 / 5)
-
-
 def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
     # at $: black female 3, black male 2, white female 1, white male 1
     whole = index_shares(replace(RACE, label="race&gender").measure(HAND))
@@ -107,18 +95,6 @@ def test_the_published_shares_are_those_of_one_price() -> None:
     )
     shares = index_shares(replace(RACE, units="name").measure(of))
     assert [shares[f"race={label}", "price=$"] for label in ("black", "white")] == figures
-
-
-def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:
-    of = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
-    measurements = [
-        measurement for measurement in RACE.measure(of) if measurement.target == "price=$$"
-    ]
-    assert len(measurements) == 2
-    for measurement in measurements:
-        assert np.isnan(measurement.value)
-        assert (measurement.n, measurement.undefined) == (0, 4)
-        assert measurement.contrasts == ()
 
 
 def test_locations_are_compared_template_by_template() -> None:

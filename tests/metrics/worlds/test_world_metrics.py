@@ -72,14 +72,6 @@ def test_hand_worked_relative_utility(world: Evidence) -> None:
     np.testing.assert_allclose(measurement.units.values, [1.0, 0.25, 1.0])
 
 
-def test_items_that_a_user_has_had_are_of_no_use(world: Evidence) -> None:
-    lists = make_lists([[0, 1], [3], [3, 2]])
-    (measurement,) = RelativeUtility().measure(replace(world, lists=lists))
-    assert measurement.units is not None
-    # user 1: 8 of 12, one item is missing; user 2: 0 + 4 of 4 + 2
-    np.testing.assert_allclose(measurement.units.values, [1.0, 2 / 3, 2 / 3])
-
-
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_ideal_lists_are_neither_better_nor_more_alike_than_themselves(seed: int) -> None:

@@ -3,12 +3,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.dataset import Split, TrainingData
@@ -16,11 +14,9 @@ from recbias.data.movielens import MovieLens1M
 from recbias.models.knn import (
     AttributeItemKNN,
     AttributeUserKNN,
-    Similarity,
     average_item_vectors,
     compute_item_vectors,
     count_terms,
-    find_neighbours,
 )
 from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
 from support.worlds.attribute_worlds import make_item_data, make_random_item_data
@@ -108,22 +104,6 @@ def test_cosines_match_scikit_learn(rng: np.random.Generator) -> None:
         expected = cosine_similarity(rows.toarray())
         np.fill_diagonal(expected, 0)
         np.testing.assert_allclose(neighbours, expected, atol=1e-5)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 300), kind=st.sampled_from(get_args(Similarity)))
-def test_at_most_n_positive_neighbours_and_none_without_attributes(
-    seed: int, kind: Similarity
-) -> None:
-    data = make_random_item_data(np.random.default_rng(seed))
-    vectors = compute_item_vectors(count_terms(data, ("genres",)), "binary")
-    neighbours = find_neighbours(vectors, 4, kind=kind)
-    assert np.diff(neighbours.indptr).max() <= 4
-    assert (neighbours.data > 0).all()
-    assert not neighbours.diagonal().any()
-    bare = np.flatnonzero(np.diff(vectors.indptr) == 0)
-    assert not neighbours[bare].nnz
-    assert not neighbours[:, bare].nnz
 
 
 @pytest.mark.usefixtures("stage_warnings")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from recbias.core.dataset import Split, TrainingData
 from recbias.data.movielens import MovieLens1M
 from recbias.models.baselines import Random
 from recbias.models.knn import VSM
-from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.models.recommending import compute_mean_ndcg, query_all_users
 from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 PLAIN = VSM(user_profile="binary", item_profile="binary")
@@ -134,17 +133,6 @@ def test_cosine_with_the_mean_is_proportional_to_the_mean_cosine(rng: np.random.
         )
         positive = lengths[scores[user, ranked] > 1e-6]
         np.testing.assert_allclose(positive, positive[:1].repeat(positive.size), rtol=1e-4)
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("model", [VSM(), PLAIN, VSM(similarity="correlation")], ids=str)
-def test_scores_do_not_depend_on_codes(model: VSM, rng: np.random.Generator) -> None:
-    data = make_random_item_data(rng)
-    renamed, users, items = permute_codes(data, rng)
-    assert data.items is not None
-    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
-    first, second = score_all_items(model, data), score_all_items(model, renamed)
-    np.testing.assert_allclose(first, second[users][:, items], rtol=1e-4, atol=1e-5)
 
 
 SIDE = ("genres", "cast", "director")

@@ -207,21 +207,6 @@ def test_a_search_fails_if_all_trials_fail() -> None:
         SelectBestTrial("higher")(*trials, crash)
 
 
-def test_importances_are_written_to_a_table(run: recbias.Run) -> None:
-    table = pd.read_csv(run.folder / "importances.csv")
-    # a single setting explains all of the variance
-    assert table.to_dict("records") == [
-        {
-            "dataset": "demo",
-            "model": "Planted",
-            "seed": 42,
-            "fold": 1,
-            "setting": "place",
-            "importance": 1.0,
-        }
-    ]
-
-
 def plan_model(folder: Path, trials: int, **tune: Any) -> ModelPlan:
     spec = make_spec(folder, trials)
     spec["models"][1]["tune"] |= tune
