@@ -1,16 +1,26 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.dataset import AnyArray, Matrix
 from recbias.kernels import neighbours as shared_columns
-from recbias.kernels.neighbours import Kind, find_nearest
+from recbias.kernels import topk
+from recbias.kernels.neighbours import (
+    Kind,
+    Nearness,
+    find_nearest,
+    find_nearest_by,
+)
+from recbias.kernels.topk import compute_gram, create_product_blocks, sparse_is_faster
 
 # rows a, b, c, d over four columns; d is of nothing
 ROWS = csr_array(
@@ -86,20 +96,6 @@ def test_similarities_agree_with_scikit_learn(
     assert np.array_equal(few[similarities > fifth], similarities[similarities > fifth])
 
 
-def test_memory_limit_does_not_change_results(rng: np.random.Generator) -> None:
-    matrix = random_array((310, 50), density=0.1, format="csr", dtype=np.float32, rng=rng)
-    wide, narrow = find_nearest(matrix, 7), find_nearest(matrix, 7, memory_limit=1)
-    for name in ("data", "indices", "indptr"):
-        assert np.array_equal(getattr(wide, name), getattr(narrow, name))
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
-def test_empty_rows_have_no_neighbours(shape: tuple[int, int]) -> None:
-    neighbours = find_nearest(csr_array(shape, dtype=np.float32), 10**9)
-    assert neighbours.shape == (shape[0], shape[0])
-    assert neighbours.nnz == 0
-
-
 @pytest.mark.parametrize(
     ("kind", "alpha", "shrink"),
     [
@@ -126,17 +122,102 @@ def test_counted_columns_give_the_same_neighbours_to_the_last_bit(
             assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
-def test_weighted_or_small_matrices_are_not_counted() -> None:
-    ones = csr_array(np.ones((2000, 200), dtype=np.float32))
-    assert shared_columns.can_count(ones, 10)
-    assert not shared_columns.can_count(ones, 1500)
-    assert not shared_columns.can_count(2 * ones, 10)
-    assert not shared_columns.can_count(ones[:100], 10)
-
-
 @pytest.mark.slow  # compiled for another type of counts
 def test_more_shared_columns_than_16_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", 0)
     matrix = csr_array(np.ones((3, 70_000), dtype=np.float32))
     nearest = find_nearest(matrix, 2)
     np.testing.assert_allclose(nearest.toarray(), 1.0 - np.eye(3), rtol=1e-6)
+
+
+KINDS = get_args(Nearness)
+
+# a, b, c over three columns; d is of nothing
+DISTANCES_ROWS = csr_array(
+    np.array([[1, 1, 0], [3, 1, 0], [0, 0, 2], [0, 0, 0]], dtype=np.float32)
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "a_b", "a_c"),
+    [
+        ("dot", 4.0, 0.0),  # 1·3 + 1·1
+        ("euclidean", 1 / 3, 1 / (1 + math.sqrt(6))),  # |(-2, 0, 0)| = 2, |(1, 1, -2)| = √6
+        ("braycurtis", 1 / (1 + 2 / 6), 1 / 2),  # 2 apart of 2 + 4 together; all apart
+        ("chebyshev", 1 / 3, 1 / 3),  # 2 and 2
+    ],
+)
+def test_nearness_matches_hand_computation(kind: Nearness, a_b: float, a_c: float) -> None:
+    nearness = find_nearest_by(kind, DISTANCES_ROWS, 3).toarray()
+    np.testing.assert_allclose(nearness[0], [0, a_b, a_c, 0], rtol=1e-6)
+    np.testing.assert_allclose(nearness, nearness.T, rtol=1e-6)
+    assert not nearness[3].any()  # of nothing: no neighbours, and nobody's
+    assert not nearness[:, 3].any()
+
+
+def sample_rows(seed: int, n: int = 30, m: int = 12) -> Matrix:
+    rng = np.random.default_rng(seed)
+    rows = csr_array(random_array((n, m), density=0.3, rng=rng)) * 4
+    return csr_array(np.round(rows.toarray()))
+
+
+def compute_with_sklearn(kind: Nearness, matrix: AnyArray) -> AnyArray:
+    if kind == "dot":
+        near: AnyArray = matrix @ matrix.T
+    else:
+        together = np.abs(matrix[:, None] + matrix).sum(axis=2)
+        apart = pairwise_distances(matrix, metric=kind)  # NaN where both are of nothing
+        near = 1 / (1 + np.where(together > 0, apart, 0))
+    nothing = ~matrix.any(axis=1)
+    near[nothing] = near[:, nothing] = 0
+    np.fill_diagonal(near, 0)
+    return near
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_nearness_agrees_with_scikit_learn(kind: Nearness, seed: int) -> None:
+    matrix = sample_rows(seed)
+    nearness = find_nearest_by(kind, matrix, 30).toarray()
+    # float32: a distance of 0 between rows of squares about 40 is off by √(40 · 1e-7)
+    np.testing.assert_allclose(nearness, compute_with_sklearn(kind, matrix.toarray()), atol=5e-3)
+
+
+@given(seed=st.integers(0, 1000), kind=st.sampled_from(KINDS), neighbors=st.integers(1, 40))
+def test_nearest_other_rows_are_selected(seed: int, kind: Nearness, neighbors: int) -> None:
+    matrix = sample_rows(seed, n=12, m=5)
+    every = find_nearest_by(kind, matrix, 12).toarray()
+    neighbours = find_nearest_by(kind, matrix, neighbors)
+    nearness = neighbours.toarray()
+    assert not nearness.diagonal().any()
+    assert np.diff(neighbours.indptr).max() <= neighbors
+    best = -np.sort(-every, axis=1)[:, : min(neighbors, 12)]
+    np.testing.assert_array_equal(-np.sort(-nearness, axis=1)[:, : best.shape[1]], best)
+
+
+@pytest.mark.parametrize("cost", [0, 10**9], ids=["sparse way", "dense way"])
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (1, 5)])
+def test_dense_and_sparse_products_are_equal(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, shape: tuple[int, int], cost: int
+) -> None:
+    monkeypatch.setattr(topk, "_SPARSE_COST", cost)
+    dense = rng.random(shape, dtype=np.float32) * (rng.random(shape) < 0.2)
+    matrix = csr_array(dense)
+    np.testing.assert_allclose(compute_gram(matrix), dense @ dense.T, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        create_product_blocks(matrix)(0, 1), dense[:1] @ dense.T, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_products_of_binary_rows_are_exact(rng: np.random.Generator) -> None:
+    ones = csr_array((rng.random((500, 60)) < 0.3).astype(np.float32))
+    assert np.array_equal(compute_gram(ones), (ones.toarray() @ ones.toarray().T).round())
+
+
+@pytest.mark.parametrize(("entries_a_row", "faster"), [(1, True), (100, False)])
+def test_sparse_factors_use_the_sparse_product(entries_a_row: int, faster: bool) -> None:
+    # each of 100 entries on the left meets a row of 1 or of all 100 columns
+    left = csr_array(np.ones((1, 100), dtype=np.float32))
+    right = np.zeros((100, 100), dtype=np.float32)
+    right[:, :entries_a_row] = 1
+    assert sparse_is_faster(left, csr_array(right)) is faster
