@@ -98,6 +98,7 @@ def test_columns_with_many_candidates_are_left_to_the_passes(
     assert n_unconverged == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Objective did not converge")
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.0075, 1.0), (0.0075, 0.999), (0.001, 1.0)])
 def test_dependent_columns_without_a_length_penalty_have_a_minimum(

@@ -8,6 +8,7 @@ import torch
 
 import recbias
 from recbias import api
+from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, Faults, UserError
 from recbias.kernels import devices
 from recbias.kernels.devices import (
@@ -183,3 +184,30 @@ def test_more_devices_than_the_machine_has_are_refused_at_the_key(
     assert "models[1].devices" in fault.where
     assert message in fault.message
     assert fault.remedy
+
+
+@pytest.mark.usefixtures("gpus")
+def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    gib = 2**30
+    held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none
+    shares = {0: 1.0, 1: 1.0, 2: 0.25}
+    monkeypatch.setattr(
+        devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu")
+    )
+    for name, function in (
+        ("current_device", lambda: 0),
+        ("get_per_process_memory_fraction", shares.get),
+        ("mem_get_info", lambda device: ((80 - 2 - held[device]) * gib, 80 * gib)),
+        ("memory_reserved", lambda device: 2 * gib),
+    ):
+        monkeypatch.setattr(torch.cuda, name, function)
+    devices._warn_about_others.cache_clear()
+    with collect_warnings() as warnings:
+        for name in ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu"):
+            resolve_device(name)  # type: ignore[arg-type]
+    assert warnings == [
+        "cuda:0: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
+    ]
+    devices._warn_about_others.cache_clear()
