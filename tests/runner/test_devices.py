@@ -186,10 +186,8 @@ def test_more_devices_than_the_machine_has_are_refused_at_the_key(
     assert fault.remedy
 
 
-@pytest.mark.usefixtures("gpus")
+@pytest.mark.usefixtures("gpus_of_training_devices")
 def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     gib = 2**30
     held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none
     shares = {0: 1.0, 1: 1.0, 2: 0.25}
