@@ -43,14 +43,10 @@ def test_every_plugin_is_described_with_its_parameters(kind: str, name: str) -> 
         assert row.doc, f"{name}: {row.name} has no description"
     assert "``" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
-
-
-@pytest.mark.parametrize("name", list(REGISTRIES["metrics"].table))
-def test_metric_is_described_with_formula_direction_range_and_source(name: str) -> None:
-    text = describe(name)
-    for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
-        assert f"\n{title}" in text
-    assert "\n    " in text.partition("Parameters:")[0], "no formula"
+    if kind == "metrics":
+        for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
+            assert f"\n{title}" in text
+        assert "\n    " in text.partition("Parameters:")[0], "no formula"
 
 
 def test_spec_is_shown_with_its_content_and_command() -> None:
@@ -220,12 +216,7 @@ def test_a_plugin_that_cannot_be_written_is_a_user_error(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
 
 
-PAGES_NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), PAGES_NAMES, ids=[f"{kind}-{name}" for kind, name in PAGES_NAMES]
-)
+@pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
 def test_page_has_every_part_of_the_docstring(kind: str, name: str) -> None:
     page = read_page(kind, name)
     sections = split_sections(read_docstring(REGISTRIES[kind].load(name)))
@@ -243,6 +234,13 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     assert written.out.splitlines()[-1] == f"next: recbias run {name}"
     finished = invoke_recbias("run", name, "--quiet", folder=tmp_path)
     assert finished.code == 0, finished.err
+    if name != "vectors":  # the others have a fairness card and a gate
+        (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
+        checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
+        assert {check["verdict"] for check in checks} == {"pass"}
+        report = manifest.with_name("report.md").read_text(encoding="utf-8")
+        assert " by gender: gaps" in report
+        assert "| worst off |" in report
     spec = tmp_path / f"{name}.yaml"
     spec.write_text(f"{spec.read_text(encoding='utf-8')}metrics: [nonsense]\n", encoding="utf-8")
     assert f"{name}.yaml" in invoke_recbias("plan", name, folder=tmp_path).err  # the file wins
@@ -301,21 +299,6 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_written(
     assert "audit: is a file" in refused.err
     assert "wrote" not in refused.out
     assert [path.name for path in tmp_path.iterdir()] == ["audit"]
-
-
-@pytest.mark.parametrize("name", ["quickstart", "audit", "prompts"])
-def test_a_spec_for_a_start_has_its_name_a_fairness_card_and_a_gate(
-    name: str, tmp_path: Path
-) -> None:
-    invoke_recbias("init", name, folder=tmp_path)
-    finished = invoke_recbias("run", name, "--quiet", folder=tmp_path)
-    assert finished.code == 0
-    (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
-    checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
-    assert {check["verdict"] for check in checks} == {"pass"}
-    report = manifest.with_name("report.md").read_text(encoding="utf-8")
-    assert " by gender: gaps" in report
-    assert "| worst off |" in report
 
 
 def test_the_gate_of_an_audit_fails_for_the_lists_that_treat_groups_unequally(

@@ -129,7 +129,7 @@ def run_shell(command: str, folder: Path) -> tuple[int, str]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
     "command",
-    ["list models", "--help", "run small.yaml --quiet --set 'metrics=[nDCG]'"],
+    ["list models", "run small.yaml --quiet --set 'metrics=[nDCG]'"],
 )
 def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
     write_small_spec(tmp_path)

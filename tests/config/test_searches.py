@@ -169,6 +169,7 @@ def test_a_base_that_no_value_fits_is_one_fault() -> None:
     )
 
 
+@pytest.mark.slow
 def test_negatives_are_searched_with_the_loss_of_the_spec(tmp_path: Path) -> None:
     rows = [f"{user},{item},{item}" for user in range(9) for item in range(user % 3, 12)]
     (tmp_path / "rows.csv").write_text("\n".join(["user_id,item_id,timestamp", *rows]))
