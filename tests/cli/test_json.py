@@ -12,14 +12,7 @@ import pytest
 import recbias
 from recbias.cli.catalogue import KINDS, list_entries
 from recbias.cli.output import describe_errors, open_document, render_document
-from recbias.core.errors import (
-    BadYaml,
-    Faults,
-    MissingFile,
-    MissingRun,
-    RecbiasError,
-    UnknownName,
-)
+from recbias.core.errors import BadYaml, Faults, MissingFile, MissingRun, RecbiasError, UnknownName
 from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
 from support.specs import make_small_spec

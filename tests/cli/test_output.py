@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from recbias.cli.output import (
-    fit_to_width,
-    fold_text,
-    print_grid,
-    report_errors,
-)
+from recbias.cli.output import fit_to_width, fold_text, print_grid, report_errors
 from recbias.cli.run import show_requests
 from recbias.core.context import Failure, StageRecord
 from recbias.live import Live

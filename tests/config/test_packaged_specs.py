@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.config.source import (
-    find_spec,
-    list_spec_files,
-    resolve_spec,
-)
+from recbias.config.source import find_spec, list_spec_files, resolve_spec
 from recbias.core.errors import UnknownName
 
 ROOT = Path(__file__).parents[2]

@@ -8,12 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.config.entries import (
-    build_base,
-    get_packaged_space,
-    load_packaged_spaces,
-    read_space,
-)
+from recbias.config.entries import build_base, get_packaged_space, load_packaged_spaces, read_space
 from recbias.config.settings import Builder
 from recbias.config.specs import Dimension, PluginSpec, Range, Tune
 from recbias.core.errors import Contradiction

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from recbias.config.settings import (
-    as_plain,
-    is_valid,
-    read_settings,
-    validate_value,
-)
+from recbias.config.settings import as_plain, is_valid, read_settings, validate_value
 from recbias.core.errors import BrokenContract
 from support.models import fake_plugins
 

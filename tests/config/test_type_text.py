@@ -8,10 +8,7 @@ import pytest
 from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
 from pydantic import Field
 
-from recbias.config.settings import (
-    describe_hint,
-    describe_value,
-)
+from recbias.config.settings import describe_hint, describe_value
 from recbias.core.plugins import InputFile
 from support.models.fake_plugins import Endpoint
 

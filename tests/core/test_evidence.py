@@ -23,18 +23,8 @@ from recbias.core.evidence import (
     rank_ideal_lists,
     weigh_lists,
 )
-from recbias.core.measures import (
-    Measurement,
-    UnitScores,
-    limit_ends,
-    limit_interval,
-    read_bounds,
-)
-from support.worlds.evidence_worlds import (
-    make_csr,
-    make_user_queries,
-    make_vocabulary,
-)
+from recbias.core.measures import Measurement, UnitScores, limit_ends, limit_interval, read_bounds
+from support.worlds.evidence_worlds import make_csr, make_user_queries, make_vocabulary
 
 
 @pytest.mark.parametrize("kind", sorted(REMEDIES))

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.docstrings import (
-    InheritsSections,
-    read_docstring,
-    read_formula,
-    read_summary,
-)
+from recbias.core.docstrings import InheritsSections, read_docstring, read_formula, read_summary
 from recbias.core.errors import WrongType
 from recbias.core.measures import format_metric, parse_metric
 from recbias.core.text import find_nearest, normalize_name

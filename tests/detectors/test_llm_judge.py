@@ -11,12 +11,7 @@ import pytest
 
 from recbias.core.context import stage_context
 from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.errors import (
-    NothingLeft,
-    OutOfRange,
-    UnknownColumn,
-    UnknownName,
-)
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UnknownName
 from recbias.detectors.judge import LLMJudge
 from recbias.testing import check_detector
 from support.chat.chat_requests import make_model

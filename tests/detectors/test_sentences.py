@@ -10,12 +10,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
-from recbias.core.errors import (
-    MalformedLine,
-    UnknownColumn,
-    UnknownIdentifier,
-    WrongType,
-)
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, WrongType
 from recbias.detectors.groups import Sentences, read_scores
 from support.worlds.evidence_worlds import make_vocabulary
 

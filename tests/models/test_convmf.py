@@ -14,11 +14,7 @@ from recbias.core.dataset import Split, TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.data.movielens import MovieLens1M
 from recbias.models.convmf import ConvLearner, ConvMF, IdLearner, IdNetwork, TextCNN
-from recbias.models.deepfm import (
-    Documents,
-    encode_documents,
-    warn_about_missing_texts,
-)
+from recbias.models.deepfm import Documents, encode_documents, warn_about_missing_texts
 from recbias.models.factorization import FactorTables
 from recbias.models.sgd import create_coin_sampler
 from recbias.models.training import Dense

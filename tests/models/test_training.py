@@ -17,10 +17,7 @@ from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.models import sgd
 from recbias.models.factorization import BPRMF
 from recbias.models.fitted import FittedFactors
-from recbias.models.gpu import (
-    copy_to_array,
-    create_parameter,
-)
+from recbias.models.gpu import copy_to_array, create_parameter
 from recbias.models.sgd import Sampler, UserBlocks
 from recbias.models.training import (
     EarlyStopping,

@@ -14,12 +14,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from recbias.core.dataset import AnyArray, Matrix
 from recbias.kernels import neighbours as shared_columns
 from recbias.kernels import topk
-from recbias.kernels.neighbours import (
-    Kind,
-    Nearness,
-    find_nearest,
-    find_nearest_by,
-)
+from recbias.kernels.neighbours import Kind, Nearness, find_nearest, find_nearest_by
 from recbias.kernels.topk import compute_gram, create_product_blocks, sparse_is_faster
 
 # rows a, b, c, d over four columns; d is of nothing

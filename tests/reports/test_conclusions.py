@@ -12,23 +12,12 @@ from scipy.stats import nct, t
 
 from recbias.cli.output import print_conclusions
 from recbias.core.measures import Direction
-from recbias.reports.conclusions import (
-    collect_conclusions,
-    find_worst_groups,
-    split_conclusions,
-)
+from recbias.reports.conclusions import collect_conclusions, find_worst_groups, split_conclusions
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import to_records
 from recbias.reports.tables import build_cards
 from recbias.reports.views import Definition
-from support.hand_worked_runs import (
-    BY_GENDER,
-    compare,
-    contrast,
-    state,
-    write_groups,
-    write_run,
-)
+from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
 
 
 def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None:

@@ -29,12 +29,7 @@ from recbias.reports.tables import (
     count_undefined,
     tabulate_comparisons,
 )
-from recbias.reports.views import (
-    Comparisons,
-    collect_comparisons,
-    find_better_side,
-    find_wins,
-)
+from recbias.reports.views import Comparisons, collect_comparisons, find_better_side, find_wins
 from recbias.reports.wording import Table
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
-from recbias.reports.llm import (
-    Search,
-    build_reply_tables,
-    collect_searches,
-    tabulate_trials,
-)
+from recbias.reports.llm import Search, build_reply_tables, collect_searches, tabulate_trials
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     build_models_table,

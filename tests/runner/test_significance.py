@@ -40,11 +40,7 @@ from recbias.runs.power import (
 from recbias.statistics.bootstrap import resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
-from recbias.statistics.intervals import (
-    compute_power,
-    estimate_ratio,
-    t_interval,
-)
+from recbias.statistics.intervals import compute_power, estimate_ratio, t_interval
 from recbias.statistics.paired import ChiSquared, PairedT, SignFlip
 from support.specs import make_small_spec
 

@@ -2,14 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.data.demo import (
-    MEN,
-    NEUTRAL,
-    STEREOTYPED,
-    WOMEN,
-    sample_casts,
-    sample_overviews,
-)
+from recbias.data.demo import MEN, NEUTRAL, STEREOTYPED, WOMEN, sample_casts, sample_overviews
 
 
 def test_casts_have_more_men_exactly_if_requested(rng: np.random.Generator) -> None:

@@ -3,10 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.data.splits import (
-    count_training_rows,
-    shuffle_within_users,
-)
+from recbias.data.splits import count_training_rows, shuffle_within_users
 from support.worlds.small_worlds import make_interactions
 
 

@@ -11,10 +11,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from recbias.statistics.bootstrap import compare_replicates
-from support.worlds.evidence_worlds import (
-    make_evidence,
-    make_lists,
-)
+from support.worlds.evidence_worlds import make_evidence, make_lists
 
 METRICS = (ItemCoverage, Gini, Entropy)
 CANDIDATES = np.array([True, True, True, True, False])

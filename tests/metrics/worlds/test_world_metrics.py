@@ -16,11 +16,7 @@ from recbias.core.evidence import Evidence
 from recbias.metrics.diversity import Homogenization, RelativeUtility
 from recbias.metrics.identity import measure_mean_jaccard, measure_overlap
 from recbias.testing import make_random_evidence
-from support.worlds.evidence_worlds import (
-    make_evidence,
-    make_lists,
-    make_vocabulary,
-)
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:

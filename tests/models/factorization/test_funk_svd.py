@@ -9,12 +9,7 @@ import torch
 
 from recbias.core.dataset import Split, TrainingData
 from recbias.models import training
-from recbias.models.factorization import (
-    MF,
-    FactorTables,
-    FunkSVD,
-    _sum_squared_errors,
-)
+from recbias.models.factorization import MF, FactorTables, FunkSVD, _sum_squared_errors
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 

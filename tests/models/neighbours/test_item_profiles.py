@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
-from recbias.models.knn import (
-    Variant,
-    compute_item_vectors,
-    count_terms,
-    has_terms,
-)
+from recbias.models.knn import Variant, compute_item_vectors, count_terms, has_terms
 from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 # three items: t0 in two of them (twice in one), t1 in one, t2 in all that have a term

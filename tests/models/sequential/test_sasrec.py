@@ -8,13 +8,7 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction
-from recbias.models.sequential import (
-    SASRec,
-    UnseenItems,
-    attend,
-    create_dropout,
-    see_items,
-)
+from recbias.models.sequential import SASRec, UnseenItems, attend, create_dropout, see_items
 from support.models.sequence_worlds import make_chain
 
 MODEL = SASRec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.5, device="cpu")

@@ -20,12 +20,7 @@ from recbias.reports.plots_units import (
 )
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
-from reports.plots.svg_reading import (
-    find_elements,
-    read_points,
-    read_tooltips,
-    require_plot,
-)
+from reports.plots.svg_reading import find_elements, read_points, read_tooltips, require_plot
 from support.plot_rows import EXPOSURE, make_exposure_units, write_run
 from support.run_folders import RunSpec, make_run
 

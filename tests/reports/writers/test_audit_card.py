@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DataError
-from recbias.reports.card import (
-    Card,
-    build_card,
-    check_signature,
-    read_card,
-    render_card_files,
-)
+from recbias.reports.card import Card, build_card, check_signature, read_card, render_card_files
 from recbias.reports.render import Content
 from recbias.reports.run import read_run
 from recbias.reports.write import write_reports

@@ -17,10 +17,7 @@ from recbias.core.context import Failure
 from recbias.core.errors import StageError, UserError
 from recbias.runner.estimate import preview
 from recbias.runner.plan import ModelPlan
-from recbias.runner.tuning import (
-    SelectBestTrial,
-    Trial,
-)
+from recbias.runner.tuning import SelectBestTrial, Trial
 from support.specs import make_small_spec
 
 PLUGIN = '''
