@@ -327,6 +327,9 @@ def test_nested_paths_are_reduced() -> None:
     assert strip_folders(manifest) == {"failures": [{"traceback": ".../c.py", "n": 1}]}
 
 
+HOSTILE_TITLE = "<b>No|Such</b> \x1b[2J\ud800 Film"
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a run whose every third reply is a refusal."""
@@ -337,7 +340,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
         n_sent += 1
         if n_sent % 3 == 0:
             return Answer(make_reply("", "content_filter"))
-        return Answer(make_reply(f"1. {HOSTILE} (1990)\n2. Nor This One (1991)"))
+        return Answer(make_reply(f"1. {HOSTILE_TITLE} (1990)\n2. Nor This One (1991)"))
 
     with serve_chat(answer) as server:
         llm = {"model": "small", "base_url": server.base_url, "concurrency": 1}
