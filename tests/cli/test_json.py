@@ -28,13 +28,6 @@ def test_document_is_ascii_without_control_characters(text: str) -> None:
     assert json.loads(rendered) == {"runs": [{"name": text}], text: text}
 
 
-def test_document_has_a_line_for_each_row_and_no_undefined_number() -> None:
-    content = {"kinds": {"a": [{"x": float("nan")}, {"x": float("inf")}], "b": []}, "n": {"x": 1}}
-    rendered = render_document(content)
-    assert rendered.splitlines()[2:5] == ['"a": [', '{"x": null},', '{"x": null}']
-    assert json.loads(rendered) == {"kinds": {"a": [{"x": None}] * 2, "b": []}, "n": {"x": 1}}
-
-
 def end_document(error: BaseException) -> None:
     """Raise an error after something was added to a document, and require that it arrives."""
     manager = open_document(is_wanted=True)
@@ -53,15 +46,6 @@ def test_every_fault_is_in_the_document(capsys: pytest.CaptureFixture[str]) -> N
     errors = read_document(capsys)
     assert [*errors] == ["errors"]
     assert [row["message"] for row in errors["errors"]] == ["x", "y"]  # type: ignore[attr-defined]
-
-
-def test_nothing_is_printed_unless_a_document_is_wanted(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with open_document(is_wanted=False) as document:
-        document["name"] = "a"
-        print("text")
-    assert capsys.readouterr() == ("text\n", "")
 
 
 CHECKED = """\

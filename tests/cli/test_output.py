@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.cells import cell_len
 from rich.console import Console
 
-from recbias.cli.output import fit_to_width, fold_text, print_grid, report_errors
+from recbias.cli.output import print_grid, report_errors
 from recbias.cli.run import show_requests
-from recbias.core.context import Failure, StageRecord
+from recbias.core.context import StageRecord
 from recbias.live import Live
 from recbias.progress import Plain, open_observer
 from recbias.reports.wording import Cell, Column, Table
@@ -182,46 +179,6 @@ def test_control_characters_in_a_cell_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit", "lines"),
-    [
-        ("log_popularity_difference@10", 28, ["log_popularity_difference@10"]),
-        ("log_popularity_difference@10", 15, ["log_popularity_", "difference@10"]),
-        ("log_popularity_difference@10", 11, ["log_", "popularity_", "difference", "@10"]),
-        ("one two three", 7, ["one two", "three"]),
-        ("lenskit/FlexMFImplicit", 15, ["lenskit/", "FlexMFImplicit"]),
-        ("unbreakable", 3, ["unbreakable"]),
-        ("", 5, [""]),
-    ],
-)
-def test_text_is_folded_at_separators(text: str, limit: int, lines: list[str]) -> None:
-    assert fold_text(text, limit).split("\n") == lines
-
-
-LABELS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=30)
-
-
-@given(
-    st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=4),
-    st.lists(LABELS, max_size=4),
-    st.integers(1, 120),
-)
-def test_any_table_fits_any_terminal(
-    labels: list[tuple[str, str]], titles: list[str], width: int
-) -> None:
-    columns = (Column("model"), *(Column(title, numeric=True) for title in titles))
-    rows = tuple(
-        (Cell(label, mark="a"), *(Cell("0.1234", mark=mark) for _ in titles))
-        for label, mark in labels
-    )
-    grid = Table("", columns, rows)
-    parts = fit_to_width(grid, width)
-    assert sum(len(part.columns) - 1 for part in parts) == len(titles) or not titles
-    assert all(part.columns[0].title == "model" for part in parts)
-    lines = render(grid, width)
-    assert all(cell_len(line) <= width for line in lines)
-
-
-@pytest.mark.parametrize(
     ("width", "head", "names"),
     [(27, "model a b c", ""), (26, "model a c", "b"), (15, "model c", "a; b")],
 )
@@ -274,50 +231,6 @@ def create_record(**changes: object) -> StageRecord:
     return StageRecord(**{**vars(FIT), **changes})
 
 
-@pytest.mark.parametrize(
-    ("record", "verbose", "lines"),
-    [
-        (FIT, False, ["fit ItemKNN [demo, seed 42]: 1.23 s, 1,500 MB"]),
-        (
-            create_record(resumed_seconds=0.5),
-            False,
-            ["fit ItemKNN [demo, seed 42]: 1.23 s (0.50 s of it in an earlier run), 1,500 MB"],
-        ),
-        (create_record(fold=2), False, ["fit ItemKNN [demo, seed 42, fold 2]: 1.23 s, 1,500 MB"]),
-        (create_record(kind="dataset"), False, ["fit ItemKNN [demo]: 1.23 s, 1,500 MB"]),
-        (create_record(reused=True), False, []),
-        (create_record(reused=True), True, ["fit ItemKNN [demo, seed 42]: cached"]),
-        (create_record(kind="measure"), False, []),
-        (create_record(kind="measure"), True, ["fit ItemKNN [demo, seed 42]: 1.23 s, 1,500 MB"]),
-        (
-            create_record(kind="measure", failure=Failure("no [b]memory[/b]")),
-            False,
-            ["fit ItemKNN [demo, seed 42]: failed: no [b]memory[/b]"],
-        ),
-        (
-            create_record(reused=True, warnings=("two users have nothing", "and [one] more")),
-            False,
-            ["  warning: two users have nothing", "  warning: and [one] more"],
-        ),
-        (
-            create_record(failure=Failure("a\nerror: b\x1b[2J"), warnings=("c\rd",)),
-            False,
-            [
-                r"fit ItemKNN [demo, seed 42]: failed: a\nerror: b\x1b[2J",
-                r"  warning: c\rd",
-            ],
-        ),
-    ],
-)
-def test_log_has_one_line_per_computed_stage(
-    record: StageRecord, verbose: bool, lines: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    Plain(verbose=verbose).finished(record)
-    captured = capsys.readouterr()
-    assert captured.err.splitlines() == lines
-    assert captured.out == ""
-
-
 def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -337,36 +250,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("seen")
     (path / "seen.yaml").write_text(SPEC)
     return path
-
-
-@pytest.fixture(scope="module")
-def first_screen(folder: Path) -> Screen:
-    code, screen = run_in_terminal("run", "seen.yaml", folder=folder, width=80)
-    assert code == 0, screen.text()
-    return screen
-
-
-def test_terminal_shows_finished_stages_and_the_summary_only(first_screen: Screen) -> None:
-    assert first_screen.strange == []
-    assert not first_screen.hidden
-    lines = first_screen.text()
-    assert lines[0].startswith("load demo [demo]: ")
-    assert any(line.startswith("fit [b]x[/b] [demo, seed 42]: ") for line in lines)
-    start = lines.index("Results")
-    assert "nDCG@5" in "".join(lines[start + 1 : start + 4])
-    assert any(line.startswith("[b]x[/b] b") for line in lines[start:])
-    assert any(line.startswith("run folder: results/seen/") for line in lines)
-    assert not [line for line in lines if "━" in line or "⠋" in line or "\\" in line]
-
-
-def test_table_fits_eighty_columns(first_screen: Screen) -> None:
-    lines = first_screen.text()
-    table = lines[
-        lines.index("Results") : lines.index(next(line for line in lines if "Bold" in line))
-    ]
-    assert max(map(len, table)) <= 80
-    rows = [line for line in table if line.startswith("MostPop  a")]
-    assert sum(line.count("0.") + line.count("3.") for line in rows) == 5, "a value is missing"
 
 
 GROUPED = [
@@ -407,13 +290,6 @@ def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int
     values = [word for word in shown if re.fullmatch(r"-?\d+\.\d+", word)]
     assert len(values) + len(left_out) == 4 + 4
     assert bool(left_out) == (width == 80)
-
-
-def test_error_in_a_terminal_has_two_lines(folder: Path) -> None:
-    code, screen = run_in_terminal("run", "seen.yml", folder=folder, width=80)
-    assert code == 2
-    assert [line[:6] for line in screen.text() if line][:2] == ["error:", "help: "]
-    assert not screen.hidden
 
 
 FREE = RequestTotals("local", 10, 4, 6000, 600)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,17 +17,9 @@ from recbias.core.dataset import (
     Split,
     TrainingData,
     Vocabulary,
-    encode_pairs,
     sort_naturally,
 )
-from recbias.core.errors import (
-    BrokenContract,
-    Leakage,
-    UnknownColumn,
-    UnknownIdentifier,
-    WrongType,
-)
-from recbias.runner.codecs import load_dataset, save_dataset
+from recbias.core.errors import BrokenContract, Leakage, UnknownColumn, UnknownIdentifier
 from recbias.runner.stages import make_training_data
 from support.worlds.small_worlds import make_interactions
 
@@ -46,14 +37,6 @@ def make_films() -> Attributes:
     return Attributes(ids, frame)
 
 
-def test_numbers_with_fractions_are_no_categories() -> None:
-    films = make_films()
-    assert films.categories("year").values == ("1995", "2001")
-    assert films.categories("genres").values == films.membership("genres").values
-    with pytest.raises(WrongType, match="'n_ratings' holds numbers that are no categories"):
-        films.categories("n_ratings")
-
-
 def test_numbers_are_read_from_numbers_and_from_text() -> None:
     np.testing.assert_array_equal(make_films().numbers("year"), [1995, np.nan, 2001, 1995])
     np.testing.assert_array_equal(make_films().numbers("price"), [1, 2.5, np.nan, 3])
@@ -65,14 +48,6 @@ def test_a_multi_valued_cell_has_all_its_values() -> None:
     membership = make_films().membership("genres")
     assert membership.values == ("Comedy", "Drama")
     assert membership.matrix.toarray().astype(int).tolist() == [[1, 1], [0, 0], [1, 0], [1, 0]]
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("year", ("1995", "2001")), ("n_ratings", ("1234567", "1234568", "2.5"))],
-)
-def test_numbers_are_distinct_values(name: str, values: tuple[str, ...]) -> None:
-    assert make_films().membership(name).values == values
 
 
 def make_dataset() -> Dataset:
@@ -175,15 +150,6 @@ def test_training_never_sees_test_sentences() -> None:
     assert data.sentences.frame["id"].tolist() == ["a", "b1", "b2"]
 
 
-def test_a_stored_table_comes_back_as_it_was(tmp_path: Path) -> None:
-    save_dataset(_build_dataset(), tmp_path)
-    loaded = load_dataset(tmp_path).sentences
-    assert loaded is not None
-    pd.testing.assert_frame_equal(loaded.frame, FRAME)
-    assert loaded.labels.columns.tolist() == ["category"]
-    assert loaded.take_part("train").texts.tolist() == ["He is 80."]
-
-
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
@@ -199,16 +165,6 @@ def test_a_wrong_table_is_refused(frame: pd.DataFrame, message: str) -> None:
 
 def make_two_by_three(pairs: list[tuple[int, int]]) -> Interactions:
     return make_interactions(pairs, n_users=2, n_items=3)
-
-
-def test_codes_of_pairs_are_equal_for_equal_pairs_only() -> None:
-    # 3 items: (0, 2) -> 0 * 3 + 2, (1, 0) -> 3, (1, 2) -> 5
-    assert encode_pairs(make_interactions([(0, 2), (1, 0), (1, 2), (0, 2)])).tolist() == [
-        2,
-        3,
-        5,
-        2,
-    ]
 
 
 SPLIT_PAIRS = st.tuples(st.integers(0, 4), st.integers(0, 4))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -44,11 +43,6 @@ def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert int(process.stdout) == limit
 
 
-def test_a_variable_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "7")
-    assert measure_memory_limit() == 7 * 2**20
-
-
 @pytest.mark.parametrize("stated", ["abc", "-1", "1e3", "0", "1.5", " "])
 def test_a_variable_that_is_no_number_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: str
@@ -73,40 +67,6 @@ def test_what_does_not_fit_is_refused_with_its_setting(monkeypatch: pytest.Monke
         "error: n_users: 5 users need at least 3.0 GB, and there are 100 MB",
         "help: lower n_users",
     ]
-
-
-FREED_BY_THREAD = """
-import sys, threading
-from pathlib import Path
-import numpy as np
-from recbias.core.machine import _release_freed_memory, share_heap
-
-def measure():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-if sys.argv[1] == "shared":
-    share_heap()
-np.ones(3 * 2**20)  # from now on arrays of up to 24 MB are allocated in heaps
-before = measure()
-thread = threading.Thread(target=lambda: [np.ones(2**21) for _ in range(3)])
-thread.start()
-thread.join()
-_release_freed_memory()
-print((measure() - before) / 1024)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the GNU library")
-def test_what_threads_free_is_given_back_from_a_shared_heap() -> None:
-    stays = {}
-    for heap in ("own", "shared"):
-        command = [sys.executable, "-c", FREED_BY_THREAD, heap]
-        environment = {name: os.environ[name] for name in os.environ if "MALLOC" not in name}
-        process = subprocess.run(command, capture_output=True, text=True, env=environment)
-        stays[heap] = float(process.stdout)
-    assert stays["own"] > 8  # MB; if the library gives them back too, ``share_heap`` can go
-    assert stays["shared"] < 4
 
 
 @pytest.mark.parametrize("error", [OSError, NotImplementedError])

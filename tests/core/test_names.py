@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.docstrings import InheritsSections, read_docstring, read_formula, read_summary
+from recbias.core.docstrings import read_docstring, read_formula, read_summary
 from recbias.core.errors import WrongType
 from recbias.core.measures import format_metric, parse_metric
-from recbias.core.text import find_nearest, normalize_name
+from recbias.core.text import find_nearest
 from recbias.registry import REGISTRIES
 from support.models import fake_plugins
 
@@ -73,11 +72,6 @@ def test_parsing_inverts_formatting(name: str, settings: dict[str, object], k: i
     assert parse_metric(format_metric(name, settings)) == (name, settings)
 
 
-@pytest.mark.parametrize("text", ["nDCG", "NDCG", "n-dcg", "N_D C-G"])
-def test_case_hyphens_underscores_and_spaces_are_ignored(text: str) -> None:
-    assert normalize_name(text) == "ndcg"
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -131,62 +125,3 @@ def test_a_formula_may_be_all_that_follows_the_summary(tmp_path: Path) -> None:
 def test_a_docstring_without_source_is_read_as_it_is() -> None:
     dynamic = type("Dynamic", (), {"__doc__": "The share.\n\n    x = y"})
     assert (read_summary(dynamic), read_formula(dynamic)) == ("The share.", "")
-
-
-class Family(InheritsSections):
-    """Base of a family.
-
-    Args:
-        label: A label.
-        k: The number of ranks that are evaluated;
-            by default all.
-
-    Raises:
-        UnknownColumn: No such label.
-
-    Source:
-        A thesis.
-    """
-
-
-class Share(Family):
-    """The share of a label.
-
-        a / b
-
-    Args:
-        k: Another cutoff.
-        share: A share.
-
-    >>> 1 + 1
-    2
-
-    Range:
-        0 to 1.
-    """
-
-
-def test_a_class_gets_the_entries_and_sections_that_it_lacks() -> None:
-    assert inspect.getdoc(Share) == inspect.cleandoc(
-        """The share of a label.
-
-            a / b
-
-        >>> 1 + 1
-        2
-
-        Args:
-            label: A label.
-            k: Another cutoff.
-            share: A share.
-
-        Raises:
-            UnknownColumn: No such label.
-
-        Range:
-            0 to 1.
-
-        Source:
-            A thesis.
-        """
-    )

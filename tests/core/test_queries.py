@@ -12,7 +12,6 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
-    UnknownName,
     UserError,
     WrongType,
 )
@@ -209,12 +208,6 @@ def test_the_values_of_a_column_are_the_groups_in_natural_order() -> None:
     assert groups.values == (("black",), ("white",))
 
 
-def test_numbers_are_formatted_without_needless_digits_and_sorted_by_size() -> None:
-    groups = group_by(make_labels(age=[35.0, 1.0, 18.5, np.nan]), "age")
-    assert groups.names == ("age=1", "age=18.5", "age=35")
-    assert groups.codes.tolist() == [2, 0, 1, -1]
-
-
 def test_a_crossing_has_a_group_for_each_combination_that_occurs() -> None:
     labels = make_labels(race=["w", "b", "w", "b"], gender=["F", "F", "M", None])
     groups = group_by(labels, "race & gender")
@@ -265,14 +258,6 @@ def test_a_row_is_in_the_group_of_each_value_of_its_cell() -> None:
     assert group_by(labels, "lang").names == ("lang=de", "lang=en|de", "lang=en|en", "lang=|")
 
 
-def test_a_group_is_found_by_its_name_or_its_labels() -> None:
-    groups = group_by(make_labels(g=["F", "M"], age=[1.0, 2.0]), "g & age")
-    assert groups.find_code("g=M&age=2") == groups.find_code("M&2") == 1
-    with pytest.raises(UnknownName, match="no group of 'g & age' is called 'M'") as error:
-        groups.find_code("M")
-    assert "M&2" in error.value.remedy
-
-
 def make_prompts() -> Queries:
     ids = Vocabulary(np.array(["q9", "q1", "q5"], dtype=object))
     labels = Attributes(ids, pd.DataFrame({"race": ["a", "b", None]}), "query")
@@ -306,14 +291,6 @@ def test_one_column_has_the_group_and_its_complement() -> None:
     assert groups.probabilities[[0, 1, 3]].tolist() == [[1.0, 0.0], [0.25, 0.75], [0.75, 0.25]]
     assert groups.missing == 1
     assert (groups.find_code("not p"), groups.assumption) == (1, "probability")
-
-
-def test_several_columns_are_divided_by_their_sum() -> None:
-    labels = make_labels_of_uncertain_groups(
-        a=[0.5, 0.8, 0.6, 0.1, 0.4], b=[0.495, 0.2, 0.4, 0.9, 0.6]
-    )
-    groups = read_uncertain_groups(labels, "weight of a + b")
-    assert groups.probabilities[0].tolist() == pytest.approx([0.5 / 0.995, 0.495 / 0.995])
 
 
 def test_information_is_the_share_of_the_variance_of_a_label() -> None:

@@ -4,27 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from recbias.core.context import (
     MIN_CHECKPOINT_INTERVAL,
     Checkpoints,
-    collect_warnings,
     create_once,
     stage_context,
     track_progress,
-    warn,
 )
 from recbias.core.dataset import AnyArray
-
-
-def test_a_warning_outside_a_stage_is_a_python_warning() -> None:
-    with pytest.warns(UserWarning, match="3 queries have no list") as caught:
-        warn("3 queries have no list")
-    assert caught[0].filename == __file__
-    with collect_warnings() as warnings:
-        pass
-    assert warnings == []
 
 
 def test_progress_is_reported_to_the_listener() -> None:
@@ -49,20 +37,6 @@ def test_a_scratch_file_is_written_once(tmp_path: Path) -> None:
         with create_once("a", fail_to_write) as existing:
             assert existing == path
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a"]
-
-
-def test_an_incomplete_scratch_file_is_removed(tmp_path: Path) -> None:
-    def write_half(path: Path) -> None:
-        path.write_text("on")
-        raise OSError("full")
-
-    with (
-        stage_context(scratch_folder=tmp_path),
-        pytest.raises(OSError, match="full"),
-        create_once("a", write_half),
-    ):
-        pass
-    assert not list(tmp_path.iterdir())
 
 
 class MemoryStore:

@@ -40,14 +40,6 @@ def test_all_users_are_queries_with_their_labels() -> None:
     assert queries.texts is None
 
 
-def test_queries_are_restricted_to_users_that_satisfy_a_condition() -> None:
-    queries = Users(where="age < 18").ask(make_dataset(), RNG)
-    assert queries.ids.ids.tolist() == ["u0", "u3"]
-    assert queries.users.tolist() == [0, 3]
-    assert queries.labels.frame["age"].tolist() == [10.0, 15.0]
-    assert queries.labels.ids is queries.ids
-
-
 def test_users_are_selected_and_grouped_by_the_length_of_their_history() -> None:
     dataset = Dataset(make_interactions([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]))
     queries = Users(where="history_length >= 2").ask(dataset, RNG)
@@ -145,13 +137,6 @@ def test_samples_of_users_are_disjoint_sorted_and_of_one_size(
     samples = queries.users.reshape(folds, size)
     assert len(set(queries.users.tolist())) == folds * size
     assert (np.diff(samples, axis=1) > 0).all()
-
-
-def test_one_sample_is_the_first_of_several() -> None:
-    dataset = Dataset(make_interactions([(0, 0)], n_users=63))
-    one = Users(sample=7).ask(dataset, np.random.default_rng(1)).users
-    several = Users(sample=7, folds=9).ask(dataset, np.random.default_rng(1)).users
-    assert one.tolist() == several[:7].tolist()
 
 
 def test_too_few_users_for_disjoint_samples_are_refused() -> None:

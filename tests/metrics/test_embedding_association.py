@@ -122,14 +122,6 @@ def test_the_paper_adds_up() -> None:
     )
 
 
-def test_sizes_alone_are_no_difference() -> None:
-    # every item lies at (1, 0): two of them have GEAA 2.6, three 3.9: DEAA is -1.3 by size alone
-    measurement = measure(DEAA, make_vectors(items=[[1.0, 0.0]] * 5))[""]
-    assert measurement.value == pytest.approx(-1.3)
-    assert measurement.contrasts[0].p == 1.0
-    assert math.isnan(measurement.contrasts[0].effect_size)
-
-
 def test_a_planted_association_is_found() -> None:
     measurements = measure(DEAA, plant_association(np.random.default_rng(1), shift=1.0))
     targets, groups = measurements[""].contrasts

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
@@ -18,13 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import UnknownName, Unwritable
-from recbias.reports.environments import (
-    escape_latex,
-    list_downloads,
-    load_environment,
-    render_csv,
-    render_latex,
-)
+from recbias.reports.environments import escape_latex, load_environment, render_csv, render_latex
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import read_run
 from recbias.reports.wording import Cell, Column, Table, list_warnings, make_columns
@@ -259,29 +252,6 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
     assert report["manifest"] == run.manifest
 
 
-def load_content(folder: Path, world: RunSpec) -> Content:
-    return Content(read_run(make_run(folder, world)))
-
-
-def test_tables_are_ordered_from_summary_to_folds(tmp_path: Path) -> None:
-    world = RunSpec(folds=2, users=20, parts=(("age=1", ""),), metrics=("HR",))
-    assert [table.title for table in load_content(tmp_path, world).tables] == [
-        "Results",
-        "HR@10 by group",
-        "Each dataset, seed and fold",
-    ]
-
-
-def test_families_count_their_significant_comparisons_and_come_with_a_plot(tmp_path: Path) -> None:
-    content = load_content(tmp_path, RunSpec(models=("Random", "EASE"), metrics=("nDCG",)))
-    (family,) = content.families
-    assert (family.title, family.outcome) == ("nDCG@10", "nDCG@10: 1 of 1")
-    assert family.plot is not None
-    assert family.plot.name == "significance-ndcg-10"
-    assert family.plot.svg.startswith("<svg")
-    assert [row[-2].text for row in content.pairs.rows] == ["yes"]
-
-
 TABLE = Table(
     "nDCG@10, by <b>",
     make_columns(("model", "value", "95% interval", "p", "n"), numeric={"value", "p"}),
@@ -304,16 +274,6 @@ def test_a_table_as_csv_has_unrounded_numbers_and_no_marks() -> None:
         ["a, b", "0.333333333333333", "0.1 to 0.5", "2.5e-07", "1682"],
         ['"c"', "", "", "1", "2"],
     ]
-
-
-def test_a_link_holds_the_file() -> None:
-    links = list_downloads(TABLE)
-    assert [(link.label, link.name) for link in links] == [
-        ("CSV", "ndcg-10-by-b.csv"),
-        ("LaTeX", "ndcg-10-by-b.tex"),
-    ]
-    contents = [base64.b64decode(link.address.partition("base64,")[2]).decode() for link in links]
-    assert contents == [render_csv(TABLE), render_latex(TABLE)]
 
 
 @pytest.mark.parametrize(

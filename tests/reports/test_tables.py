@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import recbias
-from recbias.core.measures import Direction
 from recbias.reports.render import Content, render_html
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
@@ -30,7 +29,6 @@ from recbias.reports.tables import (
     tabulate_comparisons,
 )
 from recbias.reports.views import Comparisons, collect_comparisons, find_better_side, find_wins
-from recbias.reports.wording import Table
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import NINETEEN_MODELS, SEVEN_MODELS, RunSpec, make_run
@@ -131,33 +129,6 @@ def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) ->
     assert build_group_tables(run) == []
 
 
-def summarize_wins_of_z(folder: Path, world: RunSpec) -> Table:
-    """Return the summary of a run in which z is better than all others, which do not differ."""
-    make_run(folder, world)
-    path = folder / "significance.csv"
-    frame = pd.read_csv(path)
-    significant = (frame["a"] == "z") | (frame["b"] == "z")
-    frame["mean_a"] = (frame["a"] == "z").astype(float)
-    frame["mean_b"] = (frame["b"] == "z").astype(float)
-    frame["effect_size"] = frame["mean_a"] - frame["mean_b"]
-    frame.assign(significant=significant).to_csv(path, index=False)
-    return build_summary(read_run(folder))
-
-
-def test_letters_name_the_models_that_are_worse(tmp_path: Path) -> None:
-    table = summarize_wins_of_z(tmp_path, RunSpec(models=("x", "y", "z"), metrics=("HR",)))
-    assert [row[0].mark for row in table.rows] == ["a", "b", "c"]
-    assert [row[1].mark for row in table.rows] == ["", "", "ab"]
-    assert table.notes[-1].startswith("Letters: significantly better than the model with that")
-
-
-def test_many_models_get_a_star_for_the_best(tmp_path: Path) -> None:
-    table = summarize_wins_of_z(tmp_path, RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",)))
-    assert [row[0].text for row in table.rows if row[1].mark] == ["z"]
-    assert {row[1].mark for row in table.rows} == {"", "*"}
-    assert table.notes[-1].startswith("Star: significantly better than every other compared")
-
-
 def test_a_star_of_two_models_does_not_speak_of_every_other(tmp_path: Path) -> None:
     folder = make_run(tmp_path, RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",)))
     pairs = pd.read_csv(folder / "significance.csv")
@@ -224,14 +195,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
     )
     assert find_wins(comparisons) == {"x": {"y"}, "y": set(), "z": {"y"}}
     assert comparisons.significant == 2
-
-
-@pytest.mark.parametrize(
-    ("direction", "side"), [("higher", "b"), ("lower", "a"), ("zero", "b"), ("none", "")]
-)
-def test_the_better_side_depends_on_the_direction(direction: Direction, side: str) -> None:
-    row = build_row("x", "y", (-0.3, 0.1)) | {"reach": 0.1}
-    assert find_better_side(row, direction) == side
 
 
 @pytest.mark.parametrize(

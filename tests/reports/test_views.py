@@ -45,15 +45,6 @@ def test_hostile_labels_are_read_unchanged(tmp_path: Path) -> None:
     assert list(dict.fromkeys(run.metrics["model"])) == list(HOSTILE)
 
 
-def test_values_are_read_with_full_precision(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    path = tmp_path / "metrics.csv"
-    frame = pd.read_csv(path)
-    frame.loc[0, "value"] = 0.1 + 0.2
-    frame.to_csv(path, index=False)
-    assert read_run(tmp_path).metrics["value"].iloc[0] == 0.1 + 0.2
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -269,29 +260,9 @@ def test_outcomes_and_tokens_are_counted_over_folds(tmp_path: Path) -> None:
     ]
 
 
-def test_unmatched_titles_are_counted_by_words_and_reason(tmp_path: Path) -> None:
-    _, table = build(
-        tmp_path,
-        make_line(("No  Such Film", "unknown"), ("Heat (1995)", "watched")),
-        make_line(("no such film", "unknown"), ("Dune (2021)", "newer"), ("", "missing")),
-    )
-    assert read_rows(table) == [
-        ("WOK", "No  Such Film", "unknown", "2"),
-        ("WOK", "Dune (2021)", "newer", "1"),
-    ]
-
-
 def test_control_characters_of_titles_are_escaped(tmp_path: Path) -> None:
     table = build(tmp_path, make_line(("a\x1b[2J\nb\ud800", "unknown")))[1]
     assert read_rows(table)[0][1] == "a\\x1b[2J\\nb\\ud800"
-
-
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"outcome": "complete", "dataset": "x"}'])
-def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
-    make_run(tmp_path)
-    (tmp_path / "responses.jsonl").write_text(f"{line}\n", encoding="utf-8")
-    with pytest.raises(MissingRun, match="line 1 is not a reply"):
-        build_reply_tables(read_run(tmp_path))
 
 
 def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:

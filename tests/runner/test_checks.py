@@ -216,14 +216,6 @@ def test_other_text_is_refused(text: str, kind: type[UserError]) -> None:
         parse_tolerance(text)
 
 
-def test_the_most_specific_name_of_a_metric_counts() -> None:
-    tolerances = Tolerances([*map(parse_tolerance, ("0.1", "ndcg=0.2", "nDCG@5=0.3"))])
-    assert tolerances.find_limit(["nDCG@5", "nDCG"]) == 0.3
-    assert tolerances.find_limit(["nDCG@10", "nDCG"]) == 0.2
-    assert tolerances.find_limit(["HR@10", "HR"]) == 0.1
-    assert Tolerances([Tolerance("HR", 0.1)]).find_limit(["nDCG"]) == math.inf
-
-
 def test_a_tolerance_of_an_unknown_metric_is_refused() -> None:
     with pytest.raises(UnknownName) as caught:
         Tolerances([Tolerance("nDGC", 0.1)]).require_known(["nDCG", "HR"])

@@ -76,22 +76,6 @@ def test_there_is_no_estimate_until_each_stage_has_a_basis() -> None:
     assert work.describe() == "6 of 6 stages"
 
 
-def test_stored_results_are_a_basis_once_a_stage_of_the_kind_is_finished() -> None:
-    earlier = [
-        Stored("fit A", "fit", {}, seconds=100.0),
-        Stored("fit A", "fit", {}, seconds=200.0),
-        Stored("measure HR of A", "measure", {}, seconds=3.0),
-    ]
-    first, second, other = (make_stage(f"fit {model}", "fit", model) for model in "BAC")
-    work = RemainingWork([first, second], earlier=earlier)
-    assert work.describe() == "0 of 2 stages", "the store may be of other data"
-    finish(work, first, 7.0)
-    assert work.estimate() == pytest.approx(150, abs=1)
-    work = RemainingWork([first, second, other], earlier=earlier)
-    finish(work, first, 7.0)
-    assert work.estimate() is None, "nothing is known of C"
-
-
 def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     clock = Clock()
     stages = [make_stage(f"fit {model}", "fit", model) for model in "ABC"]
@@ -113,16 +97,6 @@ def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     clock.seconds = 5000.0
     assert work.estimate() == 0
     assert work.describe() == "2 of 3 stages", "it takes longer than estimated"
-
-
-def test_workers_share_the_stages() -> None:
-    stages = [make_stage("fit A", "fit", "A", fold) for fold in (1, 2, 3, 4)]
-    work = RemainingWork(stages, workers=2, clock=Clock())
-    finish(work, stages[0], 60.0)
-    assert work.estimate() == pytest.approx(90)
-    many = RemainingWork(stages[:2], workers=8, clock=Clock())
-    finish(many, stages[0], 60.0)
-    assert many.estimate() == pytest.approx(60)
 
 
 FIT = Stage("fit", "fit EASE", "", print, (), Keys(), subject="EASE", settings="a")

@@ -396,7 +396,7 @@ def test_errors_in_plugin_code_name_its_line(error: BaseException) -> None:
     with pytest.raises(BrokenContract) as caught, blame_plugin("gives() of Mine"):
         raise error
     assert caught.value.message.startswith(f"gives() of Mine failed: {type(error).__name__}")
-    assert "(test_boundary.py:" in caught.value.message
+    assert "(test_executor.py:" in caught.value.message
     assert caught.value.__cause__ is error
 
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 import recbias
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
-from recbias.core.measures import METRICS, Measurement, UnitScores
+from recbias.core.measures import Measurement, UnitScores
 from recbias.runner.results import (
     ModelMeasurement,
     TableWriter,
@@ -38,14 +38,6 @@ def make_row(values: list[float], **keys: Any) -> ModelMeasurement:
     return ModelMeasurement(**fit_keys, metric=make_metric(), measurement=measurement)
 
 
-def test_a_single_fold_is_one_row_with_the_documented_columns() -> None:
-    table = build_metrics_table([make_row([1.0, 0.0, math.nan])])
-    assert tuple(table.columns) == METRICS.names
-    assert len(table) == 1
-    row = table.iloc[0]
-    assert (row["value"], row["n"], row["undefined"], row["fold"]) == (0.5, 2, 1, 1)
-
-
 def test_folds_have_one_row_each_and_a_mean() -> None:
     table = build_metrics_table([make_row([1.0, 0.0], fold=1), make_row([1.0, 1.0], fold=2)])
     assert table["fold"].tolist() == [1, 2, "all"]
@@ -54,18 +46,6 @@ def test_folds_have_one_row_each_and_a_mean() -> None:
     assert mean["value"] == 0.75
     assert mean["std"] == pytest.approx(0.3535534)
     assert (mean["n"], mean["seed"]) == (2, 42)
-
-
-def test_the_mean_over_datasets_averages_their_means() -> None:
-    rows = [
-        make_row([1.0], dataset="a", fold=1),
-        make_row([0.0], dataset="a", fold=2),
-        make_row([1.0], dataset="b", fold=1),
-        make_row([1.0], dataset="b", fold=2),
-    ]
-    table = build_metrics_table(rows)
-    mean = table[table["dataset"] == "all"].iloc[0]
-    assert (mean["value"], mean["fold"]) == (0.75, "all")
 
 
 @dataclass(frozen=True)
@@ -138,10 +118,6 @@ def measure(values: list[float], ids: str = "abc") -> Measurement:
     )
 
 
-def make_resampled(value: float, replicates: list[float]) -> Measurement:
-    return Measurement(value, 3, 0, replicates=np.array(replicates))
-
-
 def test_the_interval_over_folds_is_that_of_the_users_means() -> None:
     # users' means 0.5, 0.5, 0.5 over two folds: only the folds vary
     low, high = estimate_interval([measure([1.0, 0.0, 0.5]), measure([0.0, 1.0, 0.5])], 0.5)
@@ -150,14 +126,6 @@ def test_the_interval_over_folds_is_that_of_the_users_means() -> None:
     low, high = estimate_interval([measure([0.0, 0.5, 1.0]), measure([0.0, 0.5, 1.0])], 0.5)
     assert high - 0.5 == pytest.approx(4.302653 * 0.288675, abs=1e-5)
     assert 0.5 - low == pytest.approx(high - 0.5)
-
-
-def test_replicates_are_averaged_over_folds_one_by_one() -> None:
-    # means of the replicates 2, 3, 4: se 1
-    low, high = estimate_interval(
-        [make_resampled(5.0, [1, 2, 3]), make_resampled(7.0, [3, 4, 5])], 6.0
-    )
-    assert (low, high) == pytest.approx((6 - 1.959964, 6 + 1.959964), abs=1e-6)
 
 
 def test_a_dataset_without_the_target_adds_its_totals() -> None:

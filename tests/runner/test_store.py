@@ -15,15 +15,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.context import Failure, Stored, collect_warnings
+from recbias.core.context import Stored, collect_warnings
 from recbias.core.dataset import Attributes, Dataset, Reviews, Vocabulary
 from recbias.core.errors import Unwritable
-from recbias.core.evidence import Responses, SentenceScores
 from recbias.core.files import digest_file
-from recbias.core.measures import Contrast, Measurement
-from recbias.core.queries import Queries
 from recbias.runner.codecs import FORMATS
-from recbias.runner.stages import ItemLabels, ModelOutputs
 from recbias.runner.store import (
     RECORD,
     VALUES,
@@ -35,7 +31,6 @@ from recbias.runner.store import (
     seal_record,
     unseal_record,
 )
-from recbias.runner.tuning import SearchResult, Trial
 from support.commands import invoke_recbias
 from support.worlds.small_worlds import make_interactions
 
@@ -316,63 +311,6 @@ def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: 
     assert restored.reviews.texts.tolist() == ["", "fine 🎬"]
     assert restored.counts == {"bad": 2}
     assert restored.users is None
-
-
-def test_queries_are_restored(tmp_path: Path) -> None:
-    ids = Vocabulary(np.array(ODD, dtype=object))
-    labels = Attributes(ids, pd.DataFrame({"race": ["black", *[None] * 7]}), "query")
-    queries = Queries(ids, labels, np.full(8, -1, dtype=np.int32), ids.ids, "prompt")
-    restored = save_and_load("queries", queries, tmp_path)
-    assert restored.ids.ids.tolist() == ODD
-    assert restored.texts is not None
-    assert restored.texts.tolist() == ODD
-    assert restored.unit == "prompt"
-    assert restored.labels.frame["race"].tolist() == ["black", *[None] * 7]
-
-
-def test_sentence_scores_and_responses_are_restored(tmp_path: Path) -> None:
-    ids = np.array(["1", "2"], dtype=object)
-    groups = np.array(["T1", None], dtype=object)
-    labels = pd.DataFrame({"category": ["gender", "age"]})
-    scores = SentenceScores(ids, ids, groups, np.array([3.5, np.nan]), labels)
-    replies = Responses(ids, np.array(["", "שלום"], dtype=object), groups)
-    restored = save_and_load("answer", ModelOutputs(None, None, scores, replies), tmp_path)
-    assert restored.sentence_scores.groups.tolist() == ["T1", None]
-    assert restored.sentence_scores.perplexity.tolist()[0] == 3.5
-    assert np.isnan(restored.sentence_scores.perplexity[1])
-    assert restored.sentence_scores.labels["category"].tolist() == ["gender", "age"]
-    assert restored.responses.texts.tolist() == ["", "שלום"]
-    assert len(restored.responses.labels) == 2
-    assert restored.lists is None
-
-
-def test_contrasts_and_counts_are_restored(tmp_path: Path) -> None:
-    contrast = Contrast(*("groups", "g=a", "g=b", "welch_t"), 3, 0.1, 0.2, -0.1, -2.0, math.nan)
-    measurement = Measurement(0.5, 3, 0, counts=np.array([1.0, 2.0]), contrasts=(contrast,))
-    (restored,) = save_and_load("measure", (measurement,), tmp_path)
-    assert restored.counts.tolist() == [1.0, 2.0]
-    assert (restored.contrasts[0].a, restored.contrasts[0].n) == ("g=a", 3)
-    assert math.isnan(restored.contrasts[0].p)
-
-
-def test_replies_about_items_are_restored(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"judge.gender": [1.0]})
-    replies = pd.DataFrame({"item_id": ["1"], "reply": ["gender: 1\n"], "probability.age": [0.5]})
-    restored = save_and_load("label", ItemLabels(frame, replies), tmp_path)
-    pd.testing.assert_frame_equal(restored.replies, replies)
-
-
-def test_trials_and_search_results_are_restored(tmp_path: Path) -> None:
-    failure = Failure("the loss is NaN", "lower the rate", user=True)
-    done = Trial(1, {"alpha": 0.1, "kind": None}, 1 / 3, 2.5)
-    failed = Trial(2, {"alpha": 1e-300, "kind": "a"}, math.nan, 0.1, failure)
-    assert save_and_load("trial", done, tmp_path) == done
-    restored = save_and_load("trial", failed, tmp_path)
-    assert (restored.failure, restored.state) == (failure, "failed")
-    assert math.isnan(restored.value)
-    result = save_and_load("search", SearchResult(done, (done, failed)), tmp_path)
-    assert result.best == done
-    assert [trial.number for trial in result.trials] == [1, 2]
 
 
 ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.specs import Choice, Grouping, Range
+from recbias.config.specs import Choice, Range
 from recbias.core import context as context_module
 from recbias.core.context import Pruned, stage_context
 from recbias.core.dataset import Dataset, Reviews, Split, TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.metrics.accuracy import HitRate
-from recbias.metrics.labels import HitBad
 from recbias.models.baselines import MostPop
 from recbias.models.factorization import MF
 from recbias.models.knn import ItemKNN
@@ -24,7 +22,6 @@ from recbias.runner.tuning import (
     RunTrial,
     Trial,
     ValidationScorer,
-    can_prune,
     estimate_importances,
     find_choice,
     is_exhaustive,
@@ -74,22 +71,6 @@ def test_a_training_below_the_median_is_pruned() -> None:
     assert result.curve == (result.settings["place"],) * 10
     assert result.value == result.settings["place"]
     assert replace(trial(*make_split(), *before), seconds=result.seconds) == result
-
-
-def test_only_searches_by_accuracy_are_pruned() -> None:
-    assert can_prune(make_search())
-    assert can_prune(make_search(plugin=HitRate(k=4)))
-    assert not can_prune(make_search(pruning="none"))
-    assert not can_prune(make_search(plugin=HitBad(label="x", k=4)))  # it also needs the items
-    assert not can_prune(make_search(plugin=make_accuracy_metric("lower")))
-    grouped = replace(make_metric_spec(), grouping=Grouping("gender", "ratio"))
-    assert not can_prune(replace(make_search(), metric=grouped))
-
-
-def make_accuracy_metric(direction: str) -> Any:
-    plugin = make_directed_metric(direction)
-    type(plugin).needs = frozenset({"lists", "test"})
-    return plugin
 
 
 @dataclass

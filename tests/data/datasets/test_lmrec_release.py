@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import recbias
@@ -12,7 +11,6 @@ from recbias.core.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile, UserError
 from recbias.data.fetch import find_source
 from recbias.data.lmrec import LMRecRelease, LMRecSentences
-from support.files.excel_files import write_excel
 from support.files.lmrec_files import DEAR, FOLDER, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
@@ -56,22 +54,6 @@ def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
     assert note.startswith("Boston: 1 of 2 kinds skipped: there are no outputs of the kind 'age'")
     with pytest.raises(MissingFile, match="the kind 'occupations'"):
         LMRecRelease(kinds=("occupations",), missing="skip").files(tmp_path)
-
-
-def test_an_excel_file_is_read_where_there_is_no_csv(tmp_path: Path) -> None:
-    path = write_release(tmp_path)
-    expected = LMRecRelease().load(tmp_path, RNG)
-    frame = pd.read_csv(path).astype(object)
-    rows = frame.where(frame.notna(), None).to_numpy().tolist()
-    write_excel(path.with_suffix(".xlsx"), [[*frame.columns], *rows])
-    path.unlink()
-    data = LMRecRelease().load(tmp_path, RNG)
-    assert data.users is not None
-    assert expected.users is not None
-    pd.testing.assert_frame_equal(data.users.frame, expected.users.frame)
-    assert data.items is not None
-    assert expected.items is not None
-    pd.testing.assert_frame_equal(data.items.frame, expected.items.frame)
 
 
 def test_cities_without_files_are_skipped_and_the_others_run(

@@ -101,31 +101,3 @@ def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
         split_dataset(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
     assert "deduplicate" in caught.value.remedy
-
-
-def test_shares_apply_to_each_item_and_repeated_rows_stay_together() -> None:
-    # item 0 has ten users, user 0 with three rows of it; item 1 has one user, who is for training
-    pairs = [(user, 0) for user in range(10)] + [(0, 0), (0, 0), (5, 1)]
-    dataset = Dataset(make_interactions(pairs))
-    for seed in range(20):
-        split = split_dataset(RandomHoldout(test=0.1, validation=0.1, per="item"), dataset, seed)
-        assert split.validation is not None
-        assert split.test is not None
-        parts = (split.train, split.validation, split.test)
-        users = [set(part.users[part.items == 0].tolist()) for part in parts]
-        assert [len(part_users) for part_users in users] == [8, 1, 1]
-        assert set.union(*users) == set(range(10))
-        n_rows = [int(((part.users == 0) & (part.items == 0)).sum()) for part in parts]
-        assert sorted(n_rows) == [0, 0, 3]
-        assert (split.train.items == 1).sum() == 1
-
-
-def test_a_split_per_item_does_not_depend_on_the_order_of_the_rows() -> None:
-    pairs = [(user, item) for user in range(12) for item in range(3)]
-    first, second = (
-        split_dataset(
-            RandomHoldout(per="item"), Dataset(make_interactions(ordered, n_users=12, n_items=3))
-        )
-        for ordered in (pairs, pairs[::-1])
-    )
-    assert list_keys(first.test) == list_keys(second.test)

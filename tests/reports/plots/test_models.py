@@ -30,18 +30,16 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from recbias.reports.tables import build_round_table
 from recbias.reports.views import Comparisons, collect_comparisons
-from recbias.reports.wording import to_line
 from reports.plots.svg_reading import (
     find_elements,
     find_marks,
     read_marks,
-    read_points,
     read_texts,
     read_tooltips,
     require_plot,
 )
 from support.models.search_rows import write_search_run
-from support.run_folders import HOSTILE, SEVEN_MODELS, RunSpec, make_run
+from support.run_folders import SEVEN_MODELS, RunSpec, make_run
 from support.swept_runs import read_swept_run
 
 
@@ -88,13 +86,6 @@ def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_p
     ]
     assert lines == [(*named["a"], *named["x"]), (*named["a"], *named["y"])]
     assert "Solid lines join models with their mitigated variants." in plot.caption
-
-
-def test_tooltips_have_value_and_interval(tmp_path: Path) -> None:
-    tooltips = read_tooltips(draw(tmp_path, RunSpec(models=HOSTILE)))
-    for tooltip, label in zip(tooltips, HOSTILE, strict=True):
-        assert tooltip.startswith(to_line(label))
-    assert "95% interval" in tooltips[0]
 
 
 def draw_of_win_matrix(family: Comparisons) -> Plot:
@@ -231,17 +222,6 @@ def test_improvements_follow_the_direction(
 ) -> None:
     search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], entry={"direction": direction})
     assert [trial.number for trial in list_improvements(search)] == numbers
-
-
-def test_line_of_the_best_rises_in_steps_to_the_last_trial(tmp_path: Path) -> None:
-    plot = draw_search_progress(make_search(tmp_path, [0.1, 0.3, 0.5, 0.2]), name="x")
-    (line,) = find_elements(plot, "polyline")
-    xs, ys = zip(*read_points(line), strict=True)
-    # trials 1, 2 and 3 are each better; then the line continues to trial 4
-    assert len(xs) == 6
-    assert list(xs) == sorted(xs)
-    assert list(ys) == sorted(ys, reverse=True)
-    assert len(set(ys)) == 3
 
 
 @pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5.0, 7.0, 9.0]])

@@ -29,22 +29,18 @@ from recbias.reports.plots_units import (
     compute_box,
     draw_detectors,
     draw_projections,
-    draw_stereotypes,
 )
 from recbias.reports.svg import Interval, Plot
 from reports.plots.svg_reading import find_marks, read_marks, read_texts, read_tooltips
 from support.plot_rows import (
-    EXPOSURE,
     FOODS,
     LEVELS,
-    LOCATIONS,
     MODELS,
     PROJECTION,
     SETS,
     Measure,
     make_association,
     make_averages,
-    make_exposure_units,
     make_group_measure,
     make_projection_units,
     make_shares,
@@ -122,19 +118,6 @@ def draw_of_attribute_ranking(
     folder: Path, measure: Measure, world: RunSpec | None = None
 ) -> list[Plot]:
     return list(draw_attribute_ranking(write_run(folder, [measure], world), "ml-1m", str))
-
-
-def test_labels_are_ranked_by_their_mean(tmp_path: Path) -> None:
-    plots = draw_of_attribute_ranking(tmp_path, make_averages())
-    assert [plot.title for plot in plots] == [
-        f"Average price by location: {model}" for model in MODELS
-    ]
-    assert [text for text in read_texts(plots[0]) if text in LOCATIONS] == list(
-        reversed(LOCATIONS)
-    )
-    points = read_marks(plots[0])
-    assert len(points) == len(LOCATIONS)
-    assert points == sorted(points, key=lambda point: (-point[0], point[1]))
 
 
 def test_of_many_labels_the_highest_and_the_lowest_are_drawn(tmp_path: Path) -> None:
@@ -332,30 +315,12 @@ def test_direction_runs_between_two_values_of_one_label(
     assert choose_direction(groups) == ends
 
 
-def draw_of_stereotypes(
-    folder: Path, units: Any = None, world: RunSpec | None = None
-) -> list[Plot]:
-    return list(draw_stereotypes(write_run(folder, [EXPOSURE], world, units), "ml-1m", str))
-
-
 def test_box_equals_the_hand_calculation() -> None:
     # 1 to 9 and 30: quartiles at 3.25, 5.5 and 7.75 (linear), the box is 4.5 long, whiskers reach
     # from 3.25 - 6.75 to 7.75 + 6.75 = 14.5, that is 1 to 9; the mean is 75 / 10
     box = compute_box(np.array([*range(1, 10), 30.0]))
     assert (box.low, box.q1, box.median, box.q3, box.high) == (1, 3.25, 5.5, 7.75, 9)
     assert (box.mean, box.n) == (7.5, 10)
-
-
-def test_models_are_sorted_by_their_mean(tmp_path: Path) -> None:
-    (plot,) = draw_of_stereotypes(tmp_path, make_exposure_units(tuple(reversed(MODELS))))
-    # BERT is the first of the reversed models: a tenth at most, then MostPop and Random
-    texts = read_texts(plot)
-    assert [text for text in texts if text in MODELS] == ["BERT", "MostPop", "Random"]
-    _, *means = read_marks(plot, "mean")  # without the key
-    assert means == sorted(means)
-    assert "n 60" in texts
-    assert read_tooltips(plot)[0].startswith("BERT: mean 0.049, median 0.049")
-    assert "Lowest mean: BERT (0.049); highest: Random (0.147)." in plot.caption
 
 
 COUNTS = {
