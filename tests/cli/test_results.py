@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
-from scipy.optimize import brentq
 
 import recbias
 from recbias.cli.compare import find_run
@@ -140,16 +137,6 @@ def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> No
     ]
 
 
-def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
-    result = invoke_recbias("compare", "one", "two", "one", folder=finished_runs)
-    assert result.code == 0, result.err
-    titles = [line.split()[:4] for line in result.out.splitlines() if "model" in line.split()[:2]]
-    assert titles == [["run", "model", "nDCG@10", "HR@10"], ["model", "metric", "a", "b"]]
-    # two pairs with two changed values each; the first and the third run are the same
-    rows = [line for line in result.out.splitlines() if line.startswith("ItemKNN")]
-    assert len(rows) == 4
-
-
 def test_published_and_measured_values_are_compared(finished_runs: Path) -> None:
     result = invoke_recbias("compare", "one", "--reference", "children/a3", folder=finished_runs)
     assert result.code == 0, result.err
@@ -164,24 +151,6 @@ def test_published_and_measured_values_are_compared(finished_runs: Path) -> None
     assert any("mean_precision" in line for line in lines), (
         "the note on metrics that differ is missing"
     )
-
-
-def test_power_prints_the_detectable_difference_of_each_comparison(finished_runs: Path) -> None:
-    result = invoke_recbias("power", "one", folder=finished_runs)
-    assert (result.code, result.err) == (0, "")
-    title, head, _, *lines = result.out.splitlines()
-    assert title == "one: 6 rows (dataset demo, seed 42, fold 1, unit user)"
-    assert head.split() == ["metric", "a", "b", "n", "observed", "detectable"]
-    significance = read_run(find_run("one", finished_runs / "results")).significance
-    row = significance.iloc[0]
-    # 60 users, alpha 0.05 / 3: the noncentrality with which t(59) exceeds 2.464 in 80% is 3.316
-    critical = stats.t.isf(0.05 / 3 / 2, 59)
-    shift = brentq(lambda nc: stats.nct.sf(critical, 59, nc) - 0.8, 0, 10)
-    assert shift == pytest.approx(3.316, abs=0.001)
-    std = float(row["difference"]) / float(row["effect_size"])
-    detectable = float(lines[0].split()[5])
-    assert detectable == pytest.approx(shift * abs(std) / math.sqrt(60), abs=1e-4)
-    assert lines[-1] == "Level of a single test: 0.017 (alpha divided by the family size)."
 
 
 @pytest.fixture(scope="module")

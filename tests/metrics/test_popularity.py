@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,14 +26,8 @@ from recbias.metrics.popularity import (
     PopularityLift,
     PopularityRankCorrelation,
 )
-from support.worlds.evidence_worlds import (
-    make_evidence,
-    make_lists,
-    make_user_queries,
-    make_vocabulary,
-)
+from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
-    TRAIN,
     make_item_counts,
     make_popularity_evidence,
     measure_popularity_lists,
@@ -62,15 +55,6 @@ def test_popularity_lift_by_hand() -> None:
     assert measure_queries(
         PopularityLift(), make_popularity_evidence([[0, 1], [2, 3]])
     ) == pytest.approx([2 / 7, -2 / 3])
-
-
-def test_list_is_compared_with_the_history_of_its_user() -> None:
-    # u2 alone chose item 0 only: a list of item 0 is neutral to it
-    values = measure_queries(
-        LogPopularityDifference(),
-        make_popularity_evidence([[0]], queries=make_user_queries(1, users=[2])),
-    )
-    assert values == [0.0]
 
 
 def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
@@ -249,26 +233,6 @@ def test_rank_correlation_by_hand(items: list[int], expected: float) -> None:
     assert values == pytest.approx([expected, 1.0], nan_ok=True)
 
 
-def test_rank_correlation_over_the_history() -> None:
-    # u0 has 0 1 2: of the list 3 1 0 that leaves 1 0, popularities 2 4
-    # u1 has 0 1: of 0 2 1 that leaves 0 1, popularities 4 2; u2 has 0 alone
-    values = measure_queries(
-        PopularityRankCorrelation(over="history"),
-        make_popularity_evidence([[3, 1, 0], [0, 2, 1], [0, 1]]),
-    )
-    assert values == pytest.approx([-1.0, 1.0, math.nan], nan_ok=True)
-
-
-def test_rank_correlation_over_the_test_items() -> None:
-    of = make_evidence(make_lists([[0, 2, 1], [0, 1]]), [[1, 2], [1]], n_items=5, train=TRAIN)
-    # of the first list the places of 2 and 1 count: popularities 1 2; of the second only one
-    values = measure_queries(PopularityRankCorrelation(over="test"), of)
-    assert values == pytest.approx([-1.0, math.nan], nan_ok=True)
-    assert PopularityRankCorrelation(over="test").needs_now() == {"lists", "train", "test"}
-    with pytest.raises(MissingEvidence, match="needs test"):
-        PopularityRankCorrelation(over="test").measure(make_popularity_evidence([[0, 1]]))
-
-
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rank_correlation_equals_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -346,9 +310,6 @@ def test_intervals_cover_0_without_bias(metric: Any) -> None:
     assert 88 <= covered <= 100
 
 
-LONG_TAIL_METRICS = (APLT, ACLT)
-
-
 @pytest.mark.parametrize(
     ("head", "of", "expected"),
     [
@@ -373,23 +334,6 @@ def test_long_tail_is_outside_the_head(head: float, of: Any, expected: list[int]
     assert measure_queries(APLT(head=head, head_of=of), lists) == pytest.approx(shares)
 
 
-@pytest.mark.parametrize("metric", LONG_TAIL_METRICS)
-def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -> None:
-    items = make_item_counts([100, 10, 10, 1, None])
-    with collect_warnings() as warnings:
-        values = measure_queries(
-            metric(head=0.9, popularity="n_ratings"),
-            make_popularity_evidence([[0, 2, 4, 5]], items=items),
-        )
-    # the head holds 0.9 of 121, that is items 0 and 1 (of 1 and 2, as popular, the lower code)
-    assert values == [0.5 if metric is APLT else 1.0]
-    outside, unknown = warnings
-    assert outside.startswith("the metric: 1 positions of the lists hold no item of the catalogue")
-    assert unknown.startswith(
-        "the metric: 1 positions of the lists hold an item of unknown popularity"
-    )
-
-
 @given(seed=st.integers(0, 2**32 - 1))
 def test_aplt_is_aclt_divided_by_the_length_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -407,9 +351,6 @@ def test_aplt_is_aclt_divided_by_the_length_in_any_order(seed: int) -> None:
     assert measure_queries(ACLT(), reversed_lists) == number.tolist()
 
 
-POPULARITY_SETTING_METRICS = (ARP, LogPopularityDifference, PopularityLift)
-
-
 @pytest.mark.parametrize("popularity", [None, "train"])
 def test_popularity_train_counts_the_training_interactions(popularity: str | None) -> None:
     evidence = make_popularity_evidence([[0, 1]], item_counts=np.full(5, 9.0))
@@ -425,17 +366,3 @@ def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
     values = measure_queries(LogPopularityDifference(popularity="all"), evidence)
     assert values == pytest.approx([-math.log(2) / 3, math.log(2) / 2])
     assert measure_queries(ARP(popularity="all"), evidence) == [2.5, 4.0]
-
-
-@pytest.mark.parametrize("metric", POPULARITY_SETTING_METRICS)
-@pytest.mark.parametrize("name", ["train", "all"])
-def test_columns_called_like_a_count_are_named_with_their_table(metric: Any, name: str) -> None:
-    frame = pd.DataFrame({name: [7.0, 5.0, 3.0, 2.0, 1.0]})
-    items = Attributes(make_vocabulary("i", 5), frame)
-    evidence = make_popularity_evidence([[0, 3]], items=items, item_counts=np.ones(5))
-    assert metric(popularity=f"items.{name}").needs_now() >= {"items", "lists"}
-    assert metric(popularity=name).needs_now() == {"train", "lists"}
-    renamed = make_popularity_evidence([[0, 3]], items=make_item_counts([7, 5, 3, 2, 1]))
-    assert measure_queries(metric(popularity=f"items.{name}"), evidence) == measure_queries(
-        metric(popularity="n_ratings"), renamed
-    )

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from recbias.core.dataset import Attributes, TrainingData, Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import MissingEvidence
 from recbias.models import deepfm
 from recbias.models.deepfm import (
@@ -61,31 +61,6 @@ def test_losses_by_hand() -> None:
     zeros, labels = torch.zeros(2), torch.tensor([1.0, 0.0])
     assert sum_pair_losses(zeros, labels).item() == pytest.approx(2 * np.log(2))
     assert sum_crossed_losses(zeros, zeros, labels).item() == pytest.approx(2 * np.log(2))
-
-
-def add_colours(data: TrainingData) -> TrainingData:
-    """Return the checkerboard with the colours of users and items as attributes."""
-    users, items = (
-        Attributes(ids, pd.DataFrame({"colour": ["white", "black"] * (len(ids) // 2)}))
-        for ids in (data.train.user_ids, data.train.item_ids)
-    )
-    return TrainingData(data.train, users=users, items=items)
-
-
-def test_features_improve_scores_of_a_rare_item() -> None:
-    # only one white user has item 0; features alone identify the other users of its colour
-    data, _ = recommending.make_checkerboard(30)
-    train = data.train.take(np.flatnonzero((data.train.items > 0) | (data.train.users == 2)))
-    data = add_colours(TrainingData(train))
-    users = np.setdiff1d(np.arange(30), [0, 2])
-    gaps = []
-    short = replace(SMALL, epochs=15)
-    for model in (short, replace(short, user_features="none", item_features="none")):
-        state = model.fit(data, np.random.default_rng(0)).state()
-        scores = score_block(state, users)
-        margins = scores[:, 0] - scores[:, 1:].mean(1)
-        gaps.append(margins[users % 2 == 0].mean() - margins[users % 2 == 1].mean())
-    assert gaps[0] > gaps[1] + 2
 
 
 @pytest.mark.usefixtures("stage_warnings")

@@ -31,17 +31,6 @@ from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
 
-def test_last_of_repeated_rows_counts() -> None:
-    dataset = to_lenskit_dataset(
-        make_interactions([(0, 0), (0, 1), (0, 0)], values=[1.0, 2.0, 5.0])
-    )
-    row = dataset.user_row(0)
-    assert dict(zip(row.numbers().tolist(), row.field("rating").tolist(), strict=True)) == {
-        0: 5.0,
-        1: 2.0,
-    }
-
-
 @pytest.mark.usefixtures("stage_warnings")
 def test_fitted_scorer_returns_scores_of_library() -> None:
     from lenskit.data import ItemList, RecQuery
@@ -149,12 +138,6 @@ def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
     for user in range(5):
         gap = ours[user, :-1] - score_by_library(scorer, data, user)[:-1]
         assert np.ptp(gap) < 1e-5
-
-
-def test_use_ratings_weights_pairs_by_rating() -> None:
-    plain = fit_model(LensKitImplicitMF(epochs=2))
-    weighted = fit_model(LensKitImplicitMF(epochs=2, use_ratings=True))
-    assert not np.allclose(plain.item_factors, weighted.item_factors)
 
 
 @pytest.mark.slow

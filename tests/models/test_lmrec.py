@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.dataset import Ids, Reviews, TrainingData
 from recbias.core.files import OFFLINE
-from recbias.language.local_models import batch_by_tokens, load_tokenizer
+from recbias.language.local_models import load_tokenizer
 from recbias.language.model_files import Source
 from recbias.models import text as token_files
 from recbias.models.lmrec import LMRec
@@ -211,24 +209,6 @@ def test_a_batch_gives_the_same_result_as_single_texts(source: Source, pooling: 
         np.testing.assert_allclose(scores[row], expected.numpy(), atol=1e-5)
 
 
-def test_bfloat16_results_are_close_to_float32(source: Source) -> None:
-    full, short = (
-        collect_scores(create_network(source), TEXTS),
-        collect_scores(create_network(source, precision="bfloat16"), TEXTS),
-    )
-    np.testing.assert_allclose(full, short, atol=0.05)
-    assert (full != short).any()
-
-
-def test_texts_beyond_the_maximum_length_are_truncated(source: Source, tmp_path: Path) -> None:
-    network = create_network(source, max_length=512)
-    assert network.encoding.max_length == 40
-    long = np.array(["soup " * 10_000], dtype=object)
-    with tokenize_texts(long, network.tokenizer, network.encoding.max_length) as tokens:
-        assert tokens.lengths.tolist() == [40]
-    assert np.isfinite(collect_scores(network, long)).all()
-
-
 @pytest.mark.parametrize(("mask_token", "expected"), [("<mask>", "a <mask> b"), (None, "a  b")])
 def test_masks_are_replaced_by_the_mask_token_of_the_tokenizer(
     source: Source, mask_token: str | None, expected: str
@@ -236,14 +216,6 @@ def test_masks_are_replaced_by_the_mask_token_of_the_tokenizer(
     network = create_network(source)
     network.tokenizer.mask_token = mask_token
     assert network.replace_masks(np.array(["a [MASK] b"], dtype=object)).tolist() == [expected]
-
-
-@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 64))
-def test_batches_by_tokens_contain_every_text_once(lengths: list[int], max_tokens: int) -> None:
-    batches = batch_by_tokens(np.array(lengths, dtype=int), max_tokens)
-    assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))
-    for batch in batches:
-        assert batch.size == 1 or batch.size * max(lengths[row] for row in batch) <= max_tokens
 
 
 TOKEN_FILES_TEXTS = np.array(

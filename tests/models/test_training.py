@@ -214,14 +214,6 @@ def test_popularity_weights_are_powers_of_the_row_counts(
     assert items.max() == 2
 
 
-def test_coin_pairs_are_balanced(rng: np.random.Generator) -> None:
-    users, items, labels = Sampler.from_interactions(WORLD).sample_coin_pairs(N, rng)
-    np.testing.assert_array_equal(is_seen(WORLD, users, items), labels == 1)
-    assert matches_shares(np.bincount(users), [1, 1, 1])
-    assert matches_shares(np.bincount(labels.astype(int)), [1, 1])
-    assert labels.dtype == np.float32
-
-
 @pytest.mark.parametrize("unseen", [True, False])
 def test_each_positive_is_followed_by_its_negatives(
     unseen: bool, rng: np.random.Generator

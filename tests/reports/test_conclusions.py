@@ -35,26 +35,6 @@ def test_a_card_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None
     assert "Welch's t-test, Bonferroni over one comparison" in card.gaps.notes[0]
 
 
-def test_the_test_of_all_groups_stands_beside_the_largest_gap(tmp_path: Path) -> None:
-    gap = "nDCG(by=gender, gap=difference)"
-    of_gap = {**BY_GENDER, "metric": gap, "direction": "lower"}
-    of_gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
-    anova = contrast("a", math.nan, test="welch_anova", metric=gap, p_adjusted=0.03)
-    run = write_groups(tmp_path, contrast("a", 0.05), models=["a"])
-    values = [
-        *(
-            state("a", value, BY_GENDER["metric"], group=name)
-            for name, value in (("F", 0.2), ("M", 0.3))
-        ),
-        state("a", 0.1, gap),
-    ]
-    run = write_run(tmp_path, values, [contrast("a", 0.05), anova], [BY_GENDER, of_gap])
-    (card,) = build_cards(run)
-    assert card.gaps is not None
-    assert card.gaps.columns[-1].title == "p of all groups"
-    assert card.gaps.rows[0][-1].text == "0.03"
-
-
 @pytest.mark.parametrize(
     ("direction", "values", "worst"),
     [
@@ -163,15 +143,6 @@ def test_too_few_users_detect_no_possible_difference(tmp_path: Path) -> None:
         "No difference between x and y found in nDCG@10; not even 1 would have been detected in "
         "80 of 100 such runs."
     )
-
-
-def test_a_larger_family_detects_only_larger_differences(tmp_path: Path) -> None:
-    detectable = []
-    for size in (1, 10):
-        row = compare("x", "y", (0.3, 0.31), 0.1, family_size=size)
-        run = write_run(tmp_path / str(size), [state("x", 0.3), state("y", 0.31)], [row])
-        detectable.append(collect_conclusions(run)[0].detectable)
-    assert detectable[1] > detectable[0]
 
 
 @pytest.mark.parametrize(

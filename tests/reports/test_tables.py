@@ -31,7 +31,7 @@ from recbias.reports.tables import (
 from recbias.reports.views import Comparisons, collect_comparisons, find_better_side, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
-from support.run_folders import NINETEEN_MODELS, SEVEN_MODELS, RunSpec, make_run
+from support.run_folders import SEVEN_MODELS, RunSpec, make_run
 from support.swept_runs import read_swept_run
 
 
@@ -127,18 +127,6 @@ def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) ->
     assert build_summary(run).rows == ()
     assert build_fold_table(run) is None
     assert build_group_tables(run) == []
-
-
-def test_a_star_of_two_models_does_not_speak_of_every_other(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",)))
-    pairs = pd.read_csv(folder / "significance.csv")
-    pairs = pairs[(pairs["a"] == "MostPop") & (pairs["b"] == "z")].assign(
-        mean_a=0.0, mean_b=1.0, effect_size=-1.0, significant=True
-    )
-    pairs.to_csv(folder / "significance.csv", index=False)
-    table = build_summary(read_run(folder))
-    assert [row[0].text for row in table.rows if row[1].mark] == ["z"]
-    assert table.notes[-1].startswith("Star: significantly better than the other compared model")
 
 
 def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
@@ -297,14 +285,6 @@ def test_the_cell_is_undefined_and_has_the_reason(tmp_path: Path) -> None:
     page = render_html(Content(run))
     assert 'title="undefined: the model provides no embeddings"' in page
     assert page.count(SENTENCE) == 1
-
-
-def test_cells_of_folds_have_the_reason_without_a_note(tmp_path: Path) -> None:
-    table = build_fold_table(make_undefined_run(tmp_path, "a", folds=2))
-    assert table is not None
-    reasons = {row[2].note for row in table.rows if row[1].text == "a"}
-    assert reasons == {"undefined: the model provides no embeddings"}
-    assert not [note for note in table.notes if "undefined" in note]
 
 
 def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:

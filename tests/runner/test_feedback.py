@@ -81,15 +81,6 @@ def test_the_first_round_has_the_values_of_the_run(run: recbias.Run) -> None:
     pd.testing.assert_series_equal(first.sort_index(), values.sort_index())
 
 
-def test_the_training_data_grows_by_what_is_accepted(run: recbias.Run) -> None:
-    sizes = read_rounds(run).pivot_table(
-        index="model", columns="round", values="interactions", aggfunc="first"
-    )
-    assert (sizes[1] == sizes.loc["EASE", 1]).all()  # all models begin with the same data
-    assert (np.diff(sizes.to_numpy(), axis=1) > 0).all()
-    assert (np.diff(sizes.to_numpy(), axis=1) <= 60 * 2).all()  # 60 users accept 2 at most
-
-
 def test_a_second_run_computes_nothing_and_a_lost_round_again(
     run: recbias.Run, folder: Path
 ) -> None:

@@ -396,21 +396,6 @@ def test_row_without_variance_is_undefined_with_a_remark(
     assert table[["detectable", "needed"]].isna().all(axis=None)
 
 
-def test_a_gap_is_no_wider_than_the_range_of_its_metric() -> None:
-    row = compare_pairs(np.array([0.1, 0.3, 0.2])) | {"metric": "gap"}
-    tables = make_tables([row])
-    metrics = [
-        {"metric": "gap", "name": "X", "values": "0 or more", "parameters": {"gap": "difference"}},
-        {"metric": "X", "name": "X", "values": "0 to 1", "parameters": {}},
-    ]
-    known = replace(tables, manifest={**tables.manifest, "metrics": metrics})
-    unknown = replace(tables, manifest={**tables.manifest, "metrics": metrics[:1]})
-    question = PowerQuestion(difference=5)
-    remark = "the difference is larger than the range 0 to 1"
-    assert compute_power_rows(known, question)["remark"].tolist() == [remark]
-    assert compute_power_rows(unknown, question)["remark"].tolist() == [""]
-
-
 def make_crossed(seed: int = 0) -> tuple[list[str], FloatArray]:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(6, 1)) + rng.normal(0, 0.5, (1, 4)) + rng.normal(0, 1.0, (6, 4))

@@ -109,26 +109,6 @@ def test_responses_are_rated_from_tables_to_a_run(folder: Path) -> None:
     }
 
 
-def test_scores_of_a_scale_and_equal_numbers_of_each_category(folder: Path) -> None:
-    options = ("--question", "quality", "--answers", "0,1,2", "--sample", 6, "--by", "category")
-    words = ("export", *SOURCES, "--out", "sheets", *options)
-    assert invoke(folder, *words).code == 0
-    rows = read(folder / "sheets/rater-1.csv")
-    numbers = {int(row["context"].split()[1]) for row in rows}
-    assert len(numbers) == 6
-    assert sum(number % 2 for number in numbers) == 3
-    for rater in (1, 2, 3):
-        fill(folder / f"sheets/rater-{rater}.csv", "quality", lambda text: 2 * ("good" in text))
-    sheets = [f"sheets/rater-{rater}.csv" for rater in (1, 2, 3)]
-    key = ("--key", "sheets/key.jsonl", "--out", "quality.jsonl")
-    lines = invoke(folder, "import", *sheets, *key).out.splitlines()
-    assert "Krippendorff's alpha: 1" in lines
-    assert "Cohen's kappa of rater-1 and rater-3: 1" in lines
-    # no answer of before is good: 0 of 6 by Wilson's interval 0 to z²/(6 + z²)
-    assert "before: quality 2: 0 [0, 0.3903], 6 responses" in lines
-    assert "before: quality 0: 1 [0.6097, 1], 6 responses" in lines
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

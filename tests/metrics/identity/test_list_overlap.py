@@ -86,13 +86,6 @@ def test_effect_by_hand() -> None:
     assert (test.a, test.b) == ("gender=m", "neutral sampled again")
 
 
-def test_several_control_samples_are_averaged() -> None:
-    rows = [*PAIRED[:4], ("t1", None, 1, 2, [0, 1]), *PAIRED[4:]]
-    effect = index_measurements(IdentityEffect(label="gender").measure(make_evidence(rows)))
-    # the control of t1 is now (2/3 + 0) / 2
-    assert effect["gender=m"].value == pytest.approx(((2 / 3 - 1 / 3) + 1) / 2)
-
-
 def test_a_control_without_a_common_item_is_a_warning() -> None:
     rows = [(*row[:4], [20 + n, 30]) if row[3] else row for n, row in enumerate(PAIRED)]
     with collect_warnings() as warnings:

@@ -49,15 +49,6 @@ def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None
     assert (measurement.n, measurement.undefined) == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"), [(ItemCoverage(), 1.0), (Gini(), 0.0), (Entropy(), 2.0)]
-)
-def test_value_is_best_if_all_candidates_are_recommended_equally_often(
-    metric: Any, expected: float
-) -> None:
-    assert measure(metric, make_lists_evidence([[0, 1], [2, 3]])).value == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) -> None:
     lists = make_lists(

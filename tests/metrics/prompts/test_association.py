@@ -59,20 +59,6 @@ def test_ratio_by_hand_and_its_direction() -> None:
     assert (RACE.direction, metric.direction) == ("zero", "none")
 
 
-def test_more_values_are_each_held_against_the_rest() -> None:
-    names = {f"{number}": {"race": "aabbcc"[number]} for number in range(6)}
-    lists = [[0], [1], [2], [2], [2], [1]]
-    of = make_prompt_evidence(cross_names(names, 1), lists, ITEMS)
-    measurements = replace(RACE, units="name").measure(of)
-    # Bars: a 2/2 against 1/4 of the rest, 3/6 of all: 1.5
-    assert index_scores(measurements)["race=a", "categories=Bars"] == pytest.approx(1.5)
-    assert measurements[0].contrasts[0].b == "rest"
-    # 15 ways to take two of six; a is the only pair of both Bars but for the name 5: {0, 1},
-    # {0, 5}, {1, 5} have 2 of 2 against 1 of 4 (0.75); no Bars: {2, 3}, {2, 4}, {3, 4} have
-    # 0 against 3 of 4 (-0.75)
-    assert measurements[0].contrasts[0].p == pytest.approx(6 / 15)
-
-
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_two_labels_make_the_plot_of_both() -> None:
     rows = [

@@ -71,17 +71,6 @@ def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
     assert metric.measure(make_unequal())[0].value == pytest.approx(expected)
 
 
-def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
-    # at $: black female 3, black male 2, white female 1, white male 1
-    whole = index_shares(replace(RACE, label="race&gender").measure(HAND))
-    assert whole["race=black&gender=female", "price=$"] == pytest.approx(3 / 7)
-    assert sum(value for (_, at), value in whole.items() if at == "price=$") == pytest.approx(1)
-    within = replace(RACE, label="race&gender", within="gender").measure(HAND)
-    assert index_shares(within)["race=black&gender=female", "price=$"] == pytest.approx(3 / 4)
-    assert index_shares(within)["race=black&gender=male", "price=$"] == pytest.approx(2 / 3)
-    assert index_shares(replace(RACE, within="gender").measure(HAND)) == index_shares(within)
-
-
 def test_the_published_shares_are_those_of_one_price() -> None:
     published = resources.files("recbias.reports") / "published_data/lmrec/text_figures.csv"
     rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
@@ -145,13 +134,6 @@ def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_repeats(seed: int) 
     for (group, target), value in shares.items():
         other = "race=" + swapped[group.removeprefix("race=")]
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
-
-
-def test_an_item_recommended_everywhere_is_neutral() -> None:
-    of = make_prompt_evidence(cross_names(make_names(3), 2), [[0, 1]] * 12, ITEMS)
-    for measurement in RACE.measure(of):
-        assert measurement.value == 0.5
-        assert all(row.p == 1.0 for row in measurement.contrasts)
 
 
 def measure_pooled(metric: PricePercentage, *worlds: Evidence) -> float:

@@ -302,22 +302,6 @@ def test_a_served_model_ranks_as_in_the_process(
     assert sent == {"echo": True, "logprobs": 1, "max_tokens": 0}
 
 
-def test_a_token_that_the_server_generates_is_left_out(
-    tmp_path: Path, data_of_served_likelihood: TrainingData
-) -> None:
-    folder = str(write_small_causal(tmp_path / "model"))
-    expected = recommend_of_served_likelihood(
-        LMLikelihood(model=folder), data_of_served_likelihood
-    )[1]
-    with serve_chat(make_echo(load_model(folder))) as server:
-        llm = make_model(server, concurrency=1, extra_body={"max_tokens": 1})
-        scores = recommend_of_served_likelihood(LMLikelihood(llm=llm), data_of_served_likelihood)[
-            1
-        ]
-    assert server.payloads[0]["max_tokens"] == 1
-    assert scores == pytest.approx(expected, abs=1e-4, nan_ok=True)
-
-
 @given(
     tokens=st.lists(st.text("ab\u00e9 ", min_size=1, max_size=3), min_size=2, max_size=9),
     n_context=st.integers(1, 8),

@@ -80,13 +80,6 @@ def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
     assert np.ptp(gaps, axis=1).max() < 1e-4
 
 
-@pytest.mark.parametrize("model", [ImplicitBPR(embedding_size=4), ImplicitLMF(embedding_size=4)])
-def test_embeddings_exclude_the_bias_columns(model: Any) -> None:
-    factors = fit_model(model)
-    assert factors.user_factors.shape[1] == factors.item_factors.shape[1] == 4
-    assert factors.item_bias is not None
-
-
 @pytest.mark.parametrize("similarity", ["cosine", "tfidf", "bm25"])
 def test_item_neighbourhood_scores_equal_those_of_the_library(similarity: Any) -> None:
     from implicit import nearest_neighbours as library

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from recbias.models.knn import (
     compute_item_vectors,
     count_terms,
 )
-from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
+from support.models.recommending import compute_mean_ndcg, query_all_users
 from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 # u0: i0 i1;  u1: i1 i2;  u2: i2 i3
@@ -104,24 +103,6 @@ def test_cosines_match_scikit_learn(rng: np.random.Generator) -> None:
         expected = cosine_similarity(rows.toarray())
         np.fill_diagonal(expected, 0)
         np.testing.assert_allclose(neighbours, expected, atol=1e-5)
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "model",
-    [AttributeItemKNN(), AttributeUserKNN(neighbors=60, similarity="euclidean")],
-    ids=str,
-)
-def test_scores_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> None:
-    data = make_random_item_data(rng)
-    renamed, users, items = permute_codes(data, rng)
-    assert data.items is not None
-    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
-    first, second = recommend(model, data, 45), recommend(model, renamed, 45)
-    scores = np.full((2, 60, 46), np.nan)
-    for index, lists in enumerate((first, second)):
-        np.put_along_axis(scores[index], lists.items, lists.scores, axis=1)  # -1 is the last
-    np.testing.assert_allclose(scores[0, :, :45], scores[1][users][:, items], rtol=1e-4, atol=1e-5)
 
 
 SIDE = ("genres", "cast", "director")

@@ -9,12 +9,11 @@ import pytest
 
 import recbias
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, TrainingData, Vocabulary
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import UnknownColumn
 from recbias.core.plugins import HasResponses, HasSentenceScores, ReadsModels
 from recbias.core.queries import Queries
 from recbias.language.likelihood import score_sentences
-from recbias.language.responses import generate_responses
 from recbias.models.language_model import FittedLanguageModel, SentenceLanguageModel
 from support.models.small_sentence_models import write_sentence_model
 from support.worlds.small_worlds import make_interactions
@@ -68,28 +67,6 @@ def test_sentences_with_a_group_are_scored(tmp_path: Path) -> None:
     assert scores.labels.to_dict("list") == {"category": ["work"] * 2 + ["home"] * 4}
     assert any("1 of 6 sentences are empty" in text and "'5'" in text for text in warnings)
     assert any("1 of 6 sentences are of one token" in text and "'6'" in text for text in warnings)
-
-
-def test_texts_may_stand_in_a_column_of_a_table(tmp_path: Path) -> None:
-    fitted, table = fit(tmp_path), make_table()
-    ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
-    table["group"] = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, np.nan, np.nan]
-    users = np.full(len(ids), -1, dtype=np.int32)
-    queries = Queries(ids, Attributes(ids, table, "query"), users)
-    with collect_warnings():
-        scores = fitted.sentence_scores(queries)
-    assert scores.groups.tolist() == ["1", "2"] * 3
-    assert np.isfinite(scores.perplexity[:4]).all()
-
-
-def test_queries_with_a_context_or_reference_have_responses(tmp_path: Path) -> None:
-    fitted = fit(tmp_path, max_new_tokens=6)
-    responses = fitted.responses(make_queries())
-    contexts = ["Hello.\nHow is the tea?", "What time is it?"]
-    expected = generate_responses(fitted.model, contexts, fitted.settings.generation)
-    assert responses.ids.tolist() == ["7", "8"]
-    assert responses.texts.tolist() == expected
-    assert responses.references.tolist() == ["It is hot.", "It is late."]
 
 
 def test_a_masked_model_has_no_responses(tmp_path: Path) -> None:
