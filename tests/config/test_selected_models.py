@@ -79,3 +79,10 @@ def test_the_file_of_a_plug_in_counts_by_its_content(tmp_path: Path) -> None:
     assert first != other
     name = experiments[0].as_spec()["models"][0]["candidates"]["name"]
     assert name == f"{folders[0]}/own.py:Own"
+
+
+def test_a_model_that_recommends_no_lists_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("sentence_id,perplexity,group\n1,2.0,a\n", encoding="utf-8")
+    with pytest.raises(Faults, match="sentence_scores recommends no lists"):
+        load_model({"name": "sentence_scores", "path": str(path)})

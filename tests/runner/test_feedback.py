@@ -19,6 +19,7 @@ from recbias.core.measures import ROUNDS
 from recbias.core.queries import Queries
 from recbias.runner.feedback import AcceptItems, sample_choices
 from recbias.runner.stages import ModelOutputs
+from support.commands import invoke_recbias
 from support.specs import make_small_spec
 from support.worlds.evidence_worlds import make_lists, make_user_queries, make_vocabulary
 
@@ -258,3 +259,13 @@ def test_properties(seed: int, acceptance: float, picks: int, position: float) -
     more = FeedbackSpec(rounds=2, acceptance=1.0, picks=picks, position=position)
     certain = sample_choices(weights, np.ones((20, 4)), more, np.random.default_rng(seed))
     assert (accepted <= certain).all()
+
+
+def test_compare_says_whether_later_rounds_differ(folder: Path, run: recbias.Run) -> None:
+    same = run_loop(folder, name="same")
+    other = run_loop(folder, name="other", feedback=LOOP | {"acceptance": 0.1})
+    for second, verdict in ((same, "are the same"), (other, "differ")):
+        result = invoke_recbias("compare", str(run.folder), str(second.folder), folder=folder)
+        assert result.code == 0
+        assert "nothing changed in the first round" in result.out
+        assert f"The rounds of feedback after the first {verdict}" in result.out

@@ -96,3 +96,13 @@ def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> Non
     assert measurement.replicates == pytest.approx(np.array(expected), rel=1e-12)
     half = 1.959963984540054 * float(np.std(expected, ddof=1))
     assert measurement.ci_low == pytest.approx(measurement.value - half, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*not candidates")
+def test_candidates_default_to_items_with_training_interactions() -> None:
+    lists = [[0, 2], [2, 3], [1, 4], [1, 2]]
+    bare, named = (
+        measure(PopRSP(), make_lists_evidence(lists, **fields))
+        for fields in ({"candidates": None}, {})
+    )
+    assert bare.value == named.value
