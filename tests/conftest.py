@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from recbias.core.context import collect_warnings
 from support.browsing import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,13 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20261121)
+
+
+@pytest.fixture
+def stage_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of the test, as a stage does."""
+    with collect_warnings() as messages:
+        yield messages
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from recbias.cli.catalogue import KINDS, describe, list_entries, render_prompts_csv
+from recbias.api import read_experiment
+from recbias.cli.catalogue import KINDS, describe, list_entries, read_page, split_entries
 from recbias.config.settings import list_parameters
-from recbias.config.source import list_specs
-from recbias.core.errors import UnknownName
+from recbias.config.source import STARTS, list_specs
+from recbias.core.docstrings import read_docstring, split_sections
+from recbias.core.errors import Faults, MissingFile, UnknownName
 from recbias.registry import REGISTRIES
 from recbias.reports.published import load_published
 from support.commands import invoke_recbias
@@ -27,26 +34,6 @@ def test_every_entry_of_a_kind_has_a_one_line_summary(kind: str) -> None:
         assert [name for name, _ in entries] == REGISTRIES[kind].names()
 
 
-@pytest.mark.parametrize("spelling", ["MODELS", "Models", "models"])
-def test_kind_is_matched_without_case(spelling: str) -> None:
-    assert list_entries(spelling) == list_entries("models")
-
-
-@pytest.mark.parametrize(
-    ("kind", "nearest"),
-    [
-        ("model", "models"),
-        ("metric", "metrics"),
-        ("referneces", "references"),
-        ("zzz", "datasets"),
-    ],
-)
-def test_unknown_kind_suggests_the_nearest(kind: str, nearest: str) -> None:
-    with pytest.raises(UnknownName) as error:
-        list_entries(kind)
-    assert nearest in error.value.remedy
-
-
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
 def test_every_plugin_is_described_with_its_parameters(kind: str, name: str) -> None:
     text = describe(name, 79)
@@ -56,55 +43,10 @@ def test_every_plugin_is_described_with_its_parameters(kind: str, name: str) -> 
         assert row.doc, f"{name}: {row.name} has no description"
     assert "``" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
-
-
-@pytest.mark.parametrize("name", list(REGISTRIES["metrics"].table))
-def test_metric_is_described_with_formula_direction_range_and_source(name: str) -> None:
-    text = describe(name)
-    for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
-        assert f"\n{title}" in text
-    assert "\n    " in text.partition("Parameters:")[0], "no formula"
-
-
-def test_paragraphs_are_wrapped_and_formulas_are_not() -> None:
-    text = describe("paired_t", 40)
-    formula = (
-        "    t = mean(d) / (sd(d) / √n),    d = a - b for each unit,    n - 1 degrees of freedom"
-    )
-    assert formula in text.splitlines()
-    assert max(len(line) for line in text.splitlines() if line != formula) <= 40
-
-
-def test_parameter_has_type_range_default_and_description() -> None:
-    text = describe("itemKNN")
-    assert (
-        "    neighbors: a whole number, above 0; 100 by default\n"
-        "        Number of neighbours per item.\n"
-    ) in text
-    assert "    path: a file; required\n" in describe("lists")
-
-
-def test_name_of_two_kinds_is_described_as_both() -> None:
-    text = describe("random")
-    assert "random (split)\n" in text
-    assert "Random (model)\n" in text
-
-
-@pytest.mark.parametrize("spelling", ["ndcg", "NDCG", "n-d_cg"])
-def test_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
-    assert describe(spelling) == describe("nDCG")
-
-
-def test_unknown_name_suggests_the_nearest_of_any_kind() -> None:
-    with pytest.raises(UnknownName, match="nothing is called 'ItemKN'") as error:
-        describe("ItemKN")
-    assert "ItemKNN" in error.value.remedy
-
-
-@pytest.mark.parametrize("kind", ["specs", "references"])
-def test_whatever_is_listed_is_shown(kind: str) -> None:
-    for name, _ in list_entries(kind):
-        assert f"{name} ({kind.removesuffix('s')})\n" in describe(name)
+    if kind == "metrics":
+        for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
+            assert f"\n{title}" in text
+        assert "\n    " in text.partition("Parameters:")[0], "no formula"
 
 
 def test_spec_is_shown_with_its_content_and_command() -> None:
@@ -126,10 +68,6 @@ def test_published_table_is_shown_with_its_values() -> None:
     assert "dataset: ML_S-bar" in describe("Children/A.3")
 
 
-def test_packaged_templates_are_listed() -> None:
-    assert [name for name, _ in list_entries("templates")] == ["restaurants"]
-
-
 @pytest.mark.parametrize("spelling", ["restaurants", "Restaurants"])
 def test_set_of_templates_is_described_with_its_contents(spelling: str) -> None:
     text = describe(spelling, 79)
@@ -142,30 +80,6 @@ def test_set_of_templates_is_described_with_its_contents(spelling: str) -> None:
     assert '    "I promised [name] a nice meal out"' in text
     assert "Tables 6 and 7" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 79
-
-
-def test_unknown_name_may_suggest_a_set_of_templates() -> None:
-    with pytest.raises(UnknownName) as error:
-        describe("restaurant")
-    assert error.value.remedy == "did you mean restaurants?"
-
-
-SENTENCES = """
-words:
-  name: [{gender: female, words: [Ann, "Bea, the elder"]}, {gender: male, words: [Cem]}]
-templates: {gifts: ["A gift for [name]?", "Find something for [name]"]}
-"""
-
-
-def test_prompts_of_a_file_are_a_csv_table(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(SENTENCES)
-    table = pd.read_csv(io.StringIO(render_prompts_csv(str(path))))
-    assert len(table) == 6
-    assert table.columns[:2].tolist() == ["query_id", "text"]
-    assert table.loc[0, "text"] == "A gift for Ann?"
-    assert table.loc[1, "query_id"] == "gifts-01:Bea, the elder"
-    assert set(table["gender"]) == {"female", "male"}
 
 
 def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
@@ -191,22 +105,6 @@ def test_prompt_is_shown_with_its_template_and_history() -> None:
     assert any(line.startswith("Source: ") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("minimize", "Prefer little-known"), ("masking", "queries: {mask: [name")],
-)
-def test_mitigation_is_shown_with_its_sentence_or_setting(name: str, content: str) -> None:
-    text = describe(name)
-    assert text.startswith(f"{name} (mitigation)")
-    assert f"\n    {content}" in text
-
-
-def test_misspelt_prompt_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName) as error:
-        describe("watch_histroy")
-    assert "watch_history" in error.value.remedy
-
-
 def test_packaged_terms_are_shown_with_groups_and_counts_beside_the_dataset_of_their_name() -> (
     None
 ):
@@ -220,3 +118,192 @@ def test_packaged_terms_are_shown_with_groups_and_counts_beside_the_dataset_of_t
     with pytest.raises(UnknownName) as error:
         describe("chbiass")
     assert "chbias" in error.value.remedy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
+    result = invoke_recbias("list", kind, folder=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    entries = list_entries(kind)
+    if not entries:
+        assert result.out == f"this version has no {kind}\n"
+        return
+    head, rule, *lines = result.out.splitlines()
+    assert head.split()[:2] == ["name", "description"]
+    assert set(rule) == {"─"}
+    assert [tuple(re.split(" {2,}", line)[:2]) for line in lines] == entries
+
+
+def list_references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from list_references(child)
+
+
+def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> None:
+    result = invoke_recbias("schema", folder=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    schema = json.loads(result.out)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert {"name", "dataset", "models", "metrics", "tests"} <= set(schema["properties"])
+    for reference in set(list_references(schema)):
+        node: Any = schema
+        for step in reference.removeprefix("#/").split("/"):
+            node = node[step.replace("~1", "/").replace("~0", "~")]
+    assert all(f'"{name}"' in result.out for name in REGISTRIES["models"].table)
+
+
+def test_list_without_a_kind_names_the_kinds(tmp_path: Path) -> None:
+    result = invoke_recbias("list", folder=tmp_path)
+    assert result.code == 0
+    assert [line.split()[0] for line in result.out.splitlines()[2:-1]] == list(KINDS)
+    assert result.out.endswith("\nnext: recbias list KIND\n")
+
+
+PLUGIN_KINDS = ("metric", "model", "detector", "dataset")
+
+
+@pytest.fixture(scope="module")
+def new_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a new plug-in of each kind and its test."""
+    folder = tmp_path_factory.mktemp("new")
+    for kind in PLUGIN_KINDS:
+        name = f"My{kind.title()}"
+        result = invoke_recbias("new", kind, name, folder=folder)
+        assert result.code == 0, result.err
+        assert f"./my_{kind}.py:{name}" in result.out
+    return folder
+
+
+def test_new_plugins_pass_their_own_tests_as_written(new_plugins: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "."]
+    tests = subprocess.run(command, cwd=new_plugins, capture_output=True, text=True)
+    assert tests.returncode == 0, tests.stdout
+    passed = re.findall(r"^PASSED test_my_(\w+)\.py::", tests.stdout, re.MULTILINE)
+    assert sorted(passed) == sorted(2 * PLUGIN_KINDS), tests.stdout
+
+
+@pytest.mark.parametrize("kind", PLUGIN_KINDS)
+def test_a_new_plugin_is_shown(new_plugins: Path, kind: str) -> None:
+    name = f"./my_{kind}.py:My{kind.title()}"
+    page = invoke_recbias("show", name, folder=new_plugins).out
+    assert page.count(f"{name} (") == 1
+    assert page.startswith(f"{name} ({kind})")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (("metrc", "Mine"), "no kind is called 'metrc'", "did you mean metric?"),
+        (("metric", "my-metric"), "'my-metric' cannot be the name of a class", "like MyMetric"),
+        (("metric", "Mine"), "mine.py exists already", "choose another name"),
+        (("metric", "Json"), "json.py would hide a module of Python", "MyJson"),
+    ],
+)
+def test_a_plugin_that_cannot_be_written_is_a_user_error(
+    tmp_path: Path, arguments: tuple[str, str], message: str, remedy: str
+) -> None:
+    (tmp_path / "mine.py").write_text("")
+    result = invoke_recbias("new", *arguments, folder=tmp_path)
+    assert result.code == 2
+    error, help_ = result.err.splitlines()
+    assert error == f"error: {message}"
+    assert remedy in help_
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+@pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
+def test_page_has_every_part_of_the_docstring(kind: str, name: str) -> None:
+    page = read_page(kind, name)
+    sections = split_sections(read_docstring(REGISTRIES[kind].load(name)))
+    assert set(sections) <= {"", "Args", "Raises", "Range", "Example", "Source"}
+    assert page.summary in " ".join(page.body.split())
+    assert [error for error, _ in split_entries(page.errors) if not error.isidentifier()] == []
+    assert len(split_entries(sections.get("Args", ""))) == len(page.parameters)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
+    written = invoke_recbias("init", name, folder=tmp_path)
+    assert written.code == 0
+    assert written.out.splitlines()[0] == f"wrote {name}.yaml"
+    assert written.out.splitlines()[-1] == f"next: recbias run {name}"
+    finished = invoke_recbias("run", name, "--quiet", folder=tmp_path)
+    assert finished.code == 0, finished.err
+    if name != "vectors":  # the others have a fairness card and a gate
+        (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
+        checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
+        assert {check["verdict"] for check in checks} == {"pass"}
+        report = manifest.with_name("report.md").read_text(encoding="utf-8")
+        assert " by gender: gaps" in report
+        assert "| worst off |" in report
+    spec = tmp_path / f"{name}.yaml"
+    spec.write_text(f"{spec.read_text(encoding='utf-8')}metrics: [nonsense]\n", encoding="utf-8")
+    assert f"{name}.yaml" in invoke_recbias("plan", name, folder=tmp_path).err  # the file wins
+
+
+@pytest.mark.parametrize("name", list(list_specs()))
+def test_every_packaged_spec_is_written_with_what_it_reads(name: str, tmp_path: Path) -> None:
+    assert invoke_recbias("init", name, folder=tmp_path).code == 0
+    assert (tmp_path / f"{name}.yaml").read_bytes() == list_specs()[name].read_bytes()
+    try:
+        assert read_experiment(tmp_path / f"{name}.yaml").name
+    except Faults as error:  # files of the user, which comments of it or of what it extends name
+        texts = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml")]
+        lines = "\n".join(texts).splitlines()
+        comments = "\n".join(line for line in lines if line.startswith("#"))
+        for fault in error.faults:
+            assert isinstance(fault, MissingFile)
+            assert fault.message.split("'")[1] in comments
+
+
+def test_init_never_overwrites(tmp_path: Path) -> None:
+    assert invoke_recbias("init", "audit", folder=tmp_path).code == 0
+    again = invoke_recbias("init", "audit", folder=tmp_path)
+    assert again.code == 0
+    assert "wrote" not in again.out
+    lines = again.out.splitlines()
+    assert lines[:2] == [
+        "unchanged audit.yaml: it was here",
+        "unchanged audit/items.csv: it was here",
+    ]
+    table = tmp_path / "audit" / "items.csv"
+    table.write_text("mine", encoding="utf-8")
+    (tmp_path / "audit.yaml").unlink()
+    refused = invoke_recbias("init", "audit", folder=tmp_path)
+    assert refused.code == 2
+    assert "items.csv: exists, with other content" in refused.err
+    assert "help: move it away" in refused.err
+    assert table.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "audit.yaml").exists()
+
+
+def test_init_alone_lists_the_specs(tmp_path: Path) -> None:
+    listed = invoke_recbias("init", folder=tmp_path)
+    assert listed.code == 0
+    assert "papers/children/a3 " in listed.out
+    assert listed.out.splitlines()[-1] == "next: recbias init NAME"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "audit").write_text("a file", encoding="utf-8")
+    refused = invoke_recbias("init", "audit", folder=tmp_path)
+    assert refused.code == 2
+    assert "audit: is a file" in refused.err
+    assert "wrote" not in refused.out
+    assert [path.name for path in tmp_path.iterdir()] == ["audit"]
+
+
+def test_the_gate_of_an_audit_fails_for_the_lists_that_treat_groups_unequally(
+    tmp_path: Path,
+) -> None:
+    invoke_recbias("init", "audit", folder=tmp_path)
+    options = ("--quiet", "--set", "checks.0.models=[theirs]")
+    assert invoke_recbias("run", "audit", *options, folder=tmp_path).code == 3

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import recbias
-from recbias.cli.compare import find_run, parse_formats
-from recbias.core.errors import MissingRun, UnknownName
-from support.commands import invoke_recbias
-from support.screen import run_in_terminal
+from recbias.cli.compare import find_run
+from recbias.reports.run import read_run
+from support.commands import invoke_recbias, write_small_spec
+from support.specs import make_small_spec
 
 
 @pytest.fixture
@@ -28,16 +28,6 @@ def test_report_writes_the_named_formats_again(results: Path) -> None:
     for name in ("report.md", "report.html", "report.json"):
         assert (run / name).is_file()
         assert name in result.out
-
-
-def test_report_compares_with_published_values(results: Path) -> None:
-    result = invoke_recbias(
-        "report", "one", "--format", "csv", "--reference", "children/A.3", folder=results
-    )
-    assert result.code == 0, result.err
-    table = (results / "results" / "one" / "latest" / "reference.csv").read_text()
-    assert table.startswith("table,system,metric,k,published,published_std,measured,difference")
-    assert "children/a3,MostPop,nDCG,10,0.1622" in table
 
 
 @pytest.mark.parametrize(
@@ -66,67 +56,6 @@ def test_invalid_report_or_comparison_is_a_user_error(
     assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("compare", "one", "two"), 0),
-        (("compare", "one", "two", "--fail-over", "0"), 3),
-        (("compare", "one", "two", "--fail-over", "1"), 0),
-        (("compare", "one", "results/one/latest", "--fail-over", "0"), 0),
-        (("compare", "one", "--reference", "children/a3"), 0),
-        (("compare", "one", "--reference", "children/a3", "--fail-over", "0.0001"), 3),
-    ],
-)
-def test_exit_code_depends_on_the_tolerance(
-    finished_runs: Path, arguments: tuple[str, ...], code: int
-) -> None:
-    result = invoke_recbias(*arguments, folder=finished_runs)
-    assert result.code == code, result.err
-    assert result.out
-
-
-@pytest.mark.parametrize(
-    "arguments", [("report", "one", "--tolerance", "-1"), ("compare", "one", "--fail-over", "-1")]
-)
-def test_negative_tolerance_is_rejected(finished_runs: Path, arguments: tuple[str, ...]) -> None:
-    result = invoke_recbias(*arguments, folder=finished_runs)
-    assert result.code == 2
-    assert arguments[2] in result.err
-
-
-def test_exceeded_tolerance_names_the_metric_and_the_model(finished_runs: Path) -> None:
-    result = invoke_recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
-    assert result.code == 3
-    first, *_ = result.err.splitlines()
-    assert first.startswith("out of tolerance: nDCG@10 of ItemKNN is 0.")
-    assert first.endswith(", more than 0")
-
-
-def test_run_is_found_by_folder_or_experiment(finished_runs: Path) -> None:
-    out = finished_runs / "results"
-    latest = (out / "one" / "latest").resolve()
-    assert find_run("one", out) == latest
-    assert find_run(str(latest), Path("elsewhere")) == latest
-    assert find_run(str(out / "one"), Path("elsewhere")) == latest
-
-
-def test_unknown_run_suggests_the_nearest(finished_runs: Path) -> None:
-    with pytest.raises(MissingRun, match="neither a run folder nor") as caught:
-        find_run("tow", finished_runs / "results")
-    assert caught.value.remedy == "did you mean two?"
-
-
-@pytest.mark.parametrize("text", ["md,html", " md , html ", "md,html,"])
-def test_formats_are_separated_by_commas(text: str) -> None:
-    assert parse_formats(text) == ["md", "html"]
-
-
-def test_unknown_format_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="no format is called 'htlm'") as caught:
-        parse_formats("md,htlm")
-    assert caught.value.remedy == "did you mean html?"
-
-
 def test_runs_are_listed_newest_first(results: Path) -> None:
     result = invoke_recbias("runs", folder=results)
     assert (result.code, result.err) == (0, "")
@@ -141,39 +70,6 @@ def test_runs_are_listed_newest_first(results: Path) -> None:
         assert (results / "results" / row[0] / row[1] / "manifest.json").is_file()
     (alone,) = invoke_recbias("runs", "ALONE", folder=results).out.splitlines()[3:-1]
     assert alone.split()[0] == "alone"
-
-
-CHECK = {
-    **dict.fromkeys(("dataset", "model", "metric", "group", "target", "baseline", "line"), "a"),
-    **dict.fromkeys(("value", "ci_low", "ci_high", "k"), None),
-    "verdict": "fail",
-    "basis": "interval",
-    "strict": False,
-    "failed": True,
-}
-
-
-def test_runs_fit_a_narrow_terminal(results: Path) -> None:
-    path = results / "results" / "one" / "latest" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest |= {"failures": [{}] * 2, "checks": [CHECK] * 12, "seconds": 3605}
-    manifest["models"] = [{"label": name} for name in ("Random", "MultiVAE", "EASE", "SLIM")]
-    path.write_text(json.dumps(manifest))
-    code, screen = run_in_terminal("runs", folder=results, width=80)
-    assert code == 0
-    assert all(len(line) <= 80 for line in screen.text())
-    words = " ".join(screen.text()).replace("Z-", "Z ").split()
-    for word in (
-        *path.parent.resolve().name.partition("-")[::2],
-        "stages,",
-        "12",
-        "checks",
-        "1",
-        "h",
-        "MultiVAE",
-    ):
-        assert word in words
-    assert "SLIM" not in words
 
 
 @pytest.mark.parametrize(
@@ -207,6 +103,184 @@ def test_a_damaged_run_is_named_and_left_out(
         assert len(recbias.list_runs(results / "results")) == 2
 
 
+def read_value(out: Path, run: str, *, model: str, metric: str) -> float:
+    metrics = read_run(find_run(run, out)).metrics
+    row = metrics[(metrics["model"] == model) & (metrics["metric"] == metric)].iloc[0]
+    return float(row["value"])
+
+
+def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
+    result = invoke_recbias("compare", "one", "two", folder=finished_runs)
+    assert (result.code, result.err) == (0, "")
+    title, head, _, *lines = result.out.splitlines()
+    # ItemKNN has nDCG and HR in both; the other models did not change
+    assert title == "one, two: 2 values (dataset demo, seed 42, fold 1)"
+    columns = ["model", "metric", "one", "two", "difference", "95%", "interval", "p", "p"]
+    assert head.split() == [*columns, "adjusted"]
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:2]}
+    a, b = (
+        read_value(finished_runs / "results", run, model="ItemKNN", metric="nDCG")
+        for run in ("one", "two")
+    )
+    assert rows["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{b - a:.4f}"]
+    low, _, high, p, adjusted = rows["ItemKNN", "HR@10"][3:]
+    assert float(low) < float(rows["ItemKNN", "HR@10"][2]) < float(high)
+    assert 0 < float(p) < float(adjusted) <= 1
+    assert lines[2:] == [
+        (
+            "Difference: the later run minus the earlier one, with its 95% interval. "
+            "p: paired t-test over the 60 units that both runs have; "
+            "p adjusted: bonferroni over 2 tests."
+        ),
+        "Unchanged: 4 values with the same address in both runs.",
+        "Excluded: 3 values of two that one lacks.",
+    ]
+
+
+def test_published_and_measured_values_are_compared(finished_runs: Path) -> None:
+    result = invoke_recbias("compare", "one", "--reference", "children/a3", folder=finished_runs)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0] == "one and children/a3"
+    row = next(line.split() for line in lines if line.startswith("MostPop  nDCG@10"))
+    measured = read_value(finished_runs / "results", "one", model="MostPop", metric="nDCG")
+    difference = measured - 0.1622
+    assert row[2:5] == ["0.1622", f"{measured:.4f}", f"{difference:.4f}"]
+    assert row[5:] == [f"{difference / 0.1622:+.1%}", "yes" if abs(difference) <= 0.01 else "no"]
+    assert "Within: the difference is at most 0.01." in lines
+    assert any("mean_precision" in line for line in lines), (
+        "the note on metrics that differ is missing"
+    )
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the run ``grouped``, which has 33 comparisons."""
+    folder = tmp_path_factory.mktemp("grouped")
+    models = ["Random", "MostPop", "ItemKNN"]
+    metrics = ["nDCG", "HR", {"name": "nDCG", "by": "gender"}, {"name": "HR", "by": "gender"}]
+    spec = make_small_spec(name="grouped", models=models, metrics=metrics)
+    recbias.run(spec, out=folder / "results")
+    return folder
+
+
+def test_many_comparisons_are_summed_up_by_metric(grouped: Path) -> None:
+    result = invoke_recbias("power", "grouped", "--difference", "0.05", folder=grouped)
+    assert result.code == 0, result.err
+    title, head, _, *lines = result.out.splitlines()
+    table = recbias.power(recbias.load("grouped", grouped / "results"), 0.05)
+    assert title.startswith(f"grouped: {len(table)} comparisons by metric (dataset demo, ")
+    assert head.split() == ["metric", "comparisons", "n", "detectable", "needed", "remark"]
+    rows = [line for line in lines if " of models " in line or " of groups " in line]
+    counts = table.groupby(["metric", "between"]).ngroups
+    assert len(rows) == counts
+    overall = table[(table["metric"] == "nDCG")]
+    ends = [f"{end:.4f}" for end in (overall["detectable"].min(), overall["detectable"].max())]
+    largest = f"{overall['needed'].max():,.0f}"
+    assert rows[0].split() == [
+        "nDCG@5",
+        "3",
+        "of",
+        "models",
+        "60",
+        ends[0],
+        "to",
+        ends[1],
+        largest,
+    ]
+    # comparisons of models over all queries, then of groups, then the others
+    assert rows[2].split()[:6] == ["nDCG@5", "by", "gender", "3", "of", "groups"]
+    assert any(row.startswith("nDCG@5, gap by gender ") for row in rows[4:])
+
+
+def test_spec_stands_for_its_latest_run_and_asks_for_a_pilot(tmp_path: Path) -> None:
+    path = write_small_spec(tmp_path)
+    result = invoke_recbias("power", path.name, folder=tmp_path)
+    assert result.code == 2
+    assert result.err.splitlines() == [
+        "error: small has no finished run in results, which gives the variance",
+        "help: run a pilot: recbias run small.yaml --limit 200",
+    ]
+    recbias.run(path, out=tmp_path / "results")
+    result = invoke_recbias("power", path.name, "--difference", "1e-9", folder=tmp_path)
+    assert result.code == 0, result.err
+    assert "more than 1,000,000,000" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--difference", "0"), "--difference: must be a number above 0, not 0"),
+        (("--difference", "-0.1"), "--difference: must be a number above 0, not -0.1"),
+        (("--difference", "nan"), "--difference: must be a number above 0, not nan"),
+        (("--difference", "inf"), "--difference: must be a number above 0, not inf"),
+        (("--power", "1"), "--power: must be a number above alpha and below 1, not 1"),
+        (("--power", "0.01"), "--power: must be a number above alpha and below 1, not 0.01"),
+        (("--alpha", "0"), "--alpha: must be a number above 0 and below 1, not 0"),
+        (("--metric", "nDGC"), "--metric: the run has no comparison of the metric 'nDGC'"),
+        (("--model", "EASE"), "--model: the run has no comparison of the model 'EASE'"),
+    ],
+)
+def test_impossible_questions_are_refused(
+    words: tuple[str, ...], message: str, finished_runs: Path
+) -> None:
+    result = invoke_recbias("power", "one", *words, folder=finished_runs)
+    error, remedy = result.err.splitlines()
+    assert (result.code, error) == (2, f"error: {message}")
+    assert remedy.startswith("help: ")
+
+
+ITEMS = "item_id,price,cheap\n" + "".join(f"i{n},{'$' * (n % 4 + 1)},{n % 2}\n" for n in range(12))
+PROMPTS = """\
+words:
+  name:
+    - {gender: female, words: [Ann, Eve, Ida]}
+    - {gender: male, words: [Bob, Max, Tom]}
+templates:
+  gifts: ["A gift for [name]", "Please surprise [name]", "What would [name] like?"]
+"""
+
+
+def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(ITEMS, encoding="utf-8")
+    (tmp_path / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
+    rng = np.random.default_rng(2)
+    ids = [
+        f"gifts-0{t}:{n}" for t in (1, 2, 3) for n in ("Ann", "Eve", "Ida", "Bob", "Max", "Tom")
+    ]
+    for model in ("ours", "theirs"):
+        rows = [f"{query},{rank},i{item}" for query in ids
+                for rank, item in enumerate(rng.permutation(12)[:4], start=1)]  # fmt: skip
+        text = "\n".join(["query_id,rank,item_id", *rows]) + "\n"
+        (tmp_path / f"{model}.csv").write_text(text, encoding="utf-8")
+    price = {"label": "gender", "attribute": "price"}
+    spec = {
+        "name": "prompts",
+        "dataset": {"name": "tables", "items": str(tmp_path / "items.csv")},
+        "queries": {"name": "templates", "templates": str(tmp_path / "prompts.yaml")},
+        "k": 4,
+        "models": [
+            {"name": "lists", "label": model, "path": str(tmp_path / f"{model}.csv")}
+            for model in ("ours", "theirs")
+        ],
+        "metrics": [
+            {"name": "REC-ST", "label": "cheap"},
+            {"name": "mean_attribute", **price},
+            {"name": "variance_split", **price},
+        ],
+        "tests": ["paired_t"],
+        "report": {"formats": ["csv"]},
+    }
+    table = recbias.power(recbias.run(spec, out=tmp_path / "results"), 0.5)
+    crossed = table[table["given"] != ""]
+    counts = crossed[["metric", "between", "unit", "given", "n"]].to_numpy().tolist()
+    split = "mean_attribute(label=gender, attribute=price)"
+    name, template = ["name", "3 templates", 6], ["template", "6 names", 3]
+    assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
+    assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
+    assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()
+
+
 def test_no_runs_are_said_and_no_error(tmp_path: Path) -> None:
     result = invoke_recbias("runs", folder=tmp_path)
     message = "results has no finished run: recbias run SPEC writes one\n"
@@ -214,3 +288,11 @@ def test_no_runs_are_said_and_no_error(tmp_path: Path) -> None:
     result = invoke_recbias("runs", "one", folder=tmp_path)
     assert result.code == 2
     assert result.err == "error: results has no run of 'one'\nhelp: results has no finished run\n"
+
+
+def test_run_without_comparisons_is_refused(tmp_path: Path) -> None:
+    path = write_small_spec(tmp_path)
+    recbias.run(path, overrides=["tests=[]"], out=tmp_path / "results")
+    result = invoke_recbias("power", "small", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: the run compares neither models nor groups")

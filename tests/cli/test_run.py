@@ -227,21 +227,6 @@ def test_failing_model_is_reported_and_the_others_finish(
     assert "odd" in (latest / "report.html").read_text()
 
 
-def test_model_from_a_file_runs_in_workers(tmp_path: Path) -> None:
-    result = run_recbias("run", write_odd_spec(tmp_path, "none"), "--workers", 2, folder=tmp_path)
-    assert result.code == 0, result.err
-    metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
-    assert set(metrics["model"]) == {"Random", "MostPop", "odd"}
-
-
-def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
-    result = run_recbias("run", write_odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
-    assert result.code == 1
-    assert "worker process died" in result.err
-    metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
-    assert set(metrics["model"]) == {"Random", "MostPop"}
-
-
 def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
     spec = write_odd_spec(tmp_path, "raises")
     result = invoke_recbias("run", spec, "--on-error", "stop", folder=tmp_path)
@@ -291,57 +276,6 @@ def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_pa
     assert "estimated memory" in after.out
 
 
-def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
-    spec = write_small_spec(tmp_path)
-    blocked = tmp_path / "results"
-    blocked.write_text("a file where a folder should be")
-    result = invoke_recbias("run", spec, folder=tmp_path)
-    assert result.code == 2
-    assert result.err.startswith("error: ")
-    assert "help: give another --out" in result.err
-    assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("command", ["run", "plan"])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--limit", "0"), "--limit"),
-        (("--workers", "0"), "--workers"),
-        (("--limit", "x"), "limit"),
-    ],
-)
-def test_invalid_option_is_a_user_error(
-    tmp_path: Path, command: str, arguments: tuple[str, str], message: str
-) -> None:
-    result = invoke_recbias(command, write_small_spec(tmp_path), *arguments, folder=tmp_path)
-    assert result.code == 2
-    assert message in result.err
-    assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
-def test_results_folder_may_look_like_a_url_or_key(tmp_path: Path, out: str) -> None:
-    write_small_spec(tmp_path)
-    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("report", "small", "--out", out, folder=tmp_path).code == 0
-    assert invoke_recbias("compare", "small", "small", "--out", out, folder=tmp_path).code == 0
-    assert (tmp_path / out / "small/latest/lists.parquet").is_file()
-
-
-def test_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
-    write_small_spec(tmp_path)
-    assert invoke_recbias("run", "small.yaml", "--out=~/res", folder=tmp_path).code == 0
-    assert (home / "res/small/latest/lists.parquet").is_file()
-    assert not (tmp_path / "~").exists()
-    assert invoke_recbias("report", "small", "--out=~/res", folder=tmp_path).code == 0
-    assert invoke_recbias("report", "~/res/small/latest", folder=tmp_path).code == 0
-    assert "nothing to remove" not in invoke_recbias("clean", "--out=~/res", folder=tmp_path).out
-
-
 def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,3 +296,112 @@ def test_failing_report_leaves_the_result_files(
     monkeypatch.undo()
     assert invoke_recbias("report", "small", folder=tmp_path).code == 0
     assert (latest / "report.html").is_file()
+
+
+HEAVY = ("torch", "transformers", "implicit", "lenskit", "sklearn")
+
+
+def list_imported_modules(arguments: list[str], folder: Path) -> set[str]:
+    script = (
+        "import sys\n"
+        f"sys.argv = ['recbias', *{arguments!r}]\n"
+        "from recbias.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('MODULES', *sorted(sys.modules))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.rpartition("MODULES")[2].split())
+
+
+def test_help_imports_no_heavy_library(tmp_path: Path) -> None:
+    loaded = list_imported_modules(["--help"], tmp_path)
+    assert not loaded & {*HEAVY, "numpy", "pandas", "scipy", "pydantic", "pyarrow"}
+
+
+def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    models = "implicit/ALS, lenskit/ItemKNN"
+    spec.write_text(spec.read_text().replace("MostPop", models))
+    loaded = list_imported_modules(["plan", str(spec)], tmp_path)
+    assert "recbias.runner.plan" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_package_runs_as_a_module(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "recbias", "--help"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True)
+    assert result.returncode == 0
+
+
+def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path)
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+    results = tmp_path / "results"
+    before = sorted(results.glob("store/??/*"))
+    dry_run = invoke_recbias("clean", "--dry-run", folder=tmp_path)
+    assert "would remove" in dry_run.out
+    assert sorted(results.glob("store/??/*")) == before
+    recent = invoke_recbias("clean", "--older-than", "1d", folder=tmp_path)
+    assert "nothing to remove" in recent.out
+    invalid = invoke_recbias("clean", "--older-than", "soon", folder=tmp_path)
+    assert invalid.code == 2
+    assert "help: write 30d, 12h, 90m or 2w" in invalid.err
+    asked = invoke_recbias("clean", folder=tmp_path, typed="n\n")
+    assert "They can be computed again. [y/N]" in asked.out
+    unanswered = run_recbias("clean", folder=tmp_path)
+    assert unanswered.code == 2
+    assert "help: add --yes" in unanswered.err
+    assert sorted(results.glob("store/??/*")) == before
+    cleaned = invoke_recbias("clean", folder=tmp_path, typed="y\n")
+    assert cleaned.code == 0
+    assert not sorted(results.glob("store/??/*"))
+    assert (results / "small" / "latest" / "metrics.csv").is_file()
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+
+
+def write_replies(folder: Path) -> Path:
+    """Write two files with three replies."""
+    replies = folder / "results" / "replies"
+    replies.mkdir(parents=True)
+    (replies / "mine.jsonl").write_text("{}\n{}\n", encoding="utf-8")
+    (replies / "yours.jsonl").write_text("{}\n", encoding="utf-8")
+    return replies
+
+
+@pytest.mark.parametrize(
+    ("options", "typed", "code", "line", "are_kept"),
+    [
+        (["--yes"], None, 0, "removed 3 replies", False),
+        ([], "y\n", 0, "removed 3 replies", False),
+        ([], "n\n", 0, "kept 3 replies", True),
+        ([], "", 2, "help: add --yes", True),
+        (["--yes", "--dry-run"], None, 0, "would remove 3 replies", True),
+        (["--yes", "--older-than", "1d"], None, 2, "do not expire", True),
+    ],
+)
+def test_replies_are_removed_only_if_the_user_says_so(
+    tmp_path: Path, options: list[str], typed: str | None, code: int, line: str, are_kept: bool
+) -> None:
+    replies = write_replies(tmp_path)
+    cleaned = invoke_recbias("clean", "--replies", *options, folder=tmp_path, typed=typed)
+    assert cleaned.code == code
+    assert line in cleaned.out + cleaned.err
+    assert replies.exists() == are_kept
+
+
+def test_clean_replies_keeps_stage_results(tmp_path: Path) -> None:
+    assert invoke_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path).code == 0
+    stored = sorted((tmp_path / "results" / "store").glob("??/*"))
+    assert "nothing to remove" in invoke_recbias("clean", "--replies", folder=tmp_path).out
+    write_replies(tmp_path)
+    assert invoke_recbias("clean", "--replies", "--yes", folder=tmp_path).code == 0
+    assert sorted((tmp_path / "results" / "store").glob("??/*")) == stored
+
+
+def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:
+    replies = write_replies(tmp_path)
+    cleaned = invoke_recbias("clean", "--yes", folder=tmp_path)
+    assert "kept 3 replies of language models, 1 kB" in cleaned.out
+    assert len([*replies.iterdir()]) == 2

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from recbias.config.settings import Builder, as_plain
-from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
+from recbias.core.errors import Faults, OutOfRange, UnknownKey, WrongType
 from recbias.core.plugins import InputFile, ModelName
 from recbias.formats.yaml import Document
 from support.models import fake_plugins
@@ -86,17 +86,6 @@ def test_fault_has_its_location_and_the_expected_type(raw: dict[str, Any], fault
     assert faults == [f"entry{fault}" if fault.startswith(":") else f"entry.{fault}"]
 
 
-def test_every_fault_is_reported() -> None:
-    _, faults = build({"pair": ["x", "y"], "sise": 1, "inner": [{"modl": 1}]})
-    assert [fault.partition(":")[0] for fault in faults] == [
-        "entry.inner[0].modl",
-        "entry.sise",
-        "entry.inner[0]",
-        "entry.pair[0]",
-        "entry.pair[1]",
-    ]
-
-
 def test_faults_that_a_plugin_raises_have_the_location_of_its_entry() -> None:
     assert build({"size": 14})[1] == ["entry: first", "entry: second"]
 
@@ -136,34 +125,6 @@ def test_model_folder_is_relative_to_the_spec(
     expected = raw if resolved is None else os.path.normpath(tmp_path / resolved)
     assert (plugin.encoder, plugin.persons) == (expected, expected)
     assert as_plain(plugin, builder.path_texts) == {"encoder": raw, "persons": raw}
-
-
-def test_choice_has_precedence_over_a_folder_of_the_same_name(tmp_path: Path) -> None:
-    (tmp_path / "names").mkdir()
-    (tmp_path / "names" / "config.json").touch()
-    builder = Builder(Document({}, base=tmp_path), "Reader")
-    assert builder.build(Reader, {"persons": "names"}, ()).persons == "names"
-
-
-def test_folder_is_rejected_as_a_file(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    builder = Builder(Document({}, base=tmp_path), "Lists")
-    assert builder.build(fake_plugins.Lists, {"path": "sub"}, ()) is None
-    ((_, error),) = builder.document.faults
-    assert isinstance(error, MissingFile)
-    assert error.lines() == [
-        "error: path: no file 'sub'",
-        "help: it is a folder: name a file in it",
-    ]
-
-
-def test_choice_has_precedence_over_a_file_of_the_same_name(tmp_path: Path) -> None:
-    (tmp_path / "svc").touch()
-    raw = {"llm": {"model": "m"}, "direction": "svc"}
-    assert build(raw, fake_plugins.WOK, tmp_path)[0].direction == "svc"
-    (tmp_path / "v.npy").touch()
-    plugin, _ = build(raw | {"direction": "v.npy"}, fake_plugins.WOK, tmp_path)
-    assert plugin.direction == tmp_path / "v.npy"
 
 
 def test_validate_fields_excludes_invalid_settings() -> None:

@@ -59,17 +59,6 @@ def test_metric_without_a_cutoff_has_that_of_the_spec(raw: Any, k: int) -> None:
     assert metric.parameters == {"k": k}
 
 
-def test_cutoff_of_the_spec_applies_to_metrics_only() -> None:
-    assert resolve("filters", {"name": "k_core", "k": 3}).plugin.k == 3
-    assert resolve("metrics", "Gini").parameters == {}
-
-
-def test_reading_an_entry_leaves_it_unchanged() -> None:
-    raw = {"name": "ItemKNN", "label": "x", "shrink": 1}
-    resolve("models", raw)
-    assert raw == {"name": "ItemKNN", "label": "x", "shrink": 1}
-
-
 def test_search_has_metric_trials_and_space() -> None:
     tune = {"metric": "nDCG@5", "trials": 3, "space": {"alpha": {"log": [0.1, 1]}}}
     model = resolve("models", {"name": "SLIM", "l1_ratio": 0.5, "tune": tune})

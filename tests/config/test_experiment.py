@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from recbias.config.experiment import Experiment, identify_plugin, load_experiment
 from recbias.config.specs import PluginSpec
@@ -148,8 +147,3 @@ def test_fault_has_file_line_column_and_key() -> None:
     other = load(COMPLETE).fault(("models", 0, "no_such"), "is odd", kind=Contradiction)
     assert str(other) == "spec.yaml:13:5: models[0].no_such: is odd"
     assert isinstance(other, Contradiction)
-
-
-def test_as_spec_is_plain_yaml() -> None:
-    spec = load(COMPLETE).as_spec()
-    assert yaml.safe_load(yaml.safe_dump(spec)) == spec

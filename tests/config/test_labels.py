@@ -34,11 +34,6 @@ def test_models_state_the_settings_in_which_they_differ() -> None:
     ]
 
 
-def test_a_label_of_the_spec_is_kept_and_does_not_lengthen_others() -> None:
-    entries = ["ItemKNN", {"name": "ItemKNN", "neighbors": 5, "label": "small"}]
-    assert load_labels("models", *entries) == ["ItemKNN", "small"]
-
-
 def test_versions_by_re_rankers_state_the_settings_in_which_they_differ() -> None:
     fair = {"name": "FA*IR", "attribute": "genres"}
     reranked = [
@@ -55,12 +50,6 @@ def test_versions_by_re_rankers_state_the_settings_in_which_they_differ() -> Non
         "MostPop + MMR",
         "MostPop + mine",
     ]
-
-
-def test_a_value_of_a_list_of_strengths_is_stated_as_written() -> None:
-    mmr = {"name": "MMR", "attribute": "genres", "strength": [0, 0.5]}
-    labels = load_labels("models", {"name": "MostPop", "rerank": mmr})
-    assert labels[1:] == ["MostPop + MMR(strength=0)", "MostPop + MMR(strength=0.5)"]
 
 
 def test_models_that_differ_in_their_search_state_it() -> None:

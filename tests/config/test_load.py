@@ -76,11 +76,6 @@ def test_short_spec_has_defaults() -> None:
     assert (experiment.report.reference, experiment.report.tolerance) == (None, 0.01)
 
 
-def test_empty_section_equals_a_missing_section() -> None:
-    experiment = load(HEAD + "models: [MostPop]\nmetrics:\ntests:\nsplit:\n")
-    assert (experiment.metrics, experiment.tests, experiment.split) == ((), (), None)
-
-
 def test_datasets_and_seeds_may_be_lists() -> None:
     text = "name: x\nseeds: [1, 2]\nmodels: [MostPop]\ndataset:\n  - ml-1m\n"
     experiment = load(text + "  - {name: ml-1m, label: cast, side: [cast], filters: [k_core]}\n")
@@ -88,18 +83,6 @@ def test_datasets_and_seeds_may_be_lists() -> None:
     assert [dataset.label for dataset in experiment.datasets] == ["ml-1m", "cast"]
     assert [len(dataset.filters) for dataset in experiment.datasets] == [0, 1]
     assert experiment.datasets[1].filters[0].where == ("dataset", 1, "filters", 0)
-
-
-def test_queries_without_a_name_are_users() -> None:
-    experiment = load(HEAD + "models: [MostPop]\n", "queries.where=age < 18")
-    assert experiment.queries.plugin == fake_plugins.Users(where="age < 18")
-
-
-def test_spec_may_be_a_mapping() -> None:
-    spec = {"name": "x", "dataset": "ml-1m", "models": ("MostPop", {"name": "ItemKNN"})}
-    experiment = load_experiment(spec, registries=REGISTRIES, overrides=["models.1.neighbors=4"])
-    assert experiment.models[1].plugin.neighbors == 4
-    assert spec["models"] == ("MostPop", {"name": "ItemKNN"})
 
 
 def test_path_in_an_extended_file_is_relative_to_that_file(folder: Path) -> None:

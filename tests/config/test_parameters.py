@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from recbias.config.settings import Parameter, list_parameters
 from support.models import fake_plugins
 
@@ -33,19 +31,3 @@ def test_parameters_describe_type_default_and_range() -> None:
             needed=False,
         ),
     ]
-
-
-def test_required_setting_has_no_default() -> None:
-    (path,) = list_parameters(fake_plugins.Lists)
-    assert (path.type, path.default, path.needed) == ("a file", "", True)
-    (from_,) = list_parameters(fake_plugins.Names)
-    assert from_.name == "from"
-    assert list_parameters(fake_plugins.MostPop) == []
-
-
-def test_class_without_a_docstring_has_parameters() -> None:
-    @dataclass
-    class Bare:
-        size: int = 3
-
-    assert [(row.name, row.doc) for row in list_parameters(Bare)] == [("size", "")]

@@ -8,14 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.config.entries import (
-    build_base,
-    get_packaged_space,
-    load_packaged_spaces,
-    read_space,
-)
+from recbias.config.entries import build_base, get_packaged_space, load_packaged_spaces, read_space
 from recbias.config.settings import Builder
-from recbias.config.specs import Choice, Dimension, PluginSpec, Range, Tune
+from recbias.config.specs import Dimension, PluginSpec, Range, Tune
 from recbias.core.errors import Contradiction
 from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
@@ -42,19 +37,6 @@ def test_dimensions_have_the_order_of_the_spec() -> None:
         Range("l1_ratio", 0, 1, log=False, integer=False),
         Range("neighbors", 5, 1000, log=False, integer=True),
     )
-
-
-def test_log_interval_of_an_integer_setting_is_integer() -> None:
-    assert read({"neighbors": {"log": [1, 100]}})[0][0].integer
-    assert not read({"alpha": {"log": [1, 100]}})[0][0].integer
-
-
-def test_choice_has_values_and_parsed_values() -> None:
-    raw = {"similarity": {"choice": ["cosine", "dice"]}, "binary": {"choice": [True, False]}}
-    space, faults = read(raw, fake_plugins.ItemKNN)
-    assert faults == []
-    assert space == (Choice("similarity", ("cosine", "dice")), Choice("binary", (True, False)))
-    assert [choice.parsed_values for choice in space] == [("cosine", "dice"), (True, False)]
 
 
 PAIRS = [(name, model) for name, models in load_packaged_spaces().items() for model in models]
@@ -169,6 +151,7 @@ def test_a_base_that_no_value_fits_is_one_fault() -> None:
     )
 
 
+@pytest.mark.slow
 def test_negatives_are_searched_with_the_loss_of_the_spec(tmp_path: Path) -> None:
     rows = [f"{user},{item},{item}" for user in range(9) for item in range(user % 3, 12)]
     (tmp_path / "rows.csv").write_text("\n".join(["user_id,item_id,timestamp", *rows]))

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from recbias.config.experiment import load_experiment
-from recbias.config.schema import build_json_schema
-from recbias.config.settings import list_parameters
 from recbias.config.specs import PluginSpec
 from recbias.core.errors import Faults
 from recbias.core.files import digest_file
 from recbias.core.plugins import SelectedModel
 from recbias.models.knn import ItemKNN
-from recbias.models.lm_rerank import LMRerank
 from recbias.registry import REGISTRIES
 
 OWN = """
@@ -59,20 +56,6 @@ def test_faults_are_located_inside_the_entry() -> None:
     assert "models[0].candidates.tune: a model inside LMRerank has no tune" in lines
 
 
-def test_a_model_that_recommends_no_lists_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("sentence_id,perplexity,group\n1,2.0,a\n", encoding="utf-8")
-    with pytest.raises(Faults, match="sentence_scores recommends no lists"):
-        load_model({"name": "sentence_scores", "path": str(path)})
-
-
-def test_the_written_spec_gives_the_same_model() -> None:
-    experiment = load_experiment(make_spec({"name": "SLIM"}), registries=REGISTRIES)
-    again = load_experiment(experiment.as_spec(), registries=REGISTRIES)
-    assert again.models[0].plugin == experiment.models[0].plugin
-    assert again.identity(digest_file) == experiment.identity(digest_file)
-
-
 def test_the_settings_of_the_entry_are_part_of_the_address() -> None:
     def identify(neighbors: int) -> dict[str, Any]:
         spec = make_spec({"name": "ItemKNN", "neighbors": neighbors})
@@ -98,13 +81,8 @@ def test_the_file_of_a_plug_in_counts_by_its_content(tmp_path: Path) -> None:
     assert name == f"{folders[0]}/own.py:Own"
 
 
-def test_the_schema_refers_to_the_entries_of_models() -> None:
-    models = build_json_schema(REGISTRIES)["$defs"]["models"]["oneOf"]
-    schema = next(
-        entry
-        for entry in models
-        if entry.get("properties", {}).get("name", {}).get("const") == "LMRerank"
-    )
-    assert schema["properties"]["candidates"]["$ref"] == "#/$defs/models"
-    parameter = next(entry for entry in list_parameters(LMRerank) if entry.name == "candidates")
-    assert parameter.type == "a model"
+def test_a_model_that_recommends_no_lists_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("sentence_id,perplexity,group\n1,2.0,a\n", encoding="utf-8")
+    with pytest.raises(Faults, match="sentence_scores recommends no lists"):
+        load_model({"name": "sentence_scores", "path": str(path)})

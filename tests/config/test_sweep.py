@@ -95,26 +95,11 @@ def test_datasets_and_their_filters_get_labels() -> None:
     assert labels == ["ml-1m(side=[])", "ml-1m(side=[cast])", "tables"]
 
 
-def test_seeds_are_run_one_by_one() -> None:
-    assert load("seed: 7\nsweep: {seed: [3, 1]}\n").seeds == (3, 1)
-    assert load("seed: 7\nsweep: [{seed: 3}, {models.0: SLIM, seed: 3}]\n").seeds == (3,)
-    assert load("sweep: {seed: [0]}\n").sweep == {"seeds": ["0"]}
-
-
 def test_settings_inside_settings_are_varied() -> None:
     head = "name: x\ndataset: ml-1m\nmodels: [{name: WOK, llm: {model: gpt}}]\n"
     experiment = load("sweep: {models.0.llm.temperature: [0, 0.7]}\n", head=head)
     assert list_labels(experiment) == ["WOK(llm.temperature=0)", "WOK(llm.temperature=0.7)"]
     assert experiment.models[1].plugin.llm.temperature == 0.7
-
-
-def test_long_values_are_shortened_in_labels_that_stay_different() -> None:
-    head = "name: x\ndataset: ml-1m\nmodels: [{name: WOK, llm: {model: gpt}}]\n"
-    long = [f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyz"]
-    labels = list_labels(load(f"sweep: {{models.0.llm.model: {long}}}\n", head=head))
-    assert len(set(labels)) == 3
-    assert all(len(label) < 90 for label in labels)
-    assert [label[-2:] for label in labels] == ["b)", "#2", "#3"]
 
 
 def test_entries_of_one_plugin_state_what_else_differs() -> None:
@@ -165,11 +150,6 @@ def test_files_are_relative_to_the_file_of_the_sweep() -> None:
     assert (mine.seeds, mine.models[0].name) == ((1, 2), "lists")
 
 
-def test_sweep_may_be_given_on_the_command_line() -> None:
-    experiment = load("", "sweep.models.1.neighbors=[5, 20]", "sweep.seed=[1, 2]")
-    assert (len(experiment.models), experiment.seeds) == (3, (1, 2))
-
-
 def test_resolved_spec_is_the_same_experiment() -> None:
     experiment = load(
         "sweep: {models.1.neighbors: [5, 20], dataset.filters.1.k: [2, 3], seed: [1, 2]}\n"
@@ -179,11 +159,6 @@ def test_resolved_spec_is_the_same_experiment() -> None:
     assert again.as_spec() == spec
     assert list_labels(again) == list_labels(experiment)
     assert again.identity(str) == experiment.identity(str)
-
-
-def test_spec_without_a_sweep_is_not_changed() -> None:
-    experiment = load("sweep: null\n")
-    assert (experiment.sweep, list_labels(experiment)) == ({}, ["MostPop", "ItemKNN"])
 
 
 @pytest.mark.parametrize(

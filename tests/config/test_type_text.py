@@ -8,13 +8,7 @@ import pytest
 from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
 from pydantic import Field
 
-from recbias.config.settings import (
-    describe_hint,
-    describe_range,
-    describe_type,
-    describe_value,
-    render_yaml,
-)
+from recbias.config.settings import describe_hint, describe_value
 from recbias.core.plugins import InputFile
 from support.models.fake_plugins import Endpoint
 
@@ -67,13 +61,6 @@ def test_type_and_range_are_described(hint: Any, words: str) -> None:
     assert describe_hint(hint) == words
 
 
-def test_type_and_range_are_described_separately() -> None:
-    hint = Annotated[int, Gt(0)] | Annotated[float, Le(1)] | None
-    assert describe_type(hint) == "a whole number or a number or nothing (null)"
-    assert describe_range(hint) == "above 0 or at most 1"
-    assert describe_range(int) == ""
-
-
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -90,7 +77,3 @@ def test_type_and_range_are_described_separately() -> None:
 )
 def test_description_of_a_value_reveals_its_type(value: object, words: str) -> None:
     assert describe_value(value) == words
-
-
-def test_value_is_rendered_as_yaml() -> None:
-    assert render_yaml({"a": [1, None, False], "b": "x"}) == "{a: [1, null, false], b: x}"

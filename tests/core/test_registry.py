@@ -1,14 +1,24 @@
 from __future__ import annotations
 
-import os
+import re
 import sys
+import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
-from recbias.core.registry import Registry, digest_source, is_file
+from recbias.core.packages import (
+    EXTRAS,
+    describe_missing,
+    find_extras,
+    list_libraries,
+    require_packages,
+)
+from recbias.core.registry import Registry, is_file
+from recbias.registry import REGISTRIES
 from support.models import fake_plugins
 
 MODELS = Registry(
@@ -44,10 +54,6 @@ def test_names_match_without_case_hyphen_and_underscore(name: str) -> None:
     assert MODELS.load(name) is fake_plugins.ItemKNN
 
 
-def test_names_are_those_of_the_table_in_order() -> None:
-    assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone", "Moved"]
-
-
 def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
     with pytest.raises(UnknownName) as caught:
         MODELS.load("ItemKN")
@@ -55,20 +61,6 @@ def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
         "error: no model is called 'ItemKN'",
         "help: did you mean ItemKNN?",
     ]
-
-
-def test_the_remedy_for_a_missing_package_installs_it() -> None:
-    with pytest.raises(MissingExtra) as caught:
-        MODELS.load("Absent")
-    assert caught.value.lines() == [
-        ("error: Absent needs the package 'no_such_package_of_anyone', which is not installed"),
-        "help: pip install no_such_package_of_anyone",
-    ]
-
-
-def test_an_absent_class_is_a_broken_contract() -> None:
-    with pytest.raises(BrokenContract, match="NoSuchClass"):
-        MODELS.load("Gone")
 
 
 def test_a_package_that_fails_while_it_is_imported_is_a_broken_contract(
@@ -105,26 +97,6 @@ def test_a_plug_in_can_be_a_class_in_a_file(tmp_path: Path) -> None:
     plugin = MODELS.load(name, base=tmp_path)
     assert plugin.__name__ == "Mine"
     assert MODELS.load(name, base=tmp_path) is plugin
-
-
-def test_a_changed_file_gives_another_class(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
-    old, digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
-    (tmp_path / "mine.py").write_text("class Mine:\n    size = 2\n")
-    new, new_digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
-    assert (vars(old)["size"], vars(new)["size"]) == (1, 2)
-    assert digest != new_digest
-
-
-def digest_mine(folder: Path) -> str:
-    return digest_source("mine.py:Mine", base=folder)
-
-
-def test_only_a_file_has_a_source_digest(tmp_path: Path) -> None:
-    # SHA-256 of no bytes
-    (tmp_path / "mine.py").write_bytes(b"")
-    assert digest_mine(tmp_path).startswith("e3b0c44298fc1c14")
-    assert digest_source("ItemKNN") == ""
 
 
 @pytest.mark.parametrize("name", ["none.py:A", "a\0.py:A", f"{'x' * 300}.py:A"])
@@ -199,15 +171,52 @@ def test_a_package_that_is_installed_meanwhile_is_found(
     assert MODELS.load("later-package/Theirs") is fake_plugins.SLIM
 
 
-def test_a_file_changed_within_a_second_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    file = tmp_path / "quick.py"
-    values = []
-    for value in "12":
-        file.write_text(f"class Quick:\n    value = {value}\n")
-        os.utime(file, (1_000_000_000, 1_000_000_000))
-        plugin: Any = MODELS.load("./quick.py:Quick", base=tmp_path)
-        values.append(plugin.value)
-    assert values == [1, 2]
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FOR_DEVELOPERS = {"all", "bench", "dev", "smollm2"}
+
+
+def list_names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0] for requirement in requirements}
+
+
+def test_the_extras_are_those_of_the_project_file() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - FOR_DEVELOPERS
+    for name, packages in EXTRAS.items():
+        assert set(packages) == list_names(extras[name]), name
+    (everything,) = extras["all"]
+    assert set(re.findall(r"\w+", everything)) == {"recbias"} | set(EXTRAS) - {"ray", "recbole"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table],
+)
+def test_what_a_plugin_needs_is_in_the_core_or_in_an_extra(kind: str, name: str) -> None:
+    libraries = set(list_libraries(REGISTRIES[kind].load(name)))
+    known = list_names(PROJECT["dependencies"]).union(*EXTRAS.values())
+    assert libraries <= known
+
+
+@given(st.sets(st.sampled_from(sorted({p for packages in EXTRAS.values() for p in packages}))))
+def test_the_extras_install_every_package_and_none_is_superfluous(packages: set[str]) -> None:
+    extras = find_extras(packages)
+    assert packages <= {package for extra in extras for package in EXTRAS[extra]}
+    for extra in extras:
+        others = {package for other in extras if other != extra for package in EXTRAS[other]}
+        assert not packages <= others
+
+
+def test_require_packages_names_all_that_are_missing() -> None:
+    require_packages("A model", "numpy")
+    with pytest.raises(MissingExtra) as caught:
+        require_packages("A model", "numpy", "no_such_a", "no_such_b", where="model")
+    assert caught.value.lines() == [
+        (
+            "error: model: A model needs the packages 'no_such_a' and 'no_such_b', "
+            "which are not installed"
+        ),
+        "help: pip install no_such_a no_such_b",
+    ]
+    assert describe_missing(["X"], ["ray"])[1] == "pip install 'recbias[ray]'"

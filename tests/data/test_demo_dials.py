@@ -48,22 +48,6 @@ def test_a_dial_changes_nothing_that_others_plant(
     np.testing.assert_array_equal(*counts)
 
 
-def test_cohorts_and_studios_are_as_large_as_each_other() -> None:
-    world = sample_demo(n_users=601, n_items=305, studios=4)
-    assert world.users is not None
-    assert world.items is not None
-    assert world.users.frame["cohort"].value_counts().to_dict() == {"A": 301, "B": 300}
-    sizes = world.items.frame["studio"].value_counts()
-    assert sorted(sizes) == [76, 76, 76, 77]
-    groups = world.items.frame.groupby("studio")["studio_group"].unique().str.join("")
-    assert groups.to_dict() == {
-        "Studio 1": "major",
-        "Studio 2": "major",
-        "Studio 3": "minor",
-        "Studio 4": "minor",
-    }
-
-
 @pytest.mark.parametrize(
     ("settings", "where"),
     [
@@ -88,39 +72,6 @@ def test_a_size_that_cannot_be_sampled_or_hold_a_difference_is_refused(
     spec = make_small_spec(dataset={"name": "demo", **settings})
     with pytest.raises(UserError, match=rf"dataset\.{where}: "):
         recbias.plan(spec, out=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"n_items": 40, "stereotyped": 0.0},
-        {"n_items": 40, "stereotyped": 1.0},
-        {"n_items": 10},
-        {"n_users": 1, "preference": 0.0},
-        {"n_users": 2, "n_items": 2, "cohort_noise": 0.5},
-        {"studios": 1},
-    ],
-)
-def test_a_size_is_refused_only_for_a_difference_that_is_asked_for(
-    settings: dict[str, Any],
-) -> None:
-    assert Demo(**settings).gives()
-
-
-@pytest.mark.parametrize("size", [{"n_users": 2, "n_items": 2}, {"n_users": 3, "n_items": 5}])
-def test_every_difference_has_both_sides_in_the_smallest_worlds(size: dict[str, int]) -> None:
-    """Each group that a setting compares has a member, whatever the seed."""
-    for seed in range(200):
-        world = sample_demo(seed, **size, per_user=1, stereotyped=0.4, provider=1.0, studios=2)
-        assert world.users is not None
-        assert world.items is not None
-        romance = world.items.frame["genres"].str.contains("Romance")
-        assert set(world.users.frame["gender"]) == {"F", "M"}
-        assert set(world.users.frame["cohort"]) == {"A", "B"}
-        assert set(romance) == {True, False}
-        assert set(world.items.frame["studio_group"]) == {"major", "minor"}
-        assert set(world.items.numbers("stereotype")) == {0.0, 1.0}
-        assert world.items.frame["popularity_rank"].nunique() == size["n_items"]
 
 
 @pytest.fixture(scope="module")

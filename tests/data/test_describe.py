@@ -1,21 +1,16 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import KEYS, Attributes, Dataset, Reviews
+from recbias.core.dataset import Attributes, Dataset, Reviews
 from recbias.data.describe import describe
 from recbias.data.movielens import MovieLens1M
-from recbias.data.sentences import make_dataset
 from support.worlds.small_worlds import make_interactions
 
 
@@ -85,28 +80,6 @@ def test_many_distinct_ratings_and_numbers_are_not_counted_one_by_one() -> None:
     assert statistics["items"]["year"]["numbers"]["median"] == 14.5
 
 
-def test_statistics_of_an_empty_dataset_are_undefined() -> None:
-    statistics = describe(Dataset(make_interactions([])))
-    assert math.isnan(statistics["counts"]["sparsity"])
-    assert math.isnan(statistics["popularity"]["gini"])
-    assert math.isnan(statistics["popularity"]["head_share"])
-    assert math.isnan(statistics["popularity"]["power_law"]["exponent"])
-    assert math.isnan(statistics["popularity"]["zipf_exponent"])
-    assert math.isnan(statistics["per_user"]["mean"])
-    assert statistics["times"] is None
-
-
-@given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
-def test_statistics_are_within_their_ranges_and_serializable(pairs: list[tuple[int, int]]) -> None:
-    statistics = describe(Dataset(make_interactions(pairs, n_users=5, n_items=7)))
-    assert 0 <= statistics["popularity"]["gini"] < 1
-    assert 0 < statistics["popularity"]["head_share"] <= 1
-    assert 0 <= statistics["counts"]["sparsity"] <= 1
-    assert statistics["counts"]["duplicates"] == len(pairs) - len(set(pairs))
-    copy: dict[str, Any] = json.loads(json.dumps(statistics))
-    assert copy["counts"] == statistics["counts"]
-
-
 @pytest.mark.real_data
 def test_statistics_of_the_published_ml_1m(real_data: Path, rng: np.random.Generator) -> None:
     with collect_warnings():
@@ -120,41 +93,3 @@ def test_statistics_of_the_published_ml_1m(real_data: Path, rng: np.random.Gener
     assert round(statistics["popularity"]["zipf_exponent"], 2) == 1.45
     assert statistics["per_user"]["min"] == 20
     assert statistics["items"]["genres"]["distinct"] == 18
-
-
-def test_sentences_are_described_by_part() -> None:
-    rows = [
-        ("1", "test", "p", "old", "abc", "age"),
-        ("2", "test", "p", "young", "abcde", "age"),
-        ("3", "train", None, None, "x", None),
-    ]
-    frame = pd.DataFrame(rows, columns=[*KEYS, "category"], dtype=object)
-    with collect_warnings():
-        described = describe(make_dataset(frame, "small"))
-    assert set(described) == {"counts", "sentences"}
-    assert described["counts"]["test_pairs"] == 1
-    test, train = (described["sentences"][part] for part in ("test", "train"))
-    assert (test["sentences"], test["characters"]["mean"]) == (2, 4.0)
-    assert test["group"]["values"] == {"old": 1, "young": 1}
-    assert train["category"] == {"missing": 1, "distinct": 0, "values": {}}
-
-
-def test_labels_are_counted() -> None:
-    interactions = make_interactions([(0, 0)], n_users=1, n_items=4)
-    labels = {
-        "ngim.gender": [1.0, 0.0, math.nan, 1.0],
-        "ngim.gender_score": [0.5, 0.25, math.nan, 0.75],
-        "judge.race": [math.nan] * 4,
-    }
-    statistics = describe(Dataset(interactions), [pd.DataFrame(labels)])["labels"]
-    assert statistics["ngim.gender"] == {
-        "labelled": 2,
-        "not labelled": 1,
-        "missing": 1,
-        "labelled share": pytest.approx(2 / 3),
-    }
-    assert statistics["ngim.gender_score"]["missing"] == 1
-    assert statistics["ngim.gender_score"]["numbers"]["median"] == 0.5
-    assert statistics["judge.race"]["missing"] == 4
-    assert math.isnan(statistics["judge.race"]["labelled share"])
-    assert describe(Dataset(interactions))["labels"] is None

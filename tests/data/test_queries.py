@@ -13,11 +13,9 @@ from recbias.core.dataset import Attributes, Dataset
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
-    MissingFile,
     NothingLeft,
     OutOfRange,
     UnknownColumn,
-    WrongType,
 )
 from recbias.core.queries import group_by
 from recbias.data.filters_queries import KCore, QueryTable, Threshold, Users
@@ -42,20 +40,6 @@ def test_all_users_are_queries_with_their_labels() -> None:
     assert queries.texts is None
 
 
-def test_queries_are_restricted_to_users_that_satisfy_a_condition() -> None:
-    queries = Users(where="age < 18").ask(make_dataset(), RNG)
-    assert queries.ids.ids.tolist() == ["u0", "u3"]
-    assert queries.users.tolist() == [0, 3]
-    assert queries.labels.frame["age"].tolist() == [10.0, 15.0]
-    assert queries.labels.ids is queries.ids
-
-
-def test_users_without_a_table_have_their_history_length_as_label() -> None:
-    queries = Users().ask(Dataset(make_interactions([(0, 0), (1, 0), (1, 1)])), RNG)
-    assert queries.labels.names == ["history_length"]
-    assert queries.labels.frame["history_length"].tolist() == [1, 2]
-
-
 def test_users_are_selected_and_grouped_by_the_length_of_their_history() -> None:
     dataset = Dataset(make_interactions([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]))
     queries = Users(where="history_length >= 2").ask(dataset, RNG)
@@ -65,19 +49,6 @@ def test_users_are_selected_and_grouped_by_the_length_of_their_history() -> None
     assert groups.codes.tolist() == [0, 1]
     with pytest.raises(UnknownColumn, match="no users table"):
         Users(where="history_length >= 2 and age < 9").ask(dataset, RNG)
-
-
-def test_a_column_of_the_user_named_history_length_is_kept() -> None:
-    interactions = make_interactions([(0, 0), (1, 0)])
-    frame = pd.DataFrame({"history_length": [7.0, 8.0]})
-    dataset = Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
-    assert Users().ask(dataset, RNG).labels.frame["history_length"].tolist() == [7, 8]
-
-
-def test_users_without_interactions_have_no_history_length() -> None:
-    queries = Users().ask(Dataset(make_interactions([], n_users=2)), RNG)
-    assert queries.labels.names == []
-    assert len(queries.labels.frame) == 2
 
 
 def test_a_sample_is_sorted_and_restricted_by_the_condition() -> None:
@@ -98,32 +69,6 @@ def test_a_sample_larger_than_the_users_takes_all_with_a_warning() -> None:
         queries = Users(where="gender == 'F'", sample=9).ask(make_dataset(), RNG)
     assert queries.users.tolist() == [0, 2]
     assert warnings == ["a sample of 9 was requested; all 2 users are used"]
-
-
-def test_a_condition_that_no_user_satisfies_is_refused() -> None:
-    with pytest.raises(NothingLeft, match="none of the 4 users satisfies 'age > 99'") as caught:
-        Users(where="age > 99").ask(make_dataset(), RNG)
-    assert caught.value.remedy == "the users have the columns age, gender, history_length"
-
-
-def test_a_condition_needs_a_users_table_and_its_columns() -> None:
-    with pytest.raises(UnknownColumn, match="no users table"):
-        Users(where="age > 99").ask(Dataset(make_interactions([(0, 0)])), RNG)
-    with pytest.raises(UnknownColumn, match="no column 'ages'") as caught:
-        Users(where="ages > 99").ask(make_dataset(), RNG)
-    assert "did you mean age?" in caught.value.remedy
-
-
-@pytest.mark.parametrize("where", ["age <", "age", "age + 1 < 3", "len(age) < 3", ""])
-def test_an_invalid_condition_is_refused_before_any_data_is_read(where: str) -> None:
-    with pytest.raises(WrongType) as caught:
-        Users(where=where)
-    assert caught.value.where == "where"
-
-
-def test_a_dataset_without_users_is_refused() -> None:
-    with pytest.raises(NothingLeft, match="the dataset has no users"):
-        Users().ask(Dataset(make_interactions([])), RNG)
 
 
 def write_table(folder: Path, text: str) -> QueryTable:
@@ -171,11 +116,6 @@ def test_a_malformed_table_is_refused(
     assert "skip" not in caught.value.remedy  # type: ignore[attr-defined]
 
 
-def test_a_missing_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile):
-        QueryTable(path=tmp_path / "no.csv").ask(make_dataset(), RNG)
-
-
 @pytest.mark.real_data
 def test_filtered_movielens_1m_has_218_children(real_data: Path) -> None:
     from recbias.data.movielens import MovieLens1M
@@ -197,13 +137,6 @@ def test_samples_of_users_are_disjoint_sorted_and_of_one_size(
     samples = queries.users.reshape(folds, size)
     assert len(set(queries.users.tolist())) == folds * size
     assert (np.diff(samples, axis=1) > 0).all()
-
-
-def test_one_sample_is_the_first_of_several() -> None:
-    dataset = Dataset(make_interactions([(0, 0)], n_users=63))
-    one = Users(sample=7).ask(dataset, np.random.default_rng(1)).users
-    several = Users(sample=7, folds=9).ask(dataset, np.random.default_rng(1)).users
-    assert one.tolist() == several[:7].tolist()
 
 
 def test_too_few_users_for_disjoint_samples_are_refused() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import transformers
 
-from recbias.core.context import collect_warnings, stage_context
+from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
-from recbias.core.errors import Contradiction
 from recbias.detectors.groups import CausalLM
 from recbias.language.local_models import LocalModel, load_model
 from support.models.small_causal import write_small_causal
@@ -99,59 +96,3 @@ def test_group_words_after_the_first_are_counted_and_not_evaluated(model: str) -
     assert messages == [
         "1 group words after the first 2 of 1 texts were not evaluated: max_group_words"
     ]
-
-
-def test_a_sentence_longer_than_max_length_is_shortened(model: str) -> None:
-    texts = ["so it goes on " * 5 + "until he sang" + " and on" * 20, "He sang."]
-    assert label(model, texts)[1] == []
-    columns, messages = label(model, texts, max_length=24)
-    assert len(messages) == 1
-    assert np.isfinite(columns["gender_score"]).all()
-
-
-def test_progress_of_several_blocks_is_that_of_all_texts(model: str) -> None:
-    reports = []
-    texts = [f"A man sang {word}." for word in ("here", "there", "often")]
-    items = Attributes(make_vocabulary("i", 3), pd.DataFrame({"text": texts}))
-    detector = CausalLM(model=model, from_="text", device="cpu", tokens_per_batch=8)
-    with (
-        collect_warnings(),
-        stage_context(on_progress=lambda *report: reports.append(report)),
-    ):
-        detector.label(items, np.random.default_rng(0))
-    completed = [steps for _, steps, _ in reports]
-    assert {(task, total) for task, _, total in reports} == {("texts", 3)}
-    assert completed == sorted(completed)
-    assert (completed[0], completed[-1]) == (0, 3)
-
-
-def test_a_long_sentence_is_divided_into_tokens_once(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n_characters = 0
-    fast: Any = transformers.PreTrainedTokenizerFast
-    tokenize = fast.__call__
-
-    def count(tokenizer: Any, texts: Any, **options: Any) -> Any:
-        nonlocal n_characters
-        n_characters += sum(map(len, [texts] if isinstance(texts, str) else texts))
-        return tokenize(tokenizer, texts, **options)
-
-    monkeypatch.setattr(fast, "__call__", count)
-    text = "so it goes on " * 1000 + "and she sang " * 10
-    columns, _ = label(model, [text])
-    assert np.isfinite(columns["gender_score"]).all()
-    # each word is scored with two candidates, in as many characters as the model reads
-    assert n_characters < len(text) + 10 * 2 * 600
-
-
-def test_a_tokenizer_without_a_token_before_texts_is_refused(tmp_path: Path) -> None:
-    folder = write_small_causal(tmp_path, "gpt2")
-    names = json.loads((folder / "tokenizer_config.json").read_text())
-    for name in ("bos_token", "eos_token"):
-        names.pop(name)
-    (folder / "tokenizer_config.json").write_text(json.dumps(names))
-    (folder / "special_tokens_map.json").unlink(missing_ok=True)
-    with pytest.raises(Contradiction, match="neither a start nor an end token") as caught:
-        label(str(folder), ["He sang."])
-    assert caught.value.where == "model"

@@ -36,13 +36,6 @@ def test_a_missing_value_has_no_label(threshold: float | None) -> None:
     assert labels == pytest.approx([1.0, NAN, 0.0], nan_ok=True)
 
 
-def test_the_kind_names_the_labels() -> None:
-    items = Attributes(make_vocabulary("i", 1), pd.DataFrame({"votes": [1.0]}))
-    detector = Column(from_="votes", kind="gender")
-    assert detector.kinds == ("gender",)
-    assert list(detector.label(items, np.random.default_rng(0))) == ["gender"]
-
-
 @pytest.mark.parametrize(
     ("detector", "column", "error", "message"),
     [
@@ -59,9 +52,3 @@ def test_unusable_columns_are_errors(
         label(detector, column)
     assert caught.value.where == "from"  # type: ignore[attr-defined]
     assert caught.value.remedy or error is not OutOfRange  # type: ignore[attr-defined]
-
-
-def test_the_nearest_column_is_suggested() -> None:
-    with pytest.raises(UnknownColumn) as caught:
-        label(Column(from_="vote"), [1.0])
-    assert caught.value.remedy == "did you mean votes?"

@@ -90,13 +90,6 @@ def test_items_in_which_nobody_is_identified_are_counted(
     assert columns["gender_score"] == pytest.approx([1, NAN, NAN, NAN, 0.5], nan_ok=True)
 
 
-def test_there_is_no_warning_if_all_items_are_identified() -> None:
-    items = build_items(["Tom Hanks", "Mary Smith"])
-    with collect_warnings() as messages:
-        Names(from_="cast").label(items, np.random.default_rng(0))
-    assert messages == []
-
-
 @pytest.mark.parametrize(
     ("person", "exact", "near"),
     [
@@ -167,12 +160,6 @@ def test_unusable_columns_are_errors(
     assert caught.value.where == "from"  # type: ignore[attr-defined]
 
 
-def test_a_missing_column_is_an_error() -> None:
-    with pytest.raises(UnknownColumn, match="no column 'casts'") as caught:
-        Names(from_="casts").label(build_items(["Tom"]), np.random.default_rng(0))
-    assert (caught.value.where, caught.value.remedy) == ("from", "did you mean cast?")
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_stereotype_of_the_demo_dataset_is_recovered(seed: int) -> None:
     world = Demo().load(Path(), np.random.default_rng(seed))
@@ -233,27 +220,6 @@ def test_people_in_texts_are_counted_without_the_authors() -> None:
     assert without["gender_score"].tolist()[:2] == [2 / 3, 1 / 2]
     # Tom Gray and Tom are two mentions, as are Annie and Annie Gray
     assert label_texts(texts, exclude="authors")["gender_score"].tolist()[1] == 1 / 2
-
-
-def test_a_double_name_in_a_text_is_one_person() -> None:
-    texts = ["Anna-Marie met Tom and Tim.", "Jean-Claude sees Anna-Marie", "Tom"]
-    columns = label_texts(texts)
-    assert columns["gender_score"].tolist() == pytest.approx([2 / 3, 1 / 2, 1])
-
-
-def test_the_manifest_has_the_number_of_people() -> None:
-    with stage_context(facts={}) as context:
-        label_texts(["Tom and Annie", "Tim", None])
-    assert context.facts == {"people_per_item": 1.0}
-
-
-def test_items_without_a_text_are_counted_apart() -> None:
-    detector = Names(from_="cast", persons="names")
-    with collect_warnings() as warnings:
-        detector.label(build_items(["Tom met Annie", "a dog", None]), np.random.default_rng(0))
-    assert warnings == [
-        "names: of 3 items, 1 have no 'cast' and 1 name nobody of known gender: labelled 0"
-    ]
 
 
 def test_settings_of_texts_are_checked() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,10 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
-from recbias.core.errors import (
-    MalformedLine,
-    MissingFile,
-    UnknownColumn,
-    UnknownIdentifier,
-    WrongType,
-)
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, WrongType
 from recbias.detectors.groups import Sentences, read_scores
 from support.worlds.evidence_worlds import make_vocabulary
 
-NAN = math.nan
 ITEMS = Attributes(make_vocabulary("i", 4), pd.DataFrame(index=range(4)))
 
 # i0: 0.5 + 0.6 - 0.3 = 0.8; i1: 0.8 with -0.3: 0.5 / 0.7 = 0.714; i2: 0.7 exactly; i3: none
@@ -64,18 +56,6 @@ def test_a_score_at_the_threshold_is_labelled_unless_strict(tmp_path: Path) -> N
     assert labels(even, threshold=0.75, strict=False)["stereotype"][0] == 1
 
 
-def test_items_without_a_sentence_may_have_no_label(tmp_path: Path) -> None:
-    columns, messages = label(write(tmp_path, SCORES), missing="undefined", kind="gender")
-    assert columns["gender"] == pytest.approx([1, 1, 0, NAN], nan_ok=True)
-    assert columns["gender_score"][3] == pytest.approx(NAN, nan_ok=True)
-    assert messages[0].endswith("no sentence on gender: given no label")
-
-
-def test_an_item_without_a_sentence_is_0_at_any_threshold(tmp_path: Path) -> None:
-    path = write(tmp_path, "item_id,score\ni0,0.1\n")
-    assert labels(path, threshold=-0.5)["stereotype"] == [1, 0, 0, 0]
-
-
 def test_negative_scores_lower_the_certainty_and_the_grade_is_at_least_0(tmp_path: Path) -> None:
     path = write(tmp_path, "item_id,score\ni0,-0.4\ni1,1\ni1,-1\ni2,1\ni2,-0.9\n")
     assert labels(path) == {"stereotype": [0, 0, 1, 0], "stereotype_score": [0, 0, 1, 0]}
@@ -96,12 +76,6 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, rng: np.random.Ge
     header, *rows = SCORES.split()
     shuffled = "\n".join([header, *rng.permutation(rows)])
     assert labels(write(tmp_path, shuffled, "b.csv")) == labels(write(tmp_path, SCORES))
-
-
-def test_rows_of_unknown_items_are_excluded_with_a_warning(tmp_path: Path) -> None:
-    columns, messages = label(write(tmp_path, SCORES + "new,0.9\n"))
-    assert columns == labels(write(tmp_path, SCORES))
-    assert messages[0] == "scores.csv: 1 of 4 items are not in the dataset"
 
 
 def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
@@ -153,15 +127,3 @@ def test_malformed_files_are_rejected(
 ) -> None:
     with pytest.raises(error, match=message):
         labels(write(tmp_path, text, name))
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match=r"absent\.csv"):
-        labels(tmp_path / "absent.csv")
-
-
-def test_the_row_of_a_parquet_file_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "s.parquet"
-    pd.DataFrame({"item_id": ["i0", "i1"], "score": [0.5, NAN]}).to_parquet(path)
-    with pytest.raises(MalformedLine, match=r"s.parquet: row 2: score"):
-        labels(path)

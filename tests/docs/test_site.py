@@ -94,16 +94,6 @@ def has_target(pages: dict[Path, Links], path: Path, link: str) -> bool:
     return not parts.fragment or unquote(parts.fragment) in pages[target].ids
 
 
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "a.html"
-    path.touch()
-    pages = {path: Links('<h1 id="here"><a href="b.html">x</a>')}
-    assert has_target(pages, path, "a.html#here")
-    assert has_target(pages, path, "#here")
-    assert not has_target(pages, path, "#there")
-    assert not has_target(pages, path, "b.html")
-
-
 def find_repository_links() -> set[str]:
     """Return the absolute links to files of the repository, without its address."""
     paths = [

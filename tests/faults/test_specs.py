@@ -176,26 +176,3 @@ def test_faults_of_data_are_listed_with_files_that_are_missing(tmp_path: Path) -
     assert "error: x.yaml:4:9: device: " in result.err
     assert "error: x.yaml:2:10: dataset" in result.err
     assert "gendr" not in result.err  # nothing is known of the queries
-
-
-@pytest.mark.parametrize(
-    ("entry", "location"),
-    [
-        ("interactions: rows.csv", "2:39: dataset.interactions: the dataset has no interactions"),
-        ("interactions: rows.csv, filters: [{name: k_core, k: 2}]", "2:10: dataset: k_core 2"),
-    ],
-)
-def test_a_file_with_only_a_header_is_named(tmp_path: Path, entry: str, location: str) -> None:
-    (tmp_path / "rows.csv").write_text("user_id,item_id\n")
-    spec = f"name: x\ndataset: {{name: tables, {entry}}}\nsplit: {{name: random, test: 0.2}}\n"
-    (tmp_path / "x.yaml").write_text(f"{spec}models: [MostPop]\nmetrics: [nDCG]\n")
-    result = invoke_recbias("plan", "x.yaml", folder=tmp_path)
-    assert result.code == 2
-    assert result.err.startswith(f"error: x.yaml:{location}")
-
-
-def test_faults_are_made_again_from_their_seed() -> None:
-    text = (CONFIGS / "quickstart.yaml").read_text(encoding="utf-8")
-    assert break_spec(text, random.Random(5)) == break_spec(text, random.Random(5))
-    broken = {break_spec(text, random.Random(seed))[1] for seed in range(100)}
-    assert len(broken) > 90

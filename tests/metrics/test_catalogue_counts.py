@@ -4,15 +4,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Attributes
-from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.metrics.labels import CatalogueCounts
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.small_worlds import make_interactions
 
@@ -56,18 +53,3 @@ def test_they_agree_with_pandas(numbers: list[int]) -> None:
     largest = max(numbers)
     assert values["most interactions of an item"] == largest
     assert values["values of categories"] == values["most values of an item"] == largest
-
-
-def test_a_missing_column_or_table_is_refused() -> None:
-    facts = make_catalogue([1], ["Bars"])
-    with pytest.raises(UnknownColumn) as caught:
-        CatalogueCounts(attribute="categorie").check(facts)
-    assert caught.value.where == "attribute"
-    with pytest.raises(MissingEvidence, match="needs train"):
-        METRIC.measure(make_catalogue([1], ["Bars"], train=None))
-    assert CatalogueCounts().needs_now() == {"train"}
-    assert METRIC.needs_now() == {"train", "items"}
-
-
-def test_it_keeps_the_contract() -> None:
-    check_metric(CatalogueCounts())

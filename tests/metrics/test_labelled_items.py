@@ -10,7 +10,6 @@ from recbias.core.dataset import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.metrics.labels import LabelledItems
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 NAN = math.nan
@@ -56,13 +55,6 @@ def test_shares_have_wilson_intervals() -> None:
     assert math.isnan(count.ci_low)
 
 
-def test_a_genre_without_labels_is_undefined() -> None:
-    films = make_catalogue(label=[1.0, NAN], genres=["Drama", "Comedy"])
-    measured = measure(films, form="share", attribute="genres")["genres=Comedy"]
-    assert math.isnan(measured[0])
-    assert measured[1:] == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("columns", "settings", "error"),
     [
@@ -75,8 +67,3 @@ def test_a_genre_without_labels_is_undefined() -> None:
 def test_unusable_columns_are_errors(columns: Any, settings: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         LabelledItems(label="label", **settings).check(make_catalogue(**columns))
-
-
-def test_contract() -> None:
-    metric = LabelledItems(label="label", attribute="genres")
-    check_metric(metric, evidence=make_catalogue(**FILMS))

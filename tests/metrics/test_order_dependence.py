@@ -11,7 +11,6 @@ from scipy.stats import kendalltau
 
 from recbias.core.dataset import FloatArray
 from recbias.core.evidence import Evidence, Responses
-from recbias.metrics import labels as order_dependence
 from recbias.metrics.labels import FirstSlotShare, OrderAgreement, compute_agreement
 from support.worlds.query_sets import make_queries
 
@@ -62,13 +61,6 @@ def test_responses_without_ranks_are_undefined(
     assert np.isnan(measured.value)
 
 
-@pytest.mark.parametrize(
-    "ranks", [[[1, 2]], [[1], [1]], [[1, 2], [NAN, NAN]], [[NAN, NAN], [NAN, NAN]]]
-)
-def test_agreement_needs_two_rankings_of_two_candidates(ranks: list[list[float]]) -> None:
-    assert np.isnan(compute_agreement(np.array([ranks], dtype=float))).all()
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 7))
 def test_agreement_equals_the_mean_of_scipy(seed: int, n_orders: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -88,11 +80,3 @@ def test_fewer_candidates_and_missing_rankings_are_left_out() -> None:
     padded: FloatArray = np.full((5, 4), NAN)
     padded[[0, 2, 3], :3] = full
     assert compute_agreement(padded[None]) == pytest.approx(compute_agreement(full[None]))
-
-
-def test_blocks_of_queries_give_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    ranks = rng.permuted(np.tile(np.arange(1.0, 6), (20, 4, 1)), axis=2)
-    expected = compute_agreement(ranks)
-    monkeypatch.setattr(order_dependence, "BLOCK_CELLS", 30)
-    np.testing.assert_array_equal(compute_agreement(ranks), expected)

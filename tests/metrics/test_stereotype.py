@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
-from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.data.demo import Demo
 from recbias.data.movielens import MovieLens1M
 from recbias.detectors.names import Names
 from recbias.metrics.labels import HitBad, MrrBad, RecST
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 METRICS = (HitBad, MrrBad, RecST)
@@ -67,24 +65,6 @@ def test_rec_st_by_hand() -> None:
     assert measure_values(RecST(label="bad", k=2), LISTS) == pytest.approx([2 / 3, 0, 0, 1])
 
 
-def test_the_denominator_of_ten_places_is_55() -> None:
-    # stereotyped at ranks 1, 4 and 10: (10 + 7 + 1) / 55
-    items = Attributes(
-        make_vocabulary("i", 10), pd.DataFrame({"bad": [1.0, 0, 0, 1, 0, 0, 0, 0, 0, 1]})
-    )
-    (measurement,) = RecST(label="bad").measure(
-        make_evidence(make_lists([list(range(10))]), n_items=10, items=items)
-    )
-    assert measurement.value == pytest.approx(18 / 55)
-
-
-def test_users_without_a_stereotyped_item_count_as_0_in_the_mean() -> None:
-    for metric, mean in ((HitBad, 3 / 4), (MrrBad, 7 / 12), (RecST, 11 / 24)):
-        (measurement,) = metric(label="bad").measure(make_facts(LISTS))
-        assert measurement.value == pytest.approx(mean)
-        assert (measurement.n, measurement.undefined) == (4, 0)
-
-
 def test_grades_count_above_0_or_from_a_threshold_on() -> None:
     lists = [[3, 5, 2], [3, 0, 1]]  # grades 0, 0.1, 0.5 and 0, 0.9, 0.2
     assert measure_values(HitBad(label="grade"), lists) == [1, 1]
@@ -96,12 +76,6 @@ def test_grades_count_above_0_or_from_a_threshold_on() -> None:
     assert measure_values(RecST(label="grade", threshold=0.5), lists) == pytest.approx(
         [1 / 6, 2 / 6]
     )
-
-
-def test_a_short_list_exposes_to_less() -> None:
-    # one stereotyped item in a list of one, among lists of three: 3 / 6
-    assert measure_values(RecST(label="bad"), [[0], [1, 3, 5]]) == [0.5, 0]
-    assert measure_values(RecST(label="bad", k=4), [[0, 2, 6]]) == pytest.approx([9 / 10])
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
@@ -120,76 +94,6 @@ def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     assert measure_values(RecST(label="bad"), full) == [1, 1]
 
 
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-@pytest.mark.parametrize("metric", METRICS)
-def test_lists_without_any_label_are_undefined_and_counted(metric: Any) -> None:
-    (measurement,) = metric(label="bad").measure(make_facts([[0, 2, 6], [4, 7], []]))
-    assert measurement.value == 1
-    assert (measurement.n, measurement.undefined) == (1, 2)
-    (measurement,) = metric(label="bad").measure(make_facts([[], []]))
-    assert math.isnan(measurement.value)
-    (measurement,) = metric(label="bad", k=1).measure(make_facts([[4, 0]]))
-    assert math.isnan(measurement.value)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None:
-    with collect_warnings() as warnings:
-        metric(label="bad", k=2).measure(make_facts([[0, 1, 4], [2]]))
-    assert warnings == []
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    ("label", "error", "message", "remedy"),
-    [
-        ("bed", UnknownColumn, "no column 'bed'", "did you mean bad?"),
-        ("genre", UnknownColumn, "not numeric: 'Drama'", "by a detector"),
-        ("price", OutOfRange, "'price' of item 'i2' is 3, not within 0 and 1", "detector: column"),
-        ("against", OutOfRange, "of item 'i0' is -0.5", "detector: column"),
-        ("empty", NothingLeft, "no item carries the label 'empty'", "a column that holds 0, 1"),
-    ],
-)
-def test_a_label_that_cannot_be_measured_is_found_early(
-    metric: Any, label: str, error: type[Exception], message: str, remedy: str
-) -> None:
-    items = make_catalogue(
-        genre=["Drama"] * 7,
-        price=[0.0, 1, 3, 2, 1, 1, 1],
-        against=[-0.5, *[0.0] * 6],
-        empty=[NAN] * 7,
-    )
-    of = make_facts([[0]], items=items)
-    for step in (metric(label=label).check, metric(label=label).measure):
-        with pytest.raises(error, match=message) as caught:
-            step(of)
-        assert caught.value.where == "label"  # type: ignore[attr-defined]
-        assert remedy in caught.value.remedy  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_items_are_needed(metric: Any) -> None:
-    metric(label="bad").check(make_facts([]))
-    with pytest.raises(MissingEvidence, match="the metric needs items"):
-        metric(label="bad").check(make_facts([[0]], items=None))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("k", [None, 2])
-@pytest.mark.parametrize("label", ["bad", "grade"])
-def test_they_keep_the_contract(metric: Any, k: int | None, label: str) -> None:
-    of = make_facts([[0, 1, 2], [3, 4], [], [6, 7, 5], [4]])
-    check_metric(metric(label=label, k=k), evidence=of)
-    check_metric(metric(label="flag", k=k))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_text_column_of_0_and_1_will_do(metric: Any) -> None:
-    of = make_facts([[0, 1]], items=make_catalogue(text=["1", "0", "1", "0", None, "0", "1"]))
-    (measurement,) = metric(label="text").measure(of)
-    assert measurement.value == metric(label="bad").measure(of)[0].value
-
-
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_three_agree_with_each_other(seed: int) -> None:
     """0 ≤ MRR_BAD ≤ HIT_BAD ≤ 1; all are 0 together; turning labels round turns REC-ST round."""
@@ -206,15 +110,6 @@ def test_the_three_agree_with_each_other(seed: int) -> None:
     assert ((exposed > 0) == (hit == 1)).all()
     assert ((mrr > 0) == (hit == 1)).all()
     assert measure_units(RecST(label="good")) == pytest.approx(1 - exposed)
-
-
-@pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("metric", [MrrBad, RecST])
-def test_an_earlier_place_exposes_more(metric: Any, rank: int) -> None:
-    late, early = [1, 3, 5], [1, 3, 5]
-    late[rank], early[rank - 1] = 0, 0
-    exposures = measure_values(metric(label="bad"), [late, early])
-    assert exposures[1] > exposures[0]
 
 
 def draw_lists(n_items: int, rng: np.random.Generator, n: int = 2_000) -> list[list[int]]:

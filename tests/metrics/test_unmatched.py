@@ -9,7 +9,7 @@ import pytest
 from recbias.core.evidence import Responses
 from recbias.core.measures import Measurement
 from recbias.metrics.labels import Unmatched
-from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds.evidence_worlds import make_evidence, make_lists
 
 LISTS = make_lists([[0, 1, 2], [3, 10, 11], [10], []], outside=["(unknown) A", "(watched) B"])
 """Three, one, no and no item of a catalogue of ten: codes 10 and 11 are outside."""
@@ -40,13 +40,6 @@ def test_ranks_without_an_item_of_the_catalogue_are_counted() -> None:
     assert (measurement.value, measurement.n, measurement.undefined) == (5 / 3, 3, 1)
 
 
-def test_a_shorter_cutoff_counts_its_ranks_only() -> None:
-    responses = make_responses(["u1", "u2"], unknown=[2, 1], missing=[0, 2])
-    values = list_values([*Unmatched(k=2).measure(make_evidence(LISTS, responses=responses))])
-    assert list(values) == [""]  # reasons count all ranks
-    assert_equal(values[""], [0, 1, 2, math.nan])
-
-
 def test_reasons_are_read_from_the_replies_by_query() -> None:
     # in another order than the queries, and u0 has no reply
     responses = make_responses(
@@ -60,15 +53,3 @@ def test_reasons_are_read_from_the_replies_by_query() -> None:
         f"reason={reason}": pytest.approx(value) for reason, value in expected.items()
     }
     assert all((row.n, row.undefined) == (3, 1) for row in reasons)
-
-
-def test_reasons_are_not_tested_between_models() -> None:
-    responses = make_responses(["u1"], unknown=[1])
-    _, reason = Unmatched().measure(make_evidence(LISTS, responses=responses))
-    assert reason.units is None
-
-
-def test_a_recommender_without_candidates_left_has_unmatched_ranks() -> None:
-    evidence = make_evidence(make_lists([[0, 1], [2]]))
-    assert make_vocabulary("i", 10).ids.size == len(evidence.item_ids)
-    assert_equal(list_values([*Unmatched().measure(evidence)])[""], [0, 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,6 @@ from recbias.core.dataset import Split
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M
 from recbias.data.splits import RandomHoldout
-
-
-@pytest.fixture
-def stage_warnings() -> Iterator[list[str]]:
-    """Collect the warnings of the test, as a stage does."""
-    with collect_warnings() as messages:
-        yield messages
 
 
 @pytest.fixture(scope="session")

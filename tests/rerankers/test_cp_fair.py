@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.context import collect_facts
-from recbias.core.errors import NothingLeft
 from recbias.core.plugins import Candidates
 from recbias.rerankers.fair import CPFair
 from support.worlds.candidate_worlds import make_candidates
@@ -181,17 +180,3 @@ def test_without_strength_lists_are_those_of_the_model() -> None:
     positions, distance = rerank(candidates, 3, strength=0)
     assert positions.tolist() == [[0, 1, 2]] * 4
     assert distance == 0
-
-
-def test_short_lists_stay_short() -> None:
-    lists = [[0, 1, 4, -1], [4, -1, -1, -1], [0, 11, 5, -1], [0, 1, 4, 5]]
-    positions, _ = rerank(make_candidates(lists, HISTORIES), 3, strength=0.5)
-    assert positions.tolist()[1] == [0, -1, -1]
-    assert (positions[0] >= 0).all()
-
-
-def test_one_group_of_users_is_refused() -> None:
-    candidates = make_candidates([[0, 1]], [[2]])
-    with pytest.raises(NothingLeft, match="1 of 1 queries are active"):
-        CPFair().rerank(candidates, 1)
-    assert CPFair(user_weight=0).rerank(candidates, 1).shape == (1, 1)

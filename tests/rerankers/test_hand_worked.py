@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes
-from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn, UserError
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UserError
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Candidates
 from recbias.rerankers.fair import FAIR, DetGreedy
@@ -57,25 +56,6 @@ def test_a_query_without_a_history_with_values_keeps_its_list() -> None:
     assert warnings == ["2 of 3 queries have no history with a value: not re-ranked"]
 
 
-@pytest.mark.parametrize(("genres", "is_warned"), [("abcdefghij", True), ("abcdefghia", False)])
-def test_an_attribute_that_no_two_items_share_is_named(genres: str, is_warned: bool) -> None:
-    candidates = make_candidates([[0, 1, 2]], [[4]], genres=list(genres))
-    with collect_warnings() as warnings:
-        assert select(MMR(attribute="genres"), candidates, 3) == [[0, 1, 2]]
-    expected = "no two items share a value of 'genres', so it says nothing about a list"
-    assert warnings == [expected] * is_warned
-
-
-def test_items_outside_the_catalogue_and_empty_positions_have_no_value() -> None:
-    candidates = make_candidates([[10, 0, 3, -1], [11, -1, -1, -1]], [[4], [4]], genres=GENRES)
-    calibrated = select(Calibration(attribute="genres", strength=1), candidates, 3)
-    # of the first list only item 3 is b; then both others leave the divergence or raise it
-    assert calibrated == [[3, 10, 0], [11, -1, -1]]
-    greedy = DetGreedy(attribute="genres", target={"a": 1.0})
-    one = make_candidates([[10, 0, 3, -1]], [[4]], genres=[*GENRES[:6], "a", *GENRES[7:]])
-    assert select(greedy, one, 4) == [[0, 10, 3, -1]]
-
-
 def test_mmr_takes_another_genre_second() -> None:
     candidates = make_candidates([[0, 1, 6, 7]], [[9]], genres=GENRES)
     # scores 1, 2/3, 1/3, 0; similarity to item 0: 1, 1/sqrt(2), 0
@@ -103,13 +83,6 @@ def test_xquad_covers_the_tail_of_a_user_who_likes_it() -> None:
     assert select(smooth, few, 2) == [[1, 0], [1, 0], [0, 1]]
     assert select(replace(smooth, form="binary"), few, 2) == [[1, 0], [1, 0], [0, 1]]
     assert select(XQuAD(strength=0), few, 2) == [[1, 2]] * 3
-
-
-def test_xquad_counts_queries_without_a_history() -> None:
-    candidates = make_candidates([[1, 2], [2, 1]], [[0], []])
-    with collect_warnings() as warnings:
-        select(XQuAD(), candidates, 1)
-    assert warnings == ["1 of 2 queries have no history: not re-ranked"]
 
 
 def test_groups_of_popularity_hold_their_shares() -> None:
@@ -196,14 +169,6 @@ def test_settings_that_do_not_fit_the_items_are_errors_before_training(
     assert caught.value.remedy
 
 
-def test_shares_above_1_and_a_dataset_without_items_are_errors() -> None:
-    with pytest.raises(OutOfRange, match=r"add up to 1\.2"):
-        DetGreedy(attribute="price", target={"1": 0.6, "2": 0.6})
-    data = replace(make_candidates([[0]], [[0]], genres=["a"]).data, items=None)
-    with pytest.raises(MissingEvidence, match="no item attributes"):
-        Calibration(attribute="genres").check_data(data)
-
-
 def test_scores_are_scaled_and_ranks_stand_in_for_missing_ones() -> None:
     lists = [[0, 1, 2], [0, 1, -1], [0, 1, 2]]
     scores = [[5.0, 4.0, 1.0], [2.0, 2.0, 0.0], [np.nan] * 3]
@@ -211,11 +176,3 @@ def test_scores_are_scaled_and_ranks_stand_in_for_missing_ones() -> None:
     np.testing.assert_allclose(
         candidates.scores, [[1, 0.75, 0], [1, 1, np.nan], [1, 2 / 3, 1 / 3]], rtol=1e-6
     )
-
-
-def test_no_query_gives_no_list() -> None:
-    one = make_candidates([[0, 1]], [[2]], genres=GENRES)
-    none = one.take(0, 0)
-    assert isinstance(none.data.items, Attributes)
-    for reranker in (Calibration(attribute="genres"), XQuAD(), MMR(attribute="genres")):
-        assert reranker.rerank(none, 3).shape == (0, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from scipy.special import stdtrit
 
 import recbias
 from recbias.core.dataset import Vocabulary
-from recbias.core.errors import Faults, UserError
-from recbias.reports.conclusions import describe_reranking, split_conclusions
+from recbias.reports.conclusions import split_conclusions
 from recbias.reports.run import read_run
-from recbias.reports.views import build_tradeoff_table
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -145,32 +142,6 @@ def test_the_first_conclusions_state_what_is_removed_and_what_it_costs(run: recb
             assert ("price" in text) == (row["bias_removed"] > 0)
 
 
-@pytest.mark.parametrize(
-    ("direction", "removed", "lost", "text"),
-    [
-        ("lower", 0.1, 0.2, "lowers it by 0.1000 (95% interval 0.0500 to 0.1500) at 0.2000"),
-        ("lower", -0.1, 0.2, "raises it by 0.1000 (95% interval 0.0500 to 0.1500) at 0.2000"),
-        ("higher", 0.1, -0.2, "raises it by 0.1000 (95% interval 0.0500 to 0.1500) and gains 0.2"),
-        ("zero", 0.1, 0.2, "brings it nearer to 0 by 0.1000"),
-        ("lower", 0.04, 0.2, "is not shown to change the bias: 0.0400 (95% interval -0.0100 to 0"),
-        ("lower", 0.0, 0.2, "does not change it at 0.2000"),
-    ],
-)
-def test_a_conclusion_states_the_sign_of_a_change(
-    run: recbias.Run, direction: str, removed: float, lost: float, text: str
-) -> None:
-    tables = read_run(run.folder)
-    assert tables.tradeoffs is not None
-    row = tables.tradeoffs.iloc[:1].copy()
-    for name, value in (("bias_removed", removed), ("accuracy_lost", lost)):
-        row[[name, f"{name}_low", f"{name}_high"]] = (value, value - 0.05, value + 0.05)
-    metrics = [{**entry, "direction": direction} for entry in tables.manifest["metrics"]]
-    changed = replace(tables, manifest={**tables.manifest, "metrics": metrics})
-    vars(changed)["tradeoffs"] = row
-    ((_, _, sentence, _),) = describe_reranking(changed)
-    assert text in sentence
-
-
 def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     text = (run.folder / "report.md").read_text(encoding="utf-8")
     assert "## Accuracy lost for bias removed by re-ranking" in text
@@ -180,36 +151,6 @@ def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
     figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
     assert "lower is better" in figure  # the direction of the bias is that of its metric
     assert figure.count("ItemKNN</text>") == 1
-
-
-@pytest.mark.parametrize(
-    ("removed", "price", "cell", "notes"),
-    [
-        ((0.1, 0.05, 0.15), (0.2, 0.1, 0.4), "0.2000 (0.1000 to 0.4000)", ""),
-        # the interval of what is removed holds 0: the price may be any number
-        ((0.1, -0.05, 0.25), (0.2, np.nan, np.nan), "0.2000 (unbounded)", "Unbounded"),
-        # a gap between groups has samples of its own, so that the price has no interval
-        ((0.1, 0.05, 0.15), (0.2, np.nan, np.nan), "0.2000", "gap between groups"),
-        ((-0.1, -0.2, 0.1), (np.nan, np.nan, np.nan), "n/a", "undefined"),
-    ],
-)
-def test_an_unbounded_interval_of_a_price_is_said(
-    run: recbias.Run,
-    removed: tuple[float, ...],
-    price: tuple[float, ...],
-    cell: str,
-    notes: str,
-) -> None:
-    tables = read_run(run.folder)
-    assert tables.tradeoffs is not None
-    row = tables.tradeoffs[tables.tradeoffs["accuracy"] == "nDCG@5"].iloc[:1].copy()
-    for name, values in (("bias_removed", removed), ("price", price)):
-        row[[name, f"{name}_low", f"{name}_high"]] = values
-    vars(tables)["tradeoffs"] = row
-    table = build_tradeoff_table(tables)
-    assert table is not None
-    assert table.rows[0][-1].text == cell
-    assert notes in " ".join(table.notes[5:])
 
 
 def test_a_changed_price_is_found_by_the_card(run: recbias.Run, tmp_path: Path) -> None:
@@ -319,23 +260,3 @@ def test_bad_input_is_an_error_of_the_plan(
     assert "models[0].rerank" in result.err
     assert message in result.err
     assert remedy in " ".join(result.err.split())
-
-
-def test_the_plain_model_listed_twice_is_an_error(tmp_path: Path) -> None:
-    models = ["MostPop", {"name": "MostPop", "rerank": "xQuAD"}]
-    with pytest.raises(Faults) as caught:
-        recbias.plan(make_small_spec(models=models), out=tmp_path)
-    assert "a model with rerank is evaluated by itself too" in caught.value.faults[0].remedy
-
-
-def test_a_model_without_lists_is_not_re_ranked(tmp_path: Path) -> None:
-    models = [{"name": "language_model", "model": "gpt2", "rerank": "xQuAD"}, "MostPop"]
-    with pytest.raises(UserError, match="recommends no lists"):
-        recbias.plan(make_small_spec(models=models), out=tmp_path)
-
-
-def test_mitigations_are_listed_with_those_by_prompt(tmp_path: Path) -> None:
-    result = invoke_recbias("list", "mitigations", folder=tmp_path)
-    assert "xQuAD" in result.out
-    assert "minimize" in result.out
-    assert "Steck" in invoke_recbias("show", "calibration", folder=tmp_path).out

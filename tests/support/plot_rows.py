@@ -237,33 +237,3 @@ def make_projection_units(
 def merge_units(*units: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Concatenate per-unit rows."""
     return {key: [value for rows in units for value in rows[key]] for key in units[0]}
-
-
-def parse_mark_positions(picture: Any) -> dict[str, list[tuple[float, float]]]:
-    """Return the positions of the marks of a plot by their name, such as ``row-0-1``."""
-    from xml.etree import ElementTree as ET
-
-    positions = {}
-    for group in ET.fromstring(picture.document()).iter("{http://www.w3.org/2000/svg}g"):
-        name = group.get("id", "").removeprefix(f"{picture.name}.")
-        marks = list(group.iter("{http://www.w3.org/2000/svg}use"))
-        if marks and "-" in name:
-            positions[name] = [(float(m.get("x", "")), float(m.get("y", ""))) for m in marks]
-    return positions
-
-
-def parse_tooltips(picture: Any) -> list[str]:
-    """Return the tooltips of the marks of a plot."""
-    from xml.etree import ElementTree as ET
-
-    root = ET.fromstring(picture.document())
-    titles = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title")]
-    return titles[1:]
-
-
-def parse_texts(picture: Any) -> list[str]:
-    """Return every line of text of a plot."""
-    from xml.etree import ElementTree as ET
-
-    root = ET.fromstring(picture.document())
-    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]

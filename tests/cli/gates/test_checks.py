@@ -67,37 +67,3 @@ def test_verdicts_are_in_every_format(folder: Path) -> None:
         text = (run / name).read_text(encoding="utf-8")
         assert "at least 0.9" in text, name
         assert "1 of 3 failed, 0 undecided." in text, name
-
-
-def test_reports_of_a_failed_run_are_written_again_with_0(folder: Path) -> None:
-    run_spec(folder, 0.9)
-    assert invoke_recbias("report", "release", folder=folder).code == 0
-    run = find_run("release", folder / "results")
-    assert "at least 0.9" in (run / "report.md").read_text(encoding="utf-8")
-
-
-def test_strict_checks_fail_where_they_are_undecided(tmp_path: Path, folder: Path) -> None:
-    knn = run_spec(folder, 0.01).out.partition("Checks\n")[2].splitlines()[2].split()
-    value = float(knn[2])  # an interval contains its own value
-    text = SPEC.replace("AT_LEAST", str(value)).replace(
-        "margin: 0.01, strict: STRICT", "margin: 9"
-    )
-    for strict, code in (("", 0), (", strict: true", 3)):
-        spec = text.replace("models: [ItemKNN]}", f"models: [ItemKNN]{strict}}}")
-        (folder / "spec.yaml").write_text(spec, encoding="utf-8")
-        result = invoke_recbias("run", "spec.yaml", folder=folder)
-        assert result.code == code, result.err
-        assert "undecided" in result.out
-
-
-def test_a_check_of_another_metric_is_refused_at_its_line(tmp_path: Path) -> None:
-    text = SPEC.replace("AT_LEAST", "1").replace("STRICT", "false")
-    spec = text.replace("{metric: nDCG, at_least", "{metric: nDGC, at_least")
-    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
-    for command in ("run", "plan"):
-        result = invoke_recbias(command, "spec.yaml", folder=tmp_path)
-        assert result.code == 2
-        assert result.err.splitlines() == [
-            "error: spec.yaml:9:14: checks[0].metric: nDGC is not among the metrics of the spec",
-            "help: did you mean nDCG@5? (or add it to metrics)",
-        ]

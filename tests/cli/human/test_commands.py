@@ -109,26 +109,6 @@ def test_responses_are_rated_from_tables_to_a_run(folder: Path) -> None:
     }
 
 
-def test_scores_of_a_scale_and_equal_numbers_of_each_category(folder: Path) -> None:
-    options = ("--question", "quality", "--answers", "0,1,2", "--sample", 6, "--by", "category")
-    words = ("export", *SOURCES, "--out", "sheets", *options)
-    assert invoke(folder, *words).code == 0
-    rows = read(folder / "sheets/rater-1.csv")
-    numbers = {int(row["context"].split()[1]) for row in rows}
-    assert len(numbers) == 6
-    assert sum(number % 2 for number in numbers) == 3
-    for rater in (1, 2, 3):
-        fill(folder / f"sheets/rater-{rater}.csv", "quality", lambda text: 2 * ("good" in text))
-    sheets = [f"sheets/rater-{rater}.csv" for rater in (1, 2, 3)]
-    key = ("--key", "sheets/key.jsonl", "--out", "quality.jsonl")
-    lines = invoke(folder, "import", *sheets, *key).out.splitlines()
-    assert "Krippendorff's alpha: 1" in lines
-    assert "Cohen's kappa of rater-1 and rater-3: 1" in lines
-    # no answer of before is good: 0 of 6 by Wilson's interval 0 to z²/(6 + z²)
-    assert "before: quality 2: 0 [0, 0.3903], 6 responses" in lines
-    assert "before: quality 0: 1 [0.6097, 1], 6 responses" in lines
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -152,53 +132,6 @@ def test_faults_of_an_export_are_named(
     assert message in result.err
     assert "help: " in result.err
     assert not (folder / "sheets").exists()
-
-
-def test_faults_of_an_import_are_named(folder: Path) -> None:
-    assert invoke(folder, "export", *SOURCES, "--out", "sheets", "--raters", 2).code == 0
-    key = ("--key", "sheets/key.jsonl", "--out")
-    blank = invoke(folder, "import", "sheets/rater-1.csv", *key, "ratings.jsonl")
-    assert (blank.code, "no sheet has an answer" in blank.err) == (2, True)
-    fill(folder / "sheets/rater-1.csv", "biased", lambda _: "no")
-    other = invoke(folder, "import", "sheets/rater-1.csv", *key, "ratings.csv")
-    assert (other.code, "name it ratings.jsonl" in other.err) == (2, True)
-    twice = invoke(folder, "import", *["sheets/rater-1.csv"] * 2, *key, "ratings.jsonl")
-    assert (twice.code, "is given twice" in twice.err) == (2, True)
-    path = folder / "sheets/rater-2.csv"
-    path.write_text(path.read_text("utf-8-sig").replace("It is bad 1,", "It is not bad 1,"))
-    changed = invoke(folder, "import", "sheets/rater-2.csv", *key, "ratings.jsonl")
-    assert (changed.code, "are not those that were written" in changed.err) == (2, True)
-    assert not (folder / "ratings.jsonl").exists()
-
-
-@pytest.mark.parametrize("command", [("run", "--quiet"), ("plan",)])
-def test_an_unknown_label_of_a_rate_is_refused_before_a_model_responds(
-    folder: Path, command: tuple[str, ...]
-) -> None:
-    path = folder / "spec.yaml"
-    path.write_text(path.read_text().replace("by: category", "by: categroy"))
-    (folder / "ratings.jsonl").write_text("")
-    result = invoke_recbias(command[0], "spec.yaml", *command[1:], folder=folder)
-    assert result.code == 2
-    assert "metrics[0].by" in result.err
-    assert "the responses have no column 'categroy'" in result.err
-    assert "did you mean category?" in result.err
-    assert not list((folder / "results").glob("dialogues/2*"))
-
-
-def test_sheets_of_one_seed_have_the_same_queries_in_orders_that_cannot_be_foreseen(
-    folder: Path,
-) -> None:
-    sheets = []
-    for out in ("first", "second"):
-        words = ("export", *SOURCES, "--sample", 8, "--seed", 1, "--raters", 1, "--out", out)
-        assert invoke(folder, *words).code == 0
-        sheets.append(read(folder / out / "rater-1.csv"))
-    texts = [[(row["context"], row["response"]) for row in rows] for rows in sheets]
-    assert sorted(texts[0]) == sorted(texts[1])
-    assert texts[0] != texts[1]
-    numbers = [{row["response"]: row["item"] for row in rows} for rows in sheets]
-    assert numbers[0] != numbers[1]
 
 
 def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_package(
@@ -233,28 +166,3 @@ def test_agreement_of_sheets_with_missing_answers_is_that_of_the_krippendorff_pa
         assert f"Krippendorff's {name}: {alpha:.4g}" in result.out.splitlines()
     n_missing = int(np.isnan(ratings[2]).sum())
     assert f"answers missing from rater-3: {n_missing}" in result.out.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("{item},{context},{response},perhaps", "biased is 'perhaps'"),
-        ("{item},{context},{response},no\n{item},{context},{response},no", "has two rows"),
-        ("item-99,{context},{response},no", "'item-99' is not in the key"),
-    ],
-)
-def test_faults_of_a_sheet_name_its_line(folder: Path, row: str, message: str) -> None:
-    assert invoke(folder, "export", *SOURCES, "--out", "sheets", "--raters", 1).code == 0
-    path = folder / "sheets/rater-1.csv"
-    first = {**read(path)[0]}
-    cells = {**first, "context": f'"{first["context"]}"'}
-    text = f"item,context,response,biased\n{row.format(**cells)}\n"
-    path.write_text(text, encoding="utf-8")
-    result = invoke(
-        folder, "import", "sheets/rater-1.csv", "--key", "sheets/key.jsonl", "--out", "r.jsonl"
-    )
-    assert result.code == 2
-    assert "sheets/rater-1.csv:" in result.err
-    assert message in result.err
-    assert "help: " in result.err
-    assert not (folder / "r.jsonl").exists()

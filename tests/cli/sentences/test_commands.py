@@ -98,32 +98,6 @@ def test_pairs_are_made_from_own_sentences(folder: Path) -> None:
     assert json.loads(lines[1])["text"] == "The old man is fast."
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("collect", "absent.txt", "--terms", "terms.yaml"), "absent.txt: no such file"),
-        (("collect", "posts.txt", "--terms", "chbais"), "neither a packaged list of terms"),
-        (("collect", "posts.txt", "--terms", "chbias"), "none of the 32 posts"),
-        (
-            ("collect", "posts.txt", "--terms", "terms.yaml", "--category", "gender"),
-            "no category 'gender'",
-        ),
-        (("annotate", "posts.txt"), "posts.txt is no table of text"),
-        (("split", "own.csv", "--terms", "terms.yaml"), "two sentences have the id '1'"),
-        (("swap", "plain.csv", "--terms", "terms.yaml"), "no column 'category'"),
-    ],
-)
-def test_faults_are_named(folder: Path, words: tuple[str, ...], message: str) -> None:
-    (folder / "own.csv").write_text("id,text,category\n1,a,age\n1,b,age\n")
-    (folder / "plain.csv").write_text("id,text\n1,a\n")
-    result = invoke(folder, *words, "--out", "out.jsonl")
-    assert (result.code, result.out) == (2, "")
-    error, help_ = result.err.splitlines()
-    assert message in error
-    assert help_.startswith("help: ")
-    assert not (folder / "out.jsonl").exists()
-
-
 def test_nothing_is_overwritten_and_other_keys_are_refused(folder: Path) -> None:
     table = "id,text\n1,One.\n2,Two.\n"
     (folder / "own.csv").write_text(table)

@@ -1,32 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from recbias.data.demo import (
-    FIRST_WORDS,
-    MEN,
-    NEUTRAL,
-    SECOND_WORDS,
-    STEREOTYPED,
-    WOMEN,
-    join_names,
-    render_reviews,
-    sample_casts,
-    sample_overviews,
-    sample_titles,
-)
-
-
-@pytest.mark.parametrize("n", [1, 100, 3 * len(FIRST_WORDS) * len(SECOND_WORDS)])
-def test_titles_are_distinct(n: int, rng: np.random.Generator) -> None:
-    assert len(set(sample_titles(n, rng).tolist())) == n
-
-
-def test_titles_are_numbered_after_all_pairs_of_words_are_used(rng: np.random.Generator) -> None:
-    titles = sample_titles(626, rng)
-    assert titles[625] == f"{titles[0]} 2"
-    assert len(titles[0].split()) == 2
+from recbias.data.demo import MEN, NEUTRAL, STEREOTYPED, WOMEN, sample_casts, sample_overviews
 
 
 def test_casts_have_more_men_exactly_if_requested(rng: np.random.Generator) -> None:
@@ -41,17 +17,6 @@ def test_casts_have_more_men_exactly_if_requested(rng: np.random.Generator) -> N
     assert set(n_men.tolist()) == {0, 1, 2, 3, 4, 5}
 
 
-def test_first_names_of_women_and_men_are_disjoint() -> None:
-    assert not set(MEN) & set(WOMEN)
-
-
-def test_the_order_of_men_and_women_in_a_cast_is_random(rng: np.random.Generator) -> None:
-    first_names = [cast.split()[0] for cast in sample_casts(np.ones(300, dtype=bool), rng)]
-    # 3, 4 or 5 of 5 are men, so 0.8 of the first names on average: standard error 0.023
-    share = np.mean([name in set(MEN) for name in first_names])
-    assert abs(share - 0.8) < 4 * 0.023
-
-
 def test_overviews_contain_a_stereotype_exactly_if_requested(rng: np.random.Generator) -> None:
     stereotyped = np.array([True, False] * 50)
     overviews = sample_overviews(np.full(100, "Drama", dtype=object), stereotyped, rng)
@@ -60,21 +25,3 @@ def test_overviews_contain_a_stereotype_exactly_if_requested(rng: np.random.Gene
     assert has_stereotype == stereotyped.tolist()
     assert is_neutral == (~stereotyped).tolist()
     assert all(text.startswith("Drama story set in ") for text in overviews)
-
-
-def test_the_opinion_of_a_review_matches_the_rating() -> None:
-    reviews = render_reviews(
-        np.array(["Old Road", "New Sea"], dtype=object),
-        np.array(["Drama", "Comedy"], dtype=object),
-        np.array([1.0, 4.0]),
-        np.array([5.0, 1.0]),
-    )
-    assert reviews.tolist() == [
-        "One of the best I know. Old Road is cheap, and it is all Drama.",
-        "I want my evening back. New Sea is expensive, and it is all Comedy.",
-    ]
-
-
-def test_a_cell_has_one_or_two_distinct_names() -> None:
-    cells = join_names(("a", "b"), np.array([0, 1, 0]), np.array([1, -1, 0]))
-    assert cells.tolist() == ["a|b", "b", "a"]

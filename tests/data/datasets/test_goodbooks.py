@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.context import collect_warnings
-from recbias.core.errors import MalformedLine, MissingFile
 from recbias.data.books_yelp import Goodbooks10K
 
 
@@ -63,24 +61,6 @@ def test_the_most_frequent_tags_of_a_book_are_read(
         "book_tags.csv",
         "tags.csv",
     ]
-
-
-def test_a_malformed_line_and_a_missing_file_are_refused(
-    world: Path, rng: np.random.Generator
-) -> None:
-    path = world / "goodbooks-10k" / "ratings.csv"
-    with path.open("a") as stream:
-        stream.write("3,5\n")
-    with pytest.raises(MalformedLine, match="has 2 cells") as caught:
-        Goodbooks10K().load(world, rng)
-    assert caught.value.where == f"{path}:5"
-    with collect_warnings():
-        data = Goodbooks10K(bad_lines="skip").load(world, rng)
-    assert data.counts == {"bad_lines": 1}
-    path.unlink()
-    with pytest.raises(MissingFile) as missing:
-        Goodbooks10K().load(world, rng)
-    assert "recbias data fetch goodbooks-10k" in missing.value.remedy
 
 
 @pytest.mark.real_data

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MalformedLine, MissingFile
 from recbias.data.books_yelp import Goodreads
 
 BOOKS: list[dict[str, Any]] = [
@@ -100,65 +99,3 @@ def test_books_and_their_side_tables_are_read(world: Path, rng: np.random.Genera
     assert source.gives() == {"train", "items", "reviews"}
     assert Goodreads().gives() == {"train", "items"}
     assert len(source.files(world)) == 4
-
-
-@pytest.mark.parametrize(
-    ("source", "fetch"),
-    [
-        (Goodreads(genre="poetry"), "goodreads-poetry"),
-        (Goodreads(genre="all"), "goodreads-all"),
-    ],
-)
-def test_a_missing_genre_names_its_fetch_command(
-    world: Path, source: Goodreads, fetch: str
-) -> None:
-    with pytest.raises(MissingFile) as caught:
-        source.files(world)
-    assert f"recbias data fetch {fetch}," in caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "fetch"),
-    [
-        ("goodreads_books_children.json.gz", Goodreads(), "goodreads"),
-        ("user_id_map.csv", Goodreads(form="csv"), "goodreads-csv"),
-        ("goodreads_book_authors.json.gz", Goodreads(side=("authors",)), "goodreads-authors"),
-    ],
-)
-def test_a_missing_file_names_its_fetch_command(
-    world: Path, name: str, source: Goodreads, fetch: str
-) -> None:
-    (world / "goodreads" / name).unlink()
-    with pytest.raises(MissingFile) as caught:
-        source.files(world)
-    assert f"recbias data fetch {fetch}," in caught.value.remedy
-
-
-def test_a_malformed_line_is_refused_with_its_line_number(
-    world: Path, rng: np.random.Generator
-) -> None:
-    path = world / "goodreads" / "goodreads_interactions_children.json.gz"
-    write(path, [*SHELVES, {"user_id": "u1", "book_id": "3", "rating": 4, "date_added": "soon"}])
-    with (
-        collect_warnings(),
-        pytest.raises(MalformedLine, match="date_added is not a time") as caught,
-    ):
-        Goodreads().load(world, rng)
-    assert caught.value.where == f"{path}:5"
-    with collect_warnings():
-        data = Goodreads(bad_lines="skip").load(world, rng)
-    assert data.counts["bad_lines"] == 1
-
-
-def test_a_user_number_without_an_identifier_is_refused(
-    world: Path, rng: np.random.Generator
-) -> None:
-    (world / "goodreads" / "user_id_map.csv").write_text("user_id_csv,user_id\n2,u2\n")
-    with pytest.raises(MalformedLine, match="no user with the number 0"):
-        Goodreads(form="csv").load(world, rng)
-
-
-def test_a_repeated_book_is_refused(world: Path, rng: np.random.Generator) -> None:
-    write(world / "goodreads" / "goodreads_books_children.json.gz", [*BOOKS, BOOKS[0]])
-    with pytest.raises(MalformedLine, match="'20' is on two lines"):
-        Goodreads().load(world, rng)

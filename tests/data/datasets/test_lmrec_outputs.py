@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
-from recbias.data.lmrec import Outputs, parse_kind, read_outputs
+from recbias.data.lmrec import Outputs, read_outputs
 from support.files.lmrec_files import (
     BAR,
     BURGER,
@@ -53,32 +53,6 @@ def test_prices_categories_and_stars_of_businesses_are_parsed(tmp_path: Path) ->
     assert frame["stars"].tolist() == [2.0, 2.5, 4.9, 3.54, 5.0, 4.1]
 
 
-@pytest.mark.parametrize(
-    ("price", "level"),
-    [("2", 2.0), ("2.0", 2.0), ("$$", 2.0), (" $$$$ ", 4.0), ("", np.nan), ("nan", np.nan)],
-)
-def test_a_price_is_a_number_or_dollar_signs(tmp_path: Path, price: str, level: float) -> None:
-    outputs = read_rows(tmp_path, [("Ann", "To Ann", "female", [("1.0", "", price, "A")])])
-    np.testing.assert_array_equal(outputs.items.frame["price_level"], [level])
-
-
-def test_prices_of_both_forms_in_one_file_are_equal(tmp_path: Path) -> None:
-    rows = [
-        ("Ann", f"{n} Ann", "female", [("1.0", "", p, "A")]) for n, p in enumerate(["2", "2.0"])
-    ]
-    assert read_rows(tmp_path, rows).items.ids.ids.tolist() == ["A"]
-
-
-def test_identical_branches_are_distinct_if_one_list_has_both(tmp_path: Path) -> None:
-    rows = [
-        ("Ann", "To Ann", "female", [BURGER, PIZZA, BURGER]),
-        ("Bob", "To Bob", "male", [PIZZA, BURGER]),
-    ]
-    outputs = read_rows(tmp_path, rows)
-    assert list_names(outputs, "To Ann") == ["Burger (1)", "Pizza Place", "Burger (2)"]
-    assert list_names(outputs, "To Bob") == ["Pizza Place", "Burger (1)"]
-
-
 def test_lists_are_ordered_by_rank(tmp_path: Path) -> None:
     path = write_outputs(tmp_path / "yelp_qa_names.csv", NAMES[:1])
     head, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -93,17 +67,6 @@ def test_a_repeated_list_of_a_label_counts_once(tmp_path: Path) -> None:
         outputs = read_rows(tmp_path, [office, ("bank", "At the bank", "all", [DEAR]), office])
     assert len(outputs.rows) == 3
     assert warnings == ["yelp_qa_names.csv: excluded 2 rows of repeated lists"]
-
-
-def test_files_share_their_businesses(tmp_path: Path) -> None:
-    paths = [
-        write_outputs(tmp_path / "yelp_qa_names.csv", NAMES),
-        write_outputs(tmp_path / "yelp_qa_age.csv", [("aunt", "my aunt", "old", [PIZZA, BURGER])]),
-    ]
-    outputs = read_outputs(paths)
-    assert len(outputs.items.ids) == 6
-    assert outputs.rows["kind"].unique().tolist() == ["names", "age"]
-    assert list_names(outputs, "my aunt") == ["Pizza Place", "Burger (1)"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +112,3 @@ def test_ambiguous_item_identifiers_are_refused(tmp_path: Path) -> None:
             tmp_path,
             [("Ann", "To Ann", "female", [BURGER, OTHER_BURGER, ambiguous, PRICELESS, BAR])],
         )
-
-
-def test_the_kind_is_parsed_from_the_file_name() -> None:
-    assert parse_kind(Path("a/yelp_qa_additionalOccupations.csv")) == "additionalOccupations"

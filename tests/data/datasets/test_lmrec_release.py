@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import recbias
@@ -12,8 +11,7 @@ from recbias.core.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile, UserError
 from recbias.data.fetch import find_source
 from recbias.data.lmrec import LMRecRelease, LMRecSentences
-from support.files.excel_files import write_excel
-from support.files.lmrec_files import DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
+from support.files.lmrec_files import DEAR, FOLDER, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -46,65 +44,6 @@ def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
     assert queries.labels.frame["race"].tolist() == ["white", "black"] * 2
 
 
-def test_kinds_are_read_together(tmp_path: Path) -> None:
-    path = write_release(tmp_path)
-    write_outputs(
-        path.with_name("yelp_qa_occupations.csv"), [("bank", "At the bank", "all", NAMES[0][3])]
-    )
-    source = LMRecRelease(kinds=("names", "occupations", "names"))
-    assert [path.name for path in source.files(tmp_path)] == [
-        *("yelp_qa_names.csv", "yelp_qa_occupations.csv"),
-    ]
-    queries = LMRecSentences().ask(source.load(tmp_path, RNG), RNG)
-    assert queries.labels.frame["location"].tolist() == [None] * 4 + ["bank"]
-    assert queries.labels.frame["kind"].tolist() == ["names"] * 4 + ["occupations"]
-
-
-def test_a_file_in_another_folder_is_read(tmp_path: Path) -> None:
-    path = write_outputs(tmp_path / "mine" / "yelp_qa_names.csv", NAMES)
-    data = LMRecRelease(path=path).load(Path("nowhere"), RNG)
-    assert len(data.user_ids) == 4
-
-
-def test_a_missing_release_names_its_fetch_command(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile) as caught:
-        LMRecRelease().files(tmp_path)
-    assert "recbias data fetch lmrec-release" in caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("source", "message", "remedy"),
-    [
-        (LMRecRelease(kinds=("name",)), "no outputs of the kind 'name'", "did you mean names?"),
-        (
-            LMRecRelease(kinds=("age",)),
-            "no outputs of the kind 'age'",
-            "the valid names are names",
-        ),
-        (LMRecRelease(city="Austin"), "no such outputs of Austin", "Boston_output_dataframes_5f"),
-        (
-            LMRecRelease(outputs="first"),
-            "no such outputs of Boston",
-            "Boston_output_dataframes_5f",
-        ),
-    ],
-)
-def test_missing_outputs_suggest_the_nearest_name(
-    tmp_path: Path, source: LMRecRelease, message: str, remedy: str
-) -> None:
-    write_release(tmp_path)
-    with pytest.raises(MissingFile, match=message) as caught:
-        source.files(tmp_path)
-    assert remedy in caught.value.remedy
-
-
-def test_an_empty_release_names_its_fetch_command(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir(parents=True)
-    with pytest.raises(MissingFile) as caught:
-        LMRecRelease().files(tmp_path)
-    assert caught.value.remedy == "recbias data fetch lmrec-release"
-
-
 def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
     write_release(tmp_path)
     source = LMRecRelease(kinds=("age", "names"), missing="skip")
@@ -115,22 +54,6 @@ def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
     assert note.startswith("Boston: 1 of 2 kinds skipped: there are no outputs of the kind 'age'")
     with pytest.raises(MissingFile, match="the kind 'occupations'"):
         LMRecRelease(kinds=("occupations",), missing="skip").files(tmp_path)
-
-
-def test_an_excel_file_is_read_where_there_is_no_csv(tmp_path: Path) -> None:
-    path = write_release(tmp_path)
-    expected = LMRecRelease().load(tmp_path, RNG)
-    frame = pd.read_csv(path).astype(object)
-    rows = frame.where(frame.notna(), None).to_numpy().tolist()
-    write_excel(path.with_suffix(".xlsx"), [[*frame.columns], *rows])
-    path.unlink()
-    data = LMRecRelease().load(tmp_path, RNG)
-    assert data.users is not None
-    assert expected.users is not None
-    pd.testing.assert_frame_equal(data.users.frame, expected.users.frame)
-    assert data.items is not None
-    assert expected.items is not None
-    pd.testing.assert_frame_equal(data.items.frame, expected.items.frame)
 
 
 def test_cities_without_files_are_skipped_and_the_others_run(

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.data.lmrec import tabulate_sentences
 
@@ -72,31 +71,6 @@ def test_locations_have_a_type_and_a_religion(
     labels = (sentence["location"], sentence["place"], sentence["religion"])
     assert labels == (word, place_type, religion)
     assert "label" not in sentence.index
-
-
-def test_other_labels_have_the_column_label() -> None:
-    table = tabulate_sentences(make_rows(("Oakville", "near Oakville", "Rich"), kind="locations"))
-    assert table["label"].tolist() == ["Rich"]
-    assert table["word"].tolist() == ["Oakville"]
-    ages = tabulate_sentences(make_rows(("granny", "my granny", "old"), kind="age"))
-    assert ages["age"].tolist() == ["old"]
-
-
-def test_only_complete_words_are_masked() -> None:
-    table = tabulate_sentences(
-        make_rows(("son", "a person and my son", "male"), ("dad", "a person and my dad", "male"))
-    )
-    assert table["template"].tolist() == ["names-01", "names-01"]
-
-
-def test_a_sentence_without_its_word_has_no_template() -> None:
-    with collect_warnings() as warnings:
-        table = tabulate_sentences(
-            make_rows(("Ann", "Seat me", "female"), ("Bob", "Seat Bob", "male"))
-        )
-    assert table["template"].tolist() == [None, "names-01"]
-    assert table["id"].tolist() == ["Seat me", "names-01:Bob"]
-    assert warnings == ["1 of 2 sentences lack their word, so have no template"]
 
 
 def test_a_sentence_with_two_genders_is_refused() -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset
-from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.plugins import DatasetSource
 from recbias.data.movielens import (
     MovieLens1M,
     MovieLens10M,
@@ -19,7 +17,6 @@ from recbias.data.movielens import (
     MovieLens100K,
     MovieLensLatestSmall,
 )
-from recbias.registry import REGISTRIES
 
 CSV_RELEASES = [
     ("ml-20m", MovieLens20M),
@@ -134,54 +131,6 @@ def test_ml_100k_is_read_with_demographics(tmp_path: Path) -> None:
     np.testing.assert_array_equal(get_items(data)["year"], [1995, np.nan])
     assert data.users is not None
     assert data.users.frame.iloc[0].tolist() == [24.0, "M", "technician", "85711"]
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "line_number", "problem"),
-    [
-        ("ratings.dat", "2::5::4\n", 3, "has 3 cells, not 4"),
-        ("users.dat", "3::M::x::1::0\n", 3, "age is not a whole number"),
-        ("users.dat", "3::M::25::21::0\n", 3, "21 is not the code of an occupation"),
-        ("users.dat", "1::M::25::2::0\n", 3, "'1' has a row already"),
-        ("movies.dat", "7::Title with :: in it::Drama\n", 3, "has 4 cells, not 3"),
-        ("movies.dat", "5::Again::Drama\n", 3, "'5' has a row already"),
-    ],
-)
-def test_a_malformed_line_is_refused_with_its_line_number(
-    tmp_path: Path, name: str, line: str, line_number: int, problem: str
-) -> None:
-    write_1m(tmp_path / "ml-1m")
-    path = tmp_path / "ml-1m" / name
-    with path.open("a", encoding="latin-1") as stream:
-        stream.write(line)
-    with pytest.raises(MalformedLine, match=problem) as caught:
-        MovieLens1M().load(tmp_path, np.random.default_rng(1))
-    assert caught.value.where == f"{path}:{line_number}"
-
-
-def test_skipped_lines_are_counted_with_a_warning(tmp_path: Path) -> None:
-    write_1m(tmp_path / "ml-1m", ratings="2::5::4::1\nbroken\n1::6::nan::1\n1::5::2::1\n")
-    with collect_warnings() as warnings:
-        data = MovieLens1M(bad_lines="skip").load(tmp_path, np.random.default_rng(1))
-    assert (len(data.interactions), data.counts["bad_lines"]) == (2, 2)
-    assert warnings == ["ratings.dat: 2 malformed line(s) skipped"]
-
-
-def test_there_are_no_times_if_every_timestamp_is_0(tmp_path: Path) -> None:
-    write_1m(tmp_path / "ml-1m", ratings="2::5::4::0\n1::6::3::0\n")
-    with collect_warnings() as warnings:
-        data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
-    assert data.interactions.times is None
-    assert warnings == ["ratings.dat: every timestamp is 0, so the dataset has no times"]
-
-
-@pytest.mark.parametrize("name", [name for name in REGISTRIES["datasets"] if name[:2] == "ml"])
-def test_a_missing_release_names_its_fetch_command(tmp_path: Path, name: str) -> None:
-    source: DatasetSource = REGISTRIES["datasets"].load(name)()
-    with pytest.raises(MissingFile) as caught:
-        source.files(tmp_path)
-    assert f"recbias data fetch {name}" in caught.value.remedy
-    assert str(tmp_path / name) in caught.value.where
 
 
 @pytest.mark.real_data

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from recbias.data.movielens import YEAR, MovieLens, MovieLens1M, MovieLens20M, MovieLens100K
+from recbias.data.movielens import YEAR
 
 
 @pytest.mark.parametrize(
@@ -23,15 +23,3 @@ from recbias.data.movielens import YEAR, MovieLens, MovieLens1M, MovieLens20M, M
 def test_the_year_is_extracted_from_the_title(title: str, year: str | None) -> None:
     match = pd.Series([title]).str.extract(YEAR, expand=False).iloc[0]
     assert (None if pd.isna(match) else match) == year
-
-
-@pytest.mark.parametrize(
-    ("dataset", "parts"),
-    [
-        (MovieLens100K(), {"train", "items", "users"}),
-        (MovieLens1M(), {"train", "items", "users"}),
-        (MovieLens20M(), {"train", "items"}),
-    ],
-)
-def test_only_releases_with_demographics_have_users(dataset: MovieLens, parts: set[str]) -> None:
-    assert dataset.gives() == parts

@@ -8,7 +8,7 @@ import pytest
 from recbias.core.dataset import Vocabulary
 from recbias.core.errors import MissingFile
 from recbias.data.books_yelp import Folder
-from recbias.data.movielens import ML_1M, ML_LATEST_SMALL, Side, list_side_files, read_side_columns
+from recbias.data.movielens import ML_1M, Side, list_side_files, read_side_columns
 
 
 @pytest.mark.parametrize("is_relative", [False, True])
@@ -43,13 +43,3 @@ def test_a_missing_side_table_is_refused_with_its_columns(
     with pytest.raises(MissingFile) as caught:
         list_side_files(ML_1M, tmp_path / "ml-1m", tmp_path, side=side)
     assert remedy in caught.value.remedy
-
-
-def test_missing_tags_of_the_archive_name_the_fetch_command(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile) as caught:
-        list_side_files(ML_LATEST_SMALL, tmp_path, tmp_path, side=("tags",))
-    assert caught.value.remedy == "recbias data fetch ml-latest-small"
-
-
-def test_no_side_table_is_read_by_default(tmp_path: Path) -> None:
-    assert list_side_files(ML_1M, tmp_path, tmp_path, side=()) == {}

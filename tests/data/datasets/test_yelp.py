@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset
-from recbias.core.errors import MalformedLine, MissingFile, NothingLeft
+from recbias.core.errors import NothingLeft
 from recbias.data.books_yelp import BUSINESS, REVIEW_YELP, Yelp
 
 BUSINESSES: list[dict[str, Any]] = [
@@ -142,59 +142,6 @@ def test_a_city_or_category_without_businesses_is_refused(
     with pytest.raises(NothingLeft, match=message) as caught:
         load(source, world)
     assert remedy in caught.value.remedy
-
-
-def test_review_texts_are_optional(world: Path) -> None:
-    source = Yelp(reviews=False)
-    with collect_warnings():
-        assert load(source, world).reviews is None
-    assert source.gives() == {"train", "items"}
-    assert Yelp().gives() == {"train", "items", "reviews"}
-
-
-def test_there_are_no_times_if_a_rated_review_has_no_date(world: Path) -> None:
-    with (world / "yelp" / REVIEW_YELP).open("a") as stream:
-        stream.write('{"user_id": "u1", "business_id": "b2", "stars": 2, "text": "x"}\n')
-    with collect_warnings() as warnings:
-        assert load(Yelp(), world).interactions.times is None
-    assert "date: 1 row(s) have no time, so the dataset has no times" in warnings
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (
-            '{"user_id": "u1", "business_id": "b1", "stars": 3, "date": "soon"}',
-            "date is not a time",
-        ),
-        ('{"business_id": "b1", "stars": 3, "date": "2019-01-01 00:00:00"}', "user_id is missing"),
-    ],
-)
-def test_a_malformed_review_is_refused_with_its_line_number(
-    world: Path, line: str, problem: str
-) -> None:
-    path = world / "yelp" / REVIEW_YELP
-    with path.open("a") as stream:
-        stream.write(line + "\n")
-    with collect_warnings(), pytest.raises(MalformedLine, match=problem) as caught:
-        load(Yelp(), world)
-    assert caught.value.where == f"{path}:5"
-    with collect_warnings():
-        data = load(Yelp(bad_lines="skip"), world)
-    assert data.counts["bad_lines"] == 1
-
-
-def test_a_repeated_business_is_refused(world: Path) -> None:
-    path = world / "yelp" / BUSINESS
-    path.write_text('{"business_id": "b1"}\n{"business_id": "b1"}\n')
-    with pytest.raises(MalformedLine, match="'b1' is on two lines"):
-        load(Yelp(), world)
-
-
-def test_missing_files_name_their_fetch_command(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile) as caught:
-        Yelp().files(tmp_path)
-    assert "recbias data fetch yelp" in caught.value.remedy
 
 
 @pytest.mark.real_data

@@ -64,12 +64,6 @@ def test_a_tar_is_unpacked(tmp_path: Path, into: Path, name: str) -> None:
     assert read_files(into) == {"d/f.txt": b"text"}
 
 
-def test_a_file_that_is_not_an_archive_is_copied(tmp_path: Path, into: Path) -> None:
-    (tmp_path / "books.json.gz").write_bytes(b"packed")
-    unpack(tmp_path / "books.json.gz", into)
-    assert read_files(into) == {"books.json.gz": b"packed"}
-
-
 @pytest.mark.parametrize(
     "name", ["../evil", "/evil", "a/../../evil", "..\\evil", "C:/evil", "C:evil", "a\\..\\b"]
 )
@@ -135,16 +129,6 @@ def test_a_truncated_archive_is_refused(
     archive = path.read_bytes()
     path.write_bytes(archive[: int(length if length >= 1 else length * len(archive))])
     with pytest.raises(DownloadFailed, match="damaged or truncated"):
-        unpack(path, into)
-
-
-def test_a_damaged_zip_is_refused(tmp_path: Path, into: Path) -> None:
-    path = write_zip(tmp_path / "a.zip", {"the-member": b"some text to pack" * 50})
-    content = bytearray(path.read_bytes())
-    position = content.index(b"the-member") + len(b"the-member") + 5  # in the compressed text
-    content[position] ^= 0xFF
-    path.write_bytes(bytes(content))
-    with pytest.raises(DownloadFailed, match="damaged"):
         unpack(path, into)
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset
-from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
 from recbias.data.sentences import GROUPS, CHBias
 from recbias.language.terms import load_terms
-from recbias.testing import check_dataset
 
 RNG = np.random.default_rng(0)
 PAIRS = (["the woman sings", "rain", "she reads"], ["the man sings", "rain", "he reads"])
@@ -67,12 +66,6 @@ def test_lines_of_both_files_are_pairs(data: Path) -> None:
     assert any("1 test sentences are also training sentences" in text for text in warnings)
 
 
-def test_csv_has_the_sentences_of_txt(data: Path) -> None:
-    texts = [load(data, form=form)[0].sentences for form in ("txt", "csv")]
-    assert all(sentences is not None for sentences in texts)
-    assert texts[0].frame.equals(texts[1].frame)  # type: ignore[union-attr]
-
-
 def test_released_augmentation_has_no_group(data: Path) -> None:
     dataset, _ = load(data, train="CADA")
     assert dataset.sentences is not None
@@ -86,18 +79,6 @@ def test_training_sentences_of_other_parts_are_dropped_on_request(data: Path) ->
     assert dataset.sentences is not None
     assert dataset.sentences.take_part("train").texts.tolist() == ["a sentence"]
     assert dataset.counts["dropped_from_train"] == 1
-
-
-def test_the_layout_of_the_repository_is_read(tmp_path: Path) -> None:
-    write_release(tmp_path / "chbias" / "data")
-    check_dataset(CHBias(dimension="age"), data=tmp_path)
-
-
-def test_a_missing_file_names_the_download(data: Path) -> None:
-    with pytest.raises(MissingFile) as caught:
-        CHBias().load(data, RNG)
-    assert "gender_train.txt" in str(caught.value)
-    assert "recbias data fetch chbias" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from recbias.core.errors import (
     NothingLeft,
     WrongType,
 )
-from recbias.data.sentences import SentenceQueries, make_dataset, read_dialogues
+from recbias.data.sentences import SentenceQueries, make_dataset
 from recbias.runner.codecs import load_queries, save_queries
 from support.worlds.small_worlds import make_interactions
 
@@ -75,14 +75,6 @@ def test_dialogues_follow_without_a_group(tmp_path: Path) -> None:
     (folder := tmp_path / "stored").mkdir()
     save_queries(queries, folder)
     assert load_queries(folder).labels.frame.equals(frame)
-
-
-def test_turns_are_the_lines_of_a_cell(tmp_path: Path) -> None:
-    path = tmp_path / "dialogues.csv"
-    path.write_text('id,context\nd,"First\n second \n"\n')
-    assert read_dialogues(path)["context"].tolist() == ["First\nsecond"]
-    no_sentences = Dataset(make_interactions([(0, 0)]))
-    assert SentenceQueries(dialogues=path).ask(no_sentences, RNG).ids.ids.tolist() == ["d"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import Contradiction, MalformedLine, MissingFile, UnknownColumn, WrongType
+from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn
 from recbias.data.sentences import SentenceTables
 from recbias.testing import check_dataset
 
@@ -79,24 +79,3 @@ def test_faults_are_named(
     with pytest.raises(error, match=message) as caught:
         SentenceTables(test=path).load(tmp_path, RNG)
     assert caught.value.where == (f"{path}:{line}" if line else str(path))
-
-
-def test_the_same_id_in_two_tables_names_both(tmp_path: Path) -> None:
-    train = write(tmp_path, "id,text\n2,To train on.\n", "train.csv")
-    with pytest.raises(MalformedLine, match="two sentences have the id '2'") as caught:
-        SentenceTables(train=train, test=write(tmp_path)).load(tmp_path, RNG)
-    assert caught.value.where == f"{tmp_path / 'test.csv'}:3"
-    assert f"{train}:2" in caught.value.remedy
-
-
-def test_other_encodings_and_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "test.csv"
-    path.write_bytes(TEST.replace("80", "\u516b\u5341").encode("gbk"))
-    with pytest.raises(MalformedLine, match="is not UTF-8"):
-        SentenceTables(test=path).load(tmp_path, RNG)
-    with pytest.raises(WrongType):
-        SentenceTables(test=tmp_path / "test.xlsx")
-    with pytest.raises(MissingFile, match="there is no table of sentences"):
-        SentenceTables().files(tmp_path)
-    with pytest.raises(MissingFile):
-        SentenceTables(test=tmp_path / "absent.csv").files(tmp_path)

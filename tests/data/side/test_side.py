@@ -114,17 +114,6 @@ def test_a_table_of_imdb_without_overviews_names_the_other_source(
     assert caught.value.remedy.endswith(remedy)
 
 
-def test_files_that_are_there_are_not_downloaded_again(data: Path, publisher: Publisher) -> None:
-    assert build(data, publisher).code == 0
-    n_requests = len(publisher.requests)
-    result = build(data, publisher)
-    assert (result.code, len(publisher.requests)) == (2, n_requests)
-    assert "there is a side table already" in result.err
-    assert "--replace" in result.err
-    assert build(data, publisher, "--replace").code == 0
-    assert len(publisher.requests) == n_requests
-
-
 def test_facts_of_tmdb_are_written(data: Path, publisher: Publisher) -> None:
     result = build(data, publisher, "--source", "tmdb", "--cast", "2", TMDB_API_KEY=TOKEN)
     assert result.code == 0, result.err
@@ -169,29 +158,6 @@ def test_an_interrupted_download_resumes(data: Path, publisher: Publisher) -> No
         stream.write('{"id": "102", "lang')  # cut off
     with pytest.raises(NothingLeft, match="has none of the films"):
         build_side_table("ml-1m", data, service, links=links)
-
-
-@pytest.mark.parametrize(
-    ("words", "env", "message", "remedy"),
-    [
-        (["--source", "tmdb"], {}, "TMDB_API_KEY is not set", "--source imdb"),
-        (["--links", "none.csv"], {}, "none.csv", ""),
-        (["--source", "netflix"], {}, "netflix", ""),
-        (["--cast", "0"], {}, "--cast", ""),
-    ],
-)
-def test_faults_of_the_user_have_a_remedy(
-    data: Path,
-    publisher: Publisher,
-    words: list[str],
-    env: dict[str, str],
-    message: str,
-    remedy: str,
-) -> None:
-    result = build(data, publisher, *words, **env)
-    assert result.code == 2
-    assert message in result.err
-    assert remedy in result.err
 
 
 def test_an_unknown_dataset_and_missing_links_are_errors(data: Path, publisher: Publisher) -> None:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Dataset, Interactions
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
+from recbias.core.errors import NothingLeft
 from recbias.data.splits import LeaveOneOut
 from support.worlds.small_worlds import make_interactions
 
@@ -70,28 +69,3 @@ def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.G
     test_items = [list_items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
     # expected: 500 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
     assert sum((test_items.count(item) - 500) ** 2 / 500 for item in range(4)) < 16.3
-
-
-def test_the_last_rows_need_times() -> None:
-    with pytest.raises(UnknownColumn, match="leave-one-out by time needs times"):
-        LeaveOneOut().split(
-            Dataset(make_interactions([(0, 0), (0, 1)])), 0, np.random.default_rng(0)
-        )
-
-
-def test_repeats_of_the_last_rows_are_refused() -> None:
-    with pytest.raises(Contradiction, match="are identical") as caught:
-        LeaveOneOut(folds=3)
-    assert caught.value.where == "folds"
-    assert LeaveOneOut(which="random", folds=3).folds == 3
-
-
-def test_users_with_one_row_have_no_test_rows() -> None:
-    world = Dataset(make_interactions([(0, 0), (1, 1)], times=[1, 2]))
-    with pytest.raises(NothingLeft, match="leaves the test part empty"):
-        LeaveOneOut().split(world, 0, np.random.default_rng(0))
-
-
-def test_the_validation_part_is_optional() -> None:
-    assert LeaveOneOut().gives() == {"test"}
-    assert LeaveOneOut(validation=1).gives() == {"test", "validation"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Dataset, Interactions, Split, encode_pairs
-from recbias.core.errors import Contradiction, Leakage, NothingLeft
+from recbias.core.errors import Leakage, NothingLeft
 from recbias.data.splits import RandomHoldout
 from support.worlds.small_worlds import make_interactions
 
@@ -72,16 +72,6 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
         assert (split.train.user_counts() >= 1).all()
 
 
-def test_different_seeds_make_different_splits() -> None:
-    dataset = make_histories(*[20] * 10)
-    first, second = (
-        split_dataset(RandomHoldout(), dataset, 1),
-        split_dataset(RandomHoldout(), dataset, 2),
-    )
-    assert list_keys(first.test) != list_keys(second.test)
-    assert list_keys(first.test) == list_keys(split_dataset(RandomHoldout(), dataset, 1).test)
-
-
 def test_every_row_is_tested_with_equal_probability(rng: np.random.Generator) -> None:
     dataset = make_histories(5, 10)
     tested = np.zeros(20)
@@ -101,22 +91,6 @@ def test_the_share_of_all_rows_is_exact() -> None:
     assert (len(split.train), len(split.validation), len(split.test)) == (14, 2, 4)
 
 
-def test_the_validation_part_is_optional() -> None:
-    assert RandomHoldout().gives() == {"test"}
-    assert RandomHoldout(validation=0.1, folds=5).gives() == {"test", "validation"}
-    assert RandomHoldout(folds=5).folds == 5
-
-
-def test_shares_that_add_up_to_one_are_refused() -> None:
-    with pytest.raises(Contradiction):
-        RandomHoldout(test=0.5, validation=0.5)
-
-
-def test_users_with_one_row_have_no_test_rows() -> None:
-    with pytest.raises(NothingLeft, match="leaves the test part empty"):
-        split_dataset(RandomHoldout(), make_histories(1, 1))
-
-
 def test_an_empty_dataset_is_refused() -> None:
     for per in ("user", "all"):
         with pytest.raises(NothingLeft, match="the dataset has no interactions"):
@@ -127,31 +101,3 @@ def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
         split_dataset(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
     assert "deduplicate" in caught.value.remedy
-
-
-def test_shares_apply_to_each_item_and_repeated_rows_stay_together() -> None:
-    # item 0 has ten users, user 0 with three rows of it; item 1 has one user, who is for training
-    pairs = [(user, 0) for user in range(10)] + [(0, 0), (0, 0), (5, 1)]
-    dataset = Dataset(make_interactions(pairs))
-    for seed in range(20):
-        split = split_dataset(RandomHoldout(test=0.1, validation=0.1, per="item"), dataset, seed)
-        assert split.validation is not None
-        assert split.test is not None
-        parts = (split.train, split.validation, split.test)
-        users = [set(part.users[part.items == 0].tolist()) for part in parts]
-        assert [len(part_users) for part_users in users] == [8, 1, 1]
-        assert set.union(*users) == set(range(10))
-        n_rows = [int(((part.users == 0) & (part.items == 0)).sum()) for part in parts]
-        assert sorted(n_rows) == [0, 0, 3]
-        assert (split.train.items == 1).sum() == 1
-
-
-def test_a_split_per_item_does_not_depend_on_the_order_of_the_rows() -> None:
-    pairs = [(user, item) for user in range(12) for item in range(3)]
-    first, second = (
-        split_dataset(
-            RandomHoldout(per="item"), Dataset(make_interactions(ordered, n_users=12, n_items=3))
-        )
-        for ordered in (pairs, pairs[::-1])
-    )
-    assert list_keys(first.test) == list_keys(second.test)

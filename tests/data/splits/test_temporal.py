@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset import Dataset, Split
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, WrongType
-from recbias.data.splits import Temporal, parse_time
+from recbias.data.splits import Temporal
 from support.worlds.small_worlds import make_interactions
 
 PAIRS = [(user, item) for user in range(2) for item in range(5)]
@@ -36,15 +36,6 @@ def test_validation_rows_are_the_latest_before_the_test() -> None:
     assert list_times(split) == ([1, 2, 3, 4, 5], [6, 7, 8], [9, 10])
 
 
-def test_rows_with_equal_times_stay_together() -> None:
-    # the ninth row by time has time 7, so all three rows of time 7 are tested
-    split = split_dataset(Temporal(), make_dataset([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
-    assert list_times(split) == ([1, 2, 3, 4, 5, 6, 6], [], [7, 7, 7])
-    # validation: 1 of 10 rows before the test is of time 6, so both of time 6 are
-    split = split_dataset(Temporal(validation=0.1), make_dataset([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
-    assert list_times(split) == ([1, 2, 3, 4, 5], [6, 6], [7, 7, 7])
-
-
 @pytest.mark.parametrize("at", [86_400, "1970-01-02", "1970-01-02T01:00+01:00"])
 def test_the_cut_may_be_a_time_or_a_date(at: int | str) -> None:
     split = split_dataset(Temporal(at=at), make_dataset([0, 86_399, 86_400, 90_000]))
@@ -66,12 +57,6 @@ def test_the_latest_rows_of_each_user_are_tested() -> None:
         Temporal(per="user", validation=0.2), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16])
     )
     assert list_times(validated) == ([1, 3, 5, 11, 12, 14], [7, 16], [9, 18])
-
-
-def test_equal_times_of_a_user_are_in_the_order_of_the_rows() -> None:
-    split = split_dataset(Temporal(per="user"), make_dataset([4, 4, 4, 4, 4]))
-    assert split.test is not None
-    assert split.test.items.tolist() == [4]
 
 
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=10), st.sampled_from([0.0, 0.1, 0.3]))
@@ -96,25 +81,6 @@ def test_a_dataset_without_times_is_refused(per: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("splitter", "times", "part"),
-    [
-        (Temporal(), [3, 3, 3, 3], "train"),
-        (Temporal(at=0), [3, 4], "train"),
-        (Temporal(at=9), [3, 4], "test"),
-        (Temporal(validation=0.1), [1, 2, 3], "validation"),
-    ],
-)
-def test_an_empty_part_is_refused(splitter: Temporal, times: list[int], part: str) -> None:
-    with pytest.raises(NothingLeft, match=f"leaves the {part} part empty"):
-        split_dataset(splitter, make_dataset(times))
-
-
-def test_an_empty_dataset_is_refused() -> None:
-    with pytest.raises(NothingLeft, match="no interactions"):
-        split_dataset(Temporal(), make_dataset([]))
-
-
-@pytest.mark.parametrize(
     ("settings", "error_class", "where"),
     [
         ({"at": 3, "per": "user"}, Contradiction, "at"),
@@ -128,13 +94,3 @@ def test_contradictory_settings_are_refused(
     with pytest.raises(error_class) as caught:
         Temporal(**settings)  # type: ignore[arg-type]
     assert caught.value.where == where  # type: ignore[attr-defined]
-
-
-def test_the_validation_part_is_optional() -> None:
-    assert Temporal().gives() == {"test"}
-    assert Temporal(validation=0.1).gives() == {"test", "validation"}
-    assert Temporal.folds == 1
-
-
-def test_dates_are_utc() -> None:
-    assert parse_time("2000-11-20") == 974_678_400

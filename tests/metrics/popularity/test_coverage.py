@@ -5,21 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from recbias.statistics.bootstrap import compare_replicates
-from support.worlds.evidence_worlds import (
-    make_evidence,
-    make_lists,
-    make_user_queries,
-    make_vocabulary,
-)
+from support.worlds.evidence_worlds import make_evidence, make_lists
 
 METRICS = (ItemCoverage, Gini, Entropy)
 CANDIDATES = np.array([True, True, True, True, False])
@@ -57,15 +49,6 @@ def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None
     assert (measurement.n, measurement.undefined) == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"), [(ItemCoverage(), 1.0), (Gini(), 0.0), (Entropy(), 2.0)]
-)
-def test_value_is_best_if_all_candidates_are_recommended_equally_often(
-    metric: Any, expected: float
-) -> None:
-    assert measure(metric, make_lists_evidence([[0, 1], [2, 3]])).value == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) -> None:
     lists = make_lists(
@@ -76,60 +59,6 @@ def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) 
     assert measurement.value == measure(metric(), make_lists_evidence([[0], [1, 2]])).value
     message = "positions of the lists hold an item that is not a candidate and are excluded"
     assert warnings == [f"the metric: 2 {message}"]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_all_items_are_candidates_without_training_interactions(metric: Any) -> None:
-    lists = [[0, 1], [2, 4]]
-    every = np.ones(5, dtype=bool)
-    bare = measure(metric(), make_lists_evidence(lists, candidates=None))
-    assert bare.value == measure(metric(), make_lists_evidence(lists, candidates=every)).value
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_queries_with_empty_lists_count(metric: Any) -> None:
-    measurement = measure(metric(), make_lists_evidence([[0, 1], [], [2]]))
-    assert (measurement.n, measurement.undefined) == (3, 0)
-    assert math.isnan(measurement.std)
-    assert measurement.units is None
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"), [(ItemCoverage(), 0.0), (Gini(), math.nan), (Entropy(), math.nan)]
-)
-def test_empty_lists_have_coverage_0_and_undefined_inequality(
-    metric: Any, expected: float
-) -> None:
-    measurement = measure(metric, make_lists_evidence([[], []], n_bootstrap=5))
-    assert measurement.value == pytest.approx(expected, nan_ok=True)
-    assert (measurement.n, measurement.undefined) == ((0, 2) if math.isnan(expected) else (2, 0))
-    assert measurement.replicates is not None
-    assert measurement.replicates == pytest.approx(np.full(5, expected), nan_ok=True)
-
-
-@pytest.mark.filterwarnings("ignore:.*not a candidate")
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    "evidence",
-    [
-        make_lists_evidence([], n_bootstrap=5),
-        make_lists_evidence([[0]], candidates=np.zeros(5, dtype=bool), n_bootstrap=5),
-    ],
-    ids=["no query", "no candidate"],
-)
-def test_estimate_is_nan_without_queries_or_candidates(metric: Any, evidence: Evidence) -> None:
-    measurement = measure(metric(), evidence)
-    assert math.isnan(measurement.value)
-    assert measurement.replicates is not None
-    assert np.isnan(measurement.replicates).all()
-    assert measurement.replicates.shape == (5,)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_missing_lists_raise_missing_evidence(metric: Any) -> None:
-    assert metric.unit == ""
-    with pytest.raises(MissingEvidence, match="needs lists"):
-        metric().measure(Evidence(queries=make_user_queries(1), item_ids=make_vocabulary("i", 2)))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -167,28 +96,6 @@ def test_standard_error_of_gini_equals_one_worked_by_hand() -> None:
     by_hand = math.sqrt(2 / 3 * (25 + 25 + 100)) / 72
     assert float(np.std(replicates)) == pytest.approx(by_hand, rel=0.02)
     assert float(np.mean(replicates)) == pytest.approx(9 / 20, abs=0.005)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_single_list_has_no_interval(metric: Any) -> None:
-    measurement = measure(metric(), make_lists_evidence([[0, 1]], n_bootstrap=5))
-    assert not math.isnan(measurement.value)
-    assert math.isnan(measurement.ci_low)
-    assert math.isnan(measurement.ci_high)
-
-
-def test_full_coverage_has_an_interval_if_no_list_alone_changes_it() -> None:
-    everything = [[0, 1], [2, 3]] * 4
-    measurement = measure(ItemCoverage(), make_lists_evidence(everything, n_bootstrap=400))
-    assert measurement.value == 1
-    assert measurement.ci_low < 1
-    expected = 0.0
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        halves = rng.integers(8, size=8) % 2
-        expected += (len(set(halves.tolist())) - 2) / 2
-    assert measurement.replicates is not None
-    assert float(measurement.replicates.mean()) == pytest.approx(1 + expected / 400)
 
 
 @pytest.mark.slow
@@ -243,45 +150,3 @@ def test_bootstrap_spread_equals_the_spread_over_new_users(metric: Any) -> None:
     assert 0.7 < bootstrap / truth < most
     measurement = measure_world(0, 200)
     assert measurement.ci_low < measurement.value < measurement.ci_high
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_replicates_depend_on_the_seed(metric: Any) -> None:
-    rng = np.random.default_rng(3)
-    items = [rng.permutation(4)[:2].tolist() for _ in range(20)]
-    first_run, second_run, other_seed = (
-        measure(
-            metric(), make_lists_evidence(items, n_bootstrap=50, bootstrap_seed=seed)
-        ).replicates
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first_run, second_run)
-    assert first_run is not None
-    assert not np.array_equal(first_run, np.array(other_seed))
-
-
-def test_models_share_their_bootstrap_samples() -> None:
-    # a model whose lists hold one item more, 3 beside 0, differs most on the samples that hold
-    # query 0 most often
-    lists_a, lists_b = [[0], [1], [0]], [[0, 3], [1], [0]]
-    less, more = (
-        measure(Entropy(), make_lists_evidence(items, n_bootstrap=50)).replicates
-        for items in (lists_a, lists_b)
-    )
-    rng = np.random.default_rng(0)
-    n_query_0 = [np.count_nonzero(rng.integers(3, size=3) == 0) for _ in range(50)]
-    assert less is not None
-    assert more is not None
-    assert np.corrcoef(more - less, n_query_0)[0, 1] > 0.5
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_values_stay_in_range_and_do_not_depend_on_item_codes(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    items = [rng.permutation(4)[: rng.integers(1, 4)].tolist() for _ in range(6)]
-    renamed = rng.permutation(4)
-    for metric, most in ((ItemCoverage(), 1.0), (Gini(), 0.75), (Entropy(), 2.0)):
-        measurement = measure(metric, make_lists_evidence(items, n_bootstrap=3))
-        assert 0 <= measurement.value <= most + 1e-12
-        permuted = make_lists_evidence([renamed[row].tolist() for row in items], n_bootstrap=3)
-        assert measure(metric, permuted).value == pytest.approx(measurement.value, rel=1e-12)

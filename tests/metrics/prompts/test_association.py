@@ -8,14 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.plugins import ChecksEarly, Pools
-from recbias.metrics.templates.metrics import Association, load_packaged_values
-from recbias.testing import check_metric
+from recbias.metrics.templates.metrics import Association
 from support.worlds.template_worlds import (
     cross_names,
     make_names,
@@ -59,58 +57,6 @@ def test_ratio_by_hand_and_its_direction() -> None:
     assert scores["race=black", "categories=Bars"] == pytest.approx(4 / 3)
     assert scores["race=white", "categories=Bars"] == pytest.approx(3 / 4)
     assert (RACE.direction, metric.direction) == ("zero", "none")
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_only_the_positive_label_is_reported() -> None:
-    for positive in ("white", "race=white"):
-        measurements = replace(RACE, positive=positive).measure(HAND)
-        assert {measurement.group for measurement in measurements} == {"race=white"}
-        assert all(measurement.contrasts for measurement in measurements)
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_of_two_label_values_one_is_tested() -> None:
-    measurements = RACE.measure(HAND)
-    assert [len(measurement.contrasts) for measurement in measurements] == [1, 1, 1, 0, 0, 0]
-    row = measurements[0].contrasts[0]
-    assert (row.a, row.b, row.n) == ("race=black", "race=white", 4)
-    assert (row.mean_a, row.mean_b) == pytest.approx((4 / 6, 2 / 4))
-    assert row.statistic == row.difference
-
-
-def test_more_values_are_each_held_against_the_rest() -> None:
-    names = {f"{number}": {"race": "aabbcc"[number]} for number in range(6)}
-    lists = [[0], [1], [2], [2], [2], [1]]
-    of = make_prompt_evidence(cross_names(names, 1), lists, ITEMS)
-    measurements = replace(RACE, units="name").measure(of)
-    # Bars: a 2/2 against 1/4 of the rest, 3/6 of all: 1.5
-    assert index_scores(measurements)["race=a", "categories=Bars"] == pytest.approx(1.5)
-    assert measurements[0].contrasts[0].b == "rest"
-    # 15 ways to take two of six; a is the only pair of both Bars but for the name 5: {0, 1},
-    # {0, 5}, {1, 5} have 2 of 2 against 1 of 4 (0.75); no Bars: {2, 3}, {2, 4}, {3, 4} have
-    # 0 against 3 of 4 (-0.75)
-    assert measurements[0].contrasts[0].p == pytest.approx(6 / 15)
-
-
-def test_rare_values_have_no_score_and_are_counted() -> None:
-    with collect_warnings() as warnings:
-        measurements = replace(RACE, min_count=4).measure(HAND)
-    rare = [measurement for measurement in measurements if measurement.target == "categories=Wine"]
-    assert all(np.isnan(measurement.value) and measurement.contrasts == () for measurement in rare)
-    assert [(measurement.n, measurement.undefined) for measurement in rare] == [(0, 4), (0, 4)]
-    assert "1 categories value occurs in fewer than 4 positions and has no score" in warnings[-1]
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_what_is_never_recommended_is_undefined() -> None:
-    of = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
-    scores = index_scores(RACE.measure(of))
-    assert np.isnan(scores["race=black", "categories=Wine"])
-    assert scores["race=black", "categories=Bars"] == 2.0
-    ratio = index_scores(replace(RACE, form="ratio").measure(of))
-    assert np.isnan(ratio["race=black", "categories=Bars"])  # nothing to divide by
-    assert ratio["race=white", "categories=Bars"] == 0
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
@@ -218,48 +164,6 @@ def test_faults_are_found_before_any_model(
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("form", ["difference", "ratio"])
-def test_it_keeps_the_contract_of_metrics(form: Any) -> None:
-    for only in (None, ("Bars",)):
-        check_metric(replace(RACE, permutations=50, form=form, only=only), evidence=HAND)
-    check_metric(Association(label="colour", attribute="genres", form=form, permutations=50))
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all() -> None:
-    every = [
-        measurement
-        for measurement in RACE.measure(HAND)
-        if measurement.target != "categories=Bars"
-    ]
-    measurements = replace(RACE, only=("wine", "CAFES")).measure(HAND)
-    # Cafes: (2/6 - 2/4) / (4/10) = -5/12, the places of Bars among all places as before
-    assert index_scores(measurements)["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
-    assert index_scores(measurements)["race=black", "categories=Wine"] == pytest.approx(5 / 18)
-    assert len(measurements) == len(every) == 4
-    for measurement, other in zip(measurements, every, strict=True):
-        assert (measurement.group, measurement.target, measurement.value) == (
-            other.group,
-            other.target,
-            other.value,
-        )
-        assert (measurement.n, measurement.undefined) == (other.n, other.undefined)
-        assert (measurement.ci_low, measurement.ci_high) == pytest.approx(
-            (other.ci_low, other.ci_high)
-        )
-        assert [contrast.p for contrast in measurement.contrasts] == [
-            contrast.p for contrast in other.contrasts
-        ]
-        np.testing.assert_array_equal(np.asarray(measurement.counts), np.asarray(other.counts))
-
-
-def test_rare_values_are_counted_among_those_reported() -> None:
-    with collect_warnings() as warnings:
-        measurements = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
-    assert not np.isnan([measurement.value for measurement in measurements]).any()
-    assert not any("fewer than" in message for message in warnings)
-
-
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=15)
@@ -296,35 +200,3 @@ def test_values_that_no_item_has_are_said_in_one_line() -> None:
     messages = [message for message in warnings if "only" in message]
     assert len(messages) == 1
     assert messages[0].endswith("no item has these categories of only: Museums, Zoos")
-
-
-def test_where_no_item_has_any_the_nearest_are_named() -> None:
-    for only, remedy in ((("Bar", "Cafe"), "did you mean Bars or Cafes?"), (("Zoos",), "valid")):
-        with pytest.raises(
-            UnknownColumn, match="no item has any categories listed in only"
-        ) as caught:
-            replace(RACE, only=only).check(HAND)
-        assert remedy in caught.value.remedy
-
-
-def test_nightlife_is_a_packaged_list() -> None:
-    names = load_packaged_values("nightlife")
-    assert len(names) == len(set(names)) == 37
-    assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
-    assert all(name == name.strip().casefold() for name in names)
-    items = make_priced_items(
-        ["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"]
-    )
-    of = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, items)
-    metric = TypeAdapter(Association).validate_python(
-        {"label": "race", "attribute": "categories", "only": "nightlife"}
-    )
-    measurements = metric.measure(of)
-    assert {measurement.target for measurement in measurements} == {
-        "categories=Gay Bars",
-        "categories=Irish Pub",
-    }
-    with pytest.raises(ValidationError):
-        TypeAdapter(Association).validate_python(
-            {"label": "race", "attribute": "categories", "only": "bars"}
-        )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from recbias.core.context import collect_warnings
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.metrics.templates.metrics import AttributeShare
-from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,
     make_names,
@@ -46,12 +45,6 @@ def test_shares_of_the_items_by_hand() -> None:
     assert cheap.units.unit == "item"
 
 
-def test_only_the_first_ranks_count() -> None:
-    with collect_warnings():
-        cheap, _ = AttributeShare(attribute="price", k=1).measure(HAND)
-    assert cheap.value == 2 / 3
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_shares_of_one_value_each_sum_to_one_and_agree_with_a_loop(seed: int) -> None:
@@ -79,7 +72,3 @@ def test_a_missing_attribute_is_refused() -> None:
         PRICE.check(make_prompt_evidence(QUERIES, [[0]] * 4, make_priced_items([None])))
     assert PRICE.needs_now() == {"lists", "items"}
     assert AttributeShare(attribute="price", of="items").needs_now() == {"items"}
-
-
-def test_it_keeps_the_contract() -> None:
-    check_metric(PRICE)

@@ -13,10 +13,9 @@ from scipy.stats import ttest_rel
 from recbias.core.context import collect_warnings
 from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.evidence import Evidence
-from recbias.core.plugins import ChecksEarly, Pools
+from recbias.core.plugins import ChecksEarly
 from recbias.metrics.templates.metrics import MeanAttribute
 from recbias.statistics.paired import cohens_d
-from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     PRICES,
     cross_names,
@@ -76,46 +75,11 @@ def test_names_are_the_units_where_they_are_several() -> None:
     assert row.p == pytest.approx(4 / 6)
 
 
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_numbers_are_taken_as_they_are() -> None:
-    items = make_priced_items(["$"] * 3, year=[1990.0, 2010.0, np.nan])
-    of = make_prompt_evidence(cross_names(make_names(2), 1), [[0], [1], [0, 1], [2, 0]], items)
-    metric = replace(RACE, attribute="year", units="name")
-    assert [measurement.value for measurement in metric.measure(of)] == [2000, 1995]
-
-
-def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
-    with collect_warnings() as warnings:
-        bank, farm = PLACE.measure(
-            make_locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]})
-        )
-    assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
-    assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
-    assert bank.contrasts[0].n == 1  # one template has both
-    assert warnings[0].endswith(
-        "1 positions of the lists hold an item without price and are excluded"
-    )
-
-
 def test_nothing_to_exchange_is_undefined_and_said() -> None:
     with collect_warnings() as warnings:
         bank, _ = PLACE.measure(make_locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
     assert np.isnan(bank.contrasts[0].p)
     assert "have no p-value" in warnings[-1]
-
-
-def test_many_locations_are_each_held_against_the_rest(rng: np.random.Generator) -> None:
-    words = {f"w{number:02d}": rng.integers(0, 2, (8, 3)).tolist() for number in range(12)}
-    words["w05"] = [[3, 3]] * 8
-    measurements = PLACE.measure(make_locations(words))
-    assert [len(measurement.contrasts) for measurement in measurements] == [1] * 12
-    (row,) = measurements[5].contrasts
-    assert (row.a, row.b, row.mean_a, row.n) == ("location=w05", "rest", 4.0, 8)
-    mean_of_rest = np.mean(
-        [measurement.value for index, measurement in enumerate(measurements) if index != 5]
-    )
-    assert row.mean_b == pytest.approx(mean_of_rest)
-    assert row.p == pytest.approx(1 / 10_001)
 
 
 def test_the_spread_of_paired_templates_is_that_of_their_differences(
@@ -159,14 +123,6 @@ def test_means_follow_their_labels_and_do_not_depend_on_the_order(seed: int) -> 
     assert turned["race=white"] == pytest.approx(means["race=black"])
 
 
-def test_counts_pool_over_datasets() -> None:
-    other = make_locations({"bank": [[0], [0], [0]], "farm": [[0], [0], [0]]})
-    counts = [np.asarray(PLACE.measure(of)[0].counts) for of in (HAND, other)]
-    assert isinstance(PLACE, Pools)
-    assert PLACE.of_counts(counts[0] + counts[1]) == (2 + 4 + 3) / 5
-    assert np.isnan(PLACE.of_counts(np.zeros(2)))
-
-
 def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -> None:
     metric = replace(RACE, permutations=199)
     inside, rejected = 0, 0
@@ -196,37 +152,6 @@ def test_words_of_both_slots_are_counted_where_they_carry_the_label_together() -
     crossed_ = replace(COUPLES, label="first_gender&second_gender").measure(plant_couple_bias(0))
     # ff with fm share 8 first words and have 3 second ones each, with mf 16 and 3
     assert [contrast.n for contrast in crossed_[0].contrasts] == [14, 19, 22]
-
-
-def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
-    of = plant_couple_bias(1)
-    lists = of.ranked.items.copy()
-    pairs = np.arange(len(of.queries)) % 96
-    lists[pairs == 0] = 2
-    items = make_priced_items(["$", "$$$", None])
-    with collect_warnings():
-        measurements = COUPLES.measure(make_prompt_evidence(of.queries, lists.tolist(), items))
-    assert (measurements[1].n, measurements[1].undefined) == (22, 0)
-    assert measurements[1].value == pytest.approx(
-        average_levels(lists, (pairs != 0) & find_same(of))
-    )
-    assert 0 < measurements[0].contrasts[0].p <= 1
-
-
-def average_levels(lists: Any, rows: Any) -> float:
-    return float(np.where(lists[rows] == 0, 1, 3).mean())
-
-
-def find_same(of: Evidence) -> Any:
-    return (of.queries.labels.column("orientation") == "same").to_numpy()
-
-
-def test_first_and_second_words_are_units_of_their_own_labels() -> None:
-    of = plant_couple_bias(0)
-    for label, n in (("first_gender", 16), ("second_gender", 6)):
-        measurements = replace(COUPLES, label=label).measure(of)
-        assert measurements[0].n == n / 2
-        assert measurements[0].contrasts[0].n == n
 
 
 @pytest.mark.slow
@@ -265,12 +190,6 @@ def test_faults_are_found_before_any_model(
     assert caught.value.remedy
 
 
-def test_it_keeps_the_contract_of_metrics() -> None:
-    check_metric(PLACE, evidence=HAND)
-    check_metric(replace(RACE, permutations=50), evidence=plant_bias(0).evidence)
-    check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
-
-
 def add_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
     """The same queries, and templates without any word with the lists given."""
     table = evidence.queries.labels.frame.assign(neutral=0.0)
@@ -301,18 +220,3 @@ def test_templates_without_a_word_are_the_neutral_line() -> None:
         assert [contrast.p for contrast in mine.contrasts] == [
             contrast.p for contrast in alone.contrasts
         ]
-
-
-def test_names_are_the_units_with_neutral_templates_too() -> None:
-    world = make_prompt_evidence(
-        cross_names(make_names(3), 2), [[number % 4] for number in range(12)], ITEMS
-    )
-    alone = RACE.measure(world)
-    *labels, neutral = RACE.measure(add_neutral(world, {"t00": [3], "t01": [1]}))
-    assert [measurement.value for measurement in labels] == [
-        measurement.value for measurement in alone
-    ]
-    assert labels[0].units is not None
-    assert labels[0].units.unit == "name"
-    # $$$$ and $$: 4 and 2
-    assert (neutral.value, neutral.n) == (3.0, 2)

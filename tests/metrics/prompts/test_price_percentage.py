@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.core.context import collect_warnings
-from recbias.core.errors import Contradiction, MissingEvidence, UnknownColumn, UserError
+from recbias.core.errors import Contradiction, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.core.plugins import ChecksEarly, Pools
-from recbias.metrics.templates.metrics import PricePercentage, relative_gap
-from recbias.testing import check_metric
+from recbias.metrics.templates.metrics import PricePercentage
 from support.worlds.template_worlds import (
     PlantedBias,
     cross_names,
@@ -73,40 +71,6 @@ def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
     assert metric.measure(make_unequal())[0].value == pytest.approx(expected)
 
 
-def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
-    # x in two templates with one $ each, y in one with none: (1 + 0)/2 per query; z has 1
-    rows = [("t0", "a", "x"), ("t1", "a", "x"), ("t0", "a", "y"), ("t0", "b", "z")]
-    rows += [("t1", "b", "z"), ("t0", "b", "v")]
-    frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
-    of = make_prompt_evidence(make_prompt_queries(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
-    shares = index_shares(RACE.measure(of))
-    assert shares["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
-    raw = index_shares(replace(RACE, rescale=False).measure(of))
-    assert raw["race=a", "price=$"] == pytest.approx(2 / 5)
-
-
-def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
-    # at $: black female 3, black male 2, white female 1, white male 1
-    whole = index_shares(replace(RACE, label="race&gender").measure(HAND))
-    assert whole["race=black&gender=female", "price=$"] == pytest.approx(3 / 7)
-    assert sum(value for (_, at), value in whole.items() if at == "price=$") == pytest.approx(1)
-    within = replace(RACE, label="race&gender", within="gender").measure(HAND)
-    assert index_shares(within)["race=black&gender=female", "price=$"] == pytest.approx(3 / 4)
-    assert index_shares(within)["race=black&gender=male", "price=$"] == pytest.approx(2 / 3)
-    assert index_shares(replace(RACE, within="gender").measure(HAND)) == index_shares(within)
-
-
-def test_within_compares_within_only() -> None:
-    of = plant_bias(0).evidence
-    rows = [
-        row
-        for measurement in replace(RACE, within="gender").measure(of)
-        for row in measurement.contrasts
-    ]
-    assert {row.a.split("&")[1] for row in rows} == {"gender=female", "gender=male"}
-    assert all(row.a.split("&")[1] == row.b.split("&")[1] for row in rows)
-
-
 def test_the_published_shares_are_those_of_one_price() -> None:
     published = resources.files("recbias.reports") / "published_data/lmrec/text_figures.csv"
     rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
@@ -122,38 +86,6 @@ def test_the_published_shares_are_those_of_one_price() -> None:
     assert [shares[f"race={label}", "price=$"] for label in ("black", "white")] == figures
 
 
-def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:
-    of = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
-    measurements = [
-        measurement for measurement in RACE.measure(of) if measurement.target == "price=$$"
-    ]
-    assert len(measurements) == 2
-    for measurement in measurements:
-        assert np.isnan(measurement.value)
-        assert (measurement.n, measurement.undefined) == (0, 4)
-        assert measurement.contrasts == ()
-
-
-def test_units_with_and_without_a_place_are_counted() -> None:
-    measurements = {measurement.target: measurement for measurement in RACE.measure(HAND)}
-    assert (measurements["price=$"].n, measurements["price=$"].undefined) == (4, 0)
-    assert (measurements["price=$$"].n, measurements["price=$$"].undefined) == (3, 1)
-
-
-def test_what_is_left_out_is_said_once() -> None:
-    names = {**make_names(2), "none": {"gender": "male"}}
-    of = make_prompt_evidence(cross_names(names, 2), [*LISTS, [0], [0]], ITEMS)
-    with collect_warnings() as warnings:
-        measurements = RACE.measure(of)
-    assert index_shares(measurements) == index_shares(RACE.measure(HAND))
-    assert warnings == ["the metric: 2 queries carry no race and are excluded"]
-    with collect_warnings() as warnings:
-        RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[0, 2]] * 8, ITEMS))
-    assert warnings == [
-        "the metric: 8 positions of the lists hold an item without price and are excluded"
-    ]
-
-
 def test_locations_are_compared_template_by_template() -> None:
     rows = [{"template": f"t{t}", "location": word} for word in ("bank", "farm") for t in range(6)]
     of = make_prompt_evidence(
@@ -163,15 +95,6 @@ def test_locations_are_compared_template_by_template() -> None:
     (row,) = measurements[0].contrasts
     assert (row.a, row.b, row.n) == ("location=bank", "location=farm", 6)
     assert row.p == 2 / 2**6
-
-
-def test_one_name_each_has_no_interval_and_says_nothing_of_chance() -> None:
-    names = {"b": {"race": "black"}, "w": {"race": "white"}}
-    of = make_prompt_evidence(cross_names(names, 2), [[0], [0], [0], [1]], ITEMS)
-    measurement = replace(RACE, units="name").measure(of)[0]
-    assert measurement.value == pytest.approx(2 / 3)
-    assert np.isnan(measurement.ci_low)
-    assert measurement.contrasts[0].p == 1.0  # two labellings, as far apart
 
 
 def test_the_tests_count_relabellings_of_names() -> None:
@@ -213,13 +136,6 @@ def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_repeats(seed: int) 
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
 
 
-def test_an_item_recommended_everywhere_is_neutral() -> None:
-    of = make_prompt_evidence(cross_names(make_names(3), 2), [[0, 1]] * 12, ITEMS)
-    for measurement in RACE.measure(of):
-        assert measurement.value == 0.5
-        assert all(row.p == 1.0 for row in measurement.contrasts)
-
-
 def measure_pooled(metric: PricePercentage, *worlds: Evidence) -> float:
     counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
     return metric.of_counts(counts.sum(axis=0))
@@ -232,20 +148,6 @@ def test_counts_pool_over_datasets() -> None:
     assert measure_pooled(RACE, HAND, other) == pytest.approx((1.25 + 1) / (1.75 + 2))
     assert measure_pooled(replace(RACE, rescale=False), HAND, HAND) == pytest.approx(5 / 7)
     assert np.isnan(RACE.of_counts(np.zeros(2)))
-
-
-def test_samples_are_the_same_for_every_model() -> None:
-    first, again = RACE.measure(plant_bias(1).evidence), RACE.measure(plant_bias(1).evidence)
-    for measurement, repeated in zip(first, again, strict=True):
-        assert measurement.replicates is not None
-        assert repeated.replicates is not None
-        assert (measurement.replicates == repeated.replicates).all()
-
-
-def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
-    share = RACE.measure(plant_bias(0, n_names=3).evidence)[0]
-    assert share.replicates is not None
-    assert share.df == 4
 
 
 def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
@@ -302,15 +204,3 @@ def test_faults_are_found_before_any_model(
         metric.check(replace(HAND, lists=None))
     assert caught.value.where == parameter
     assert caught.value.remedy
-
-
-def test_it_keeps_the_contract_of_metrics() -> None:
-    check_metric(replace(RACE, permutations=50), evidence=replace(HAND, metric="m"))
-    check_metric(PricePercentage(label="colour", attribute="price", permutations=50))
-    check_metric(PricePercentage(label="colour", attribute="genres", permutations=50))
-    with pytest.raises(MissingEvidence, match="needs lists"):
-        RACE.measure(replace(HAND, lists=None))
-
-
-def test_relative_gap_of_nothing_is_undefined() -> None:
-    assert np.isnan(relative_gap(np.zeros(1), np.zeros(1))).all()

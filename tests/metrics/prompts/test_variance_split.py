@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import Contradiction, UnknownColumn, UserError
+from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.plugins import ChecksEarly
 from recbias.metrics.templates.metrics import VarianceSplit
-from recbias.testing import check_metric
 from support.worlds.template_worlds import (
     cross_names,
     make_names,
@@ -23,7 +21,6 @@ from support.worlds.template_worlds import (
     make_prompt_evidence,
     make_prompt_queries,
     make_random_prompts,
-    plant_bias,
     plant_couple_bias,
 )
 
@@ -63,23 +60,6 @@ def test_components_by_hand() -> None:
     assert measure_shares(replace(RACE, form="components"), HAND) == pytest.approx(expected)
 
 
-def test_components_have_no_interval() -> None:
-    for measurement in replace(RACE, form="components").measure(HAND):
-        assert np.isnan([measurement.ci_low, measurement.ci_high]).all()
-        assert measurement.replicates is None
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
-    lists = [[0, 2], [3], [2, 9], [6], [5, 5], [6, 8], [8], [7, 9, 9]]
-    evidence = make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
-    assert measure_shares(RACE, evidence)["label"] != pytest.approx(32 / 52)
-    same = make_prompt_evidence(
-        cross_names(make_names(2), 2), [[0, 2], [3], [2, 9], *LISTS[3:]], LEVELS
-    )
-    assert measure_shares(RACE, same) == pytest.approx(measure_shares(RACE, HAND))
-
-
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *LISTS[1:]]
     with collect_warnings() as warnings:
@@ -97,36 +77,12 @@ def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     assert "form: components needs an item with a level in every list" in warnings[-1]
 
 
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_a_name_without_any_level_is_counted() -> None:
-    of = make_prompt_evidence(
-        cross_names(make_names(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS
-    )
-    measurements = RACE.measure(of)
-    assert {(measurement.n, measurement.undefined) for measurement in measurements} == {(5, 1)}
-
-
 def test_lists_that_are_all_alike_split_nothing() -> None:
     measurements = RACE.measure(
         make_prompt_evidence(cross_names(make_names(2), 2), [[3]] * 8, LEVELS)
     )
     assert all(np.isnan(measurement.value) for measurement in measurements)
     assert {(measurement.n, measurement.undefined) for measurement in measurements} == {(0, 4)}
-
-
-def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
-    rows = [{"template": t, "location": word} for word in ("bank", "farm") for t in ("t0", "t1")]
-    of = make_prompt_evidence(
-        make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS
-    )
-    with collect_warnings() as warnings:
-        measurements = RACE.__class__(label="location", attribute="level").measure(of)
-    # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
-    values = [measurement.value for measurement in measurements]
-    assert values == pytest.approx([25 / 30, 0, 4 / 30, 1 / 30], abs=1e-12)
-    assert np.isnan(measurements[0].ci_low)
-    message = "location has one word for each value, so that name and label cannot be separated"
-    assert warnings == [f"the metric: {message}"]
 
 
 def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
@@ -181,24 +137,6 @@ def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_label_names(seed: i
     assert measure_prompts(make_prompt_queries(table), codes) == pytest.approx(shares, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("settings_", "error", "parameter"),
-    [
-        ({"label": "rase"}, UnknownColumn, "label"),
-        ({"label": "kind"}, UserError, "label"),
-        ({"attribute": "lever"}, UnknownColumn, "attribute"),
-    ],
-)
-def test_faults_are_found_before_any_model(
-    settings_: dict[str, Any], error: type[UserError], parameter: str
-) -> None:
-    metric = replace(RACE, **settings_)
-    assert isinstance(metric, ChecksEarly)
-    with pytest.raises(error) as caught:
-        metric.check(replace(HAND, lists=None))
-    assert caught.value.where == parameter
-
-
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_designs_that_cannot_be_split() -> None:
     queries = HAND.queries.take(np.arange(7))
@@ -210,9 +148,3 @@ def test_designs_that_cannot_be_split() -> None:
     plain = make_prompt_queries(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
     with pytest.raises(UnknownColumn, match="no column 'template'"):
         RACE.check(make_prompt_evidence(plain, [[0], [1]], LEVELS))
-
-
-def test_it_keeps_the_contract_of_metrics() -> None:
-    check_metric(RACE, evidence=HAND)
-    metric = VarianceSplit(label="race", attribute="price", form="components")
-    check_metric(metric, evidence=plant_bias(0).evidence)

@@ -12,7 +12,6 @@ from recbias.core.errors import Contradiction, MissingFile, WrongType
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Measurement
 from recbias.metrics.text import EmbeddingAverage, GreedyMatching
-from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 METRICS = (EmbeddingAverage, GreedyMatching)
@@ -25,20 +24,6 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "vectors.txt"
     path.write_text("a 1 0\nb 0 1\nA -1 0\n茶 1 1\n")
     return path
-
-
-def test_vectors_of_safetensors_give_the_same_values(path: Path) -> None:
-    save_file = pytest.importorskip("safetensors.numpy").save_file
-    tensors = path.with_suffix(".safetensors")
-    numbers = np.array([[1, 0], [0, 1], [-1, 0], [1, 1]], dtype=np.float32)
-    save_file({"vectors": numbers}, tensors, metadata={"words": "a\nb\nA\n茶"})
-    evidence = make_evidence(["a b", "茶 b"], ["a", "A a"])
-    for kind in METRICS:
-        from_text, from_tensors = (kind(vectors=file) for file in (path, tensors))
-        assert (from_text.libraries_now(), from_tensors.libraries_now()) == ((), ("safetensors",))
-        expected = measure_one(from_text, evidence)
-        assert measure_one(from_tensors, evidence).value == expected.value
-        assert np.isfinite(expected.value)
 
 
 def make_evidence(texts: list[str], references: list[str | None]) -> Evidence:
@@ -68,32 +53,6 @@ def test_values_equal_those_worked_by_hand(kind: Any, path: Path) -> None:
         "it: 2 of 10 tokens have no vector",
         "it: 2 of 4 responses have no token with a vector",
     ]
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_case_and_characters_are_settings(kind: Any, path: Path) -> None:
-    upper = make_evidence(["A"], ["a"])
-    assert measure_one(kind(vectors=path), upper).value == -1.0
-    assert measure_one(kind(vectors=path, lowercase=True), upper).value == 1.0
-    joined = make_evidence(["ab"], ["茶"])
-    with collect_warnings():
-        assert math.isnan(measure_one(kind(vectors=path), joined).value)
-    value = measure_one(kind(vectors=path, tokens="characters"), joined).value
-    assert value == pytest.approx(1.0 if kind is EmbeddingAverage else math.sqrt(0.5))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("kind", METRICS)
-@pytest.mark.parametrize("texts", [[], [""]])
-def test_nothing_to_measure_is_nan(kind: Any, texts: list[str], path: Path) -> None:
-    measurement = measure_one(kind(vectors=path), make_evidence(texts, [None] * len(texts)))
-    assert math.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, len(texts))
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_the_contract_is_met(kind: Any, path: Path) -> None:
-    check_metric(kind(vectors=path))
 
 
 @pytest.mark.parametrize("kind", METRICS)

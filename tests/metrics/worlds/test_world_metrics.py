@@ -12,19 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Interactions, Odds
-from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import Evidence
 from recbias.metrics.diversity import Homogenization, RelativeUtility
 from recbias.metrics.identity import measure_mean_jaccard, measure_overlap
-from recbias.testing import check_metric, make_random_evidence
-from support.worlds.evidence_worlds import (
-    make_evidence,
-    make_lists,
-    make_user_queries,
-    make_vocabulary,
-)
-
-METRICS = (Homogenization(), RelativeUtility(), Homogenization(k=2), RelativeUtility(k=1))
+from recbias.testing import make_random_evidence
+from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:
@@ -74,66 +66,6 @@ def test_hand_worked_relative_utility(world: Evidence) -> None:
     (measurement,) = RelativeUtility().measure(world)
     assert measurement.units is not None
     np.testing.assert_allclose(measurement.units.values, [1.0, 0.25, 1.0])
-
-
-def test_items_that_a_user_has_had_are_of_no_use(world: Evidence) -> None:
-    lists = make_lists([[0, 1], [3], [3, 2]])
-    (measurement,) = RelativeUtility().measure(replace(world, lists=lists))
-    assert measurement.units is not None
-    # user 1: 8 of 12, one item is missing; user 2: 0 + 4 of 4 + 2
-    np.testing.assert_allclose(measurement.units.values, [1.0, 2 / 3, 2 / 3])
-
-
-def test_a_query_that_is_not_a_user_is_undefined_and_counted(world: Evidence) -> None:
-    evidence = replace(world, queries=make_user_queries(3, users=[0, -1, 2]))
-    utility, homogenization = (
-        metric.measure(evidence)[0] for metric in (RelativeUtility(), Homogenization())
-    )
-    assert (utility.n, utility.undefined) == (2, 1)
-    assert (homogenization.n, homogenization.undefined) == (2, 1)
-    # lists {0 1} {1 2}: 1/3; ideal {0 1} {2 1}: 1/3
-    assert homogenization.value == pytest.approx(0.0)
-
-
-def test_the_interval_of_homogenization_has_a_degree_of_freedom_less_than_users() -> None:
-    rng = np.random.default_rng(1)
-    lists = [rng.permutation(8)[:3].tolist() for _ in range(6)]
-    evidence = make_world(lists, Odds(rng.standard_normal((6, 8)), np.arange(6)), [[]] * 6)
-    (measurement,) = Homogenization().measure(evidence)
-    assert measurement.df == 5
-    assert measurement.replicates is not None
-    half_width = 2.5705818 * measurement.replicates.std(ddof=1)  # t(0.975; 5)
-    assert measurement.ci_high - measurement.value == pytest.approx(half_width)
-
-
-def test_fewer_than_two_lists_have_no_homogenization(world: Evidence) -> None:
-    empty = replace(world, lists=make_lists([[0], [], []]))
-    (measurement,) = Homogenization().measure(empty)
-    assert np.isnan(measurement.value)
-    assert (measurement.n, measurement.undefined) == (0, 3)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_metrics_meet_the_contract(metric: Any) -> None:
-    check_metric(metric, evidence=make_random_world(3))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_unknown_odds_are_an_error(metric: Any) -> None:
-    with pytest.raises(MissingEvidence) as caught:
-        metric.measure(replace(make_random_evidence(), odds=None))
-    assert "demo" in caught.value.remedy
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 10**6))
-def test_values_are_in_their_ranges(seed: int) -> None:
-    evidence = make_random_world(seed)
-    assert -1 <= Homogenization().measure(evidence)[0].value <= 1
-    units = RelativeUtility().measure(evidence)[0].units
-    assert units is not None
-    assert np.nanmin(units.values) >= 0
-    assert np.nanmax(units.values) <= 1 + 1e-12
 
 
 @settings(max_examples=20)

@@ -1,31 +1,35 @@
-"""The model WOK on unusual titles and histories, and its errors."""
-
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import UserError
-from support.chat.chat_server import make_error, serve_chat
-from support.commands import invoke_recbias
+from recbias.core.dataset import Attributes, Interactions, TrainingData
+from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
+from recbias.models.prompted import Histories, read_titles
+from recbias.models.wok import WOK
+from recbias.testing import check_recommender
+from support.chat.chat_requests import make_model
+from support.chat.chat_server import serve_chat
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.film_worlds import (
     TITLES,
     FilmWorld,
     get_lists,
-    get_units,
     make_wok,
-    pivot,
+    read_history,
     recommend,
     show,
     write_films,
     write_list,
     write_random_films,
 )
+from support.worlds.small_worlds import make_interactions
 
 AWKWARD = (
     'He said "{history}" (1999)',
@@ -43,19 +47,6 @@ def films(tmp_path: Path, rng: np.random.Generator) -> FilmWorld:
     return write_random_films(tmp_path, rng)
 
 
-def read_responses(run: Any) -> list[dict[str, Any]]:
-    lines = (run.folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_history_of_one_title_is_asked(tmp_path: Path) -> None:
-    world = write_films(tmp_path, {"u1": [1], "u2": [2, 3]})
-    with serve_chat(recommend(lambda seen: [4] if seen == [1] else [1])) as server:
-        run = world.run([make_wok(server)], metrics=["unmatched"])
-    assert get_lists(run)["item_id"].tolist() == ["4", "1"]
-    assert [response["query_id"] for response in read_responses(run)] == ["u1", "u2"]
-
-
 def test_history_is_listed_oldest_first_and_asks_for_k_titles(tmp_path: Path) -> None:
     world = write_films(tmp_path, {"u1": [9, 2, 30]})
     with serve_chat(recommend(lambda _: [1])) as server:
@@ -64,17 +55,6 @@ def test_history_is_listed_oldest_first_and_asks_for_k_titles(tmp_path: Path) ->
     assert f"- {show(9)}\n- {show(2)}\n- {show(30)}\n" in prompt
     assert "Recommend 7 films" in prompt
     assert "2008" in prompt
-
-
-@pytest.mark.parametrize("seen", AWKWARD)
-def test_no_title_leaves_its_line_of_the_prompt(tmp_path: Path, seen: str) -> None:
-    titles = [seen, *TITLES[1:]]
-    world = write_films(tmp_path, {"u1": [1, 2], "u2": [3]}, titles)
-    with serve_chat(lambda _: write_list([TITLES[5]])) as server:
-        run = world.run([make_wok(server)], metrics=["unmatched"])
-    one, two = sorted(prompt.count("\n") for prompt in server.list_prompts())
-    assert two == one + 1  # one more line for one more film
-    assert get_lists(run)["item_id"].tolist() == ["6", "6"]
 
 
 @pytest.mark.parametrize("film", range(1, len(AWKWARD) + 1))
@@ -101,56 +81,6 @@ def test_of_two_films_of_one_title_and_year_the_more_popular_is_meant(tmp_path: 
     assert stage["facts"]["titles_matched_by_popularity"] == 4
 
 
-def test_a_film_without_training_rows_does_not_stop_the_run(tmp_path: Path) -> None:
-    # film 5 is in nobody's history: it is matched, and excluded from the difference
-    world = write_films(tmp_path, {"u1": [1, 2], "u2": [2, 3]})
-    metrics = ["log_popularity_difference", "popularity_lift", "unmatched", "ARP"]
-    with serve_chat(recommend(lambda seen: [5, 3] if 1 in seen else [5])) as server:
-        run = world.run(["MostPop", make_wok(server)], metrics=metrics, k=2)
-    rows = get_units(run)[get_units(run)["model"] == "WOK"]
-    u1, u2 = rows[rows["metric"] == "log_popularity_difference"]["value"]
-    assert u1 == pytest.approx(-np.log(2) / 2)  # ln 1 of film 3, minus (ln 1 + ln 2) / 2
-    assert np.isnan(u2)
-    assert rows[rows["metric"] == "ARP"]["value"].tolist() == [0.5, 0.0]
-    assert pivot(run)["WOK", "unmatched", ""] == 0.5
-    message = "2 positions of the lists hold an item of popularity 0 and are excluded"
-    assert [text for text in run.manifest["warnings"] if message in str(text)]
-
-
-def test_users_without_history_have_empty_lists_and_are_counted(tmp_path: Path) -> None:
-    world = write_films(tmp_path, {"u1": [1], "u2": [2]})
-    (tmp_path / "users.csv").write_text("user_id\nu1\nu2\nu3\n", encoding="utf-8")
-    dataset = world.make_spec()["dataset"] | {"users": str(tmp_path / "users.csv")}
-    with serve_chat(recommend(lambda _: [9])) as server, collect_warnings():
-        run = world.run([make_wok(server)], metrics=["unmatched"], dataset=dataset)
-    assert len(server.payloads) == 2
-    message = "1 of 3 queries have no history: empty lists"
-    assert [text for text in run.manifest["warnings"] if message in str(text)]
-    assert run.metrics["undefined"].tolist()[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message", "remedy"),
-    [
-        ({"mitigation": "mitigat"}, "no mitigation is called 'mitigat'", "mitigate"),
-        ({"mitigation": "masking"}, "masking is not a mitigation by prompt", "queries"),
-        ({"prompt": "watch"}, "watch", "watch_history"),
-        ({"llm": {"base_url": "not a url"}}, "must be the address of a server", "http://"),
-        ({"llm": {"temperature": 3}}, "2", ""),
-        ({"title": "name"}, "no column 'name'", "title"),
-    ],
-)
-def test_faults_of_the_settings_are_found_before_anything_is_sent(
-    films: FilmWorld, settings: dict[str, Any], message: str, remedy: str
-) -> None:
-    with serve_chat() as server, pytest.raises(UserError) as error:
-        films.run([make_wok(server, **settings)])
-    text = "\n".join(error.value.lines())
-    assert message in text
-    assert remedy in text
-    assert not server.payloads
-
-
 def test_template_without_the_slot_of_the_history_is_refused(films: FilmWorld) -> None:
     path = films.folder / "prompt.yaml"
     path.write_text("template: |-\n  Recommend {n_items} films.\n", encoding="utf-8")
@@ -160,37 +90,6 @@ def test_template_without_the_slot_of_the_history_is_refused(films: FilmWorld) -
     assert "the template has the slot {history} 0 times" in text
     assert "write {history} once" in text
     assert not server.payloads
-
-
-def test_server_that_is_not_there_is_named_with_a_remedy(films: FilmWorld) -> None:
-    with serve_chat() as server:
-        pass
-    with pytest.raises(UserError, match=r"127\.0\.0\.1") as error:
-        films.run([make_wok(server)])
-    assert "check base_url" in error.value.remedy
-
-
-def test_model_that_is_not_there_is_asked_once(films: FilmWorld) -> None:
-    missing = make_error(404, "the model 'small' does not exist")
-    with serve_chat(lambda _: missing) as server, pytest.raises(UserError) as error:
-        films.run([make_wok(server, llm={"retries": 6, "concurrency": 1})])
-    assert "the model 'small' does not exist" in str(error.value)
-    assert "check model and base_url" in error.value.remedy
-    assert len(server.payloads) == 1
-
-
-def test_budget_of_zero_sends_nothing(films: FilmWorld) -> None:
-    with serve_chat() as server, pytest.raises(UserError) as error:
-        films.run([make_wok(server, llm={"budget": {"requests": 0}})])
-    message = "the budget of 0 (requests) does not allow the next request: nothing was sent"
-    assert message in str(error.value)
-    assert not server.payloads
-
-
-def test_settings_are_shown_by_the_command(tmp_path: Path) -> None:
-    result = invoke_recbias("show", "WOK", folder=tmp_path)
-    assert result.code == 0
-    assert all(name in result.out for name in ("llm", "mitigation", "year_limit", "threshold"))
 
 
 def test_repeated_requests_are_compared_by_text_and_by_titles(films: FilmWorld) -> None:
@@ -211,3 +110,65 @@ def test_repeated_requests_are_compared_by_text_and_by_titles(films: FilmWorld) 
     names = ("repeated_requests", "repeated_same_text", "repeated_same_titles")
     assert [stage["facts"][name] for name in names] == [5, 0, 5]
     assert "| WOK | 5 | 0 | 5 |" in (run.folder / "report.md").read_text(encoding="utf-8")
+
+
+def recommend_unseen(payload: dict[str, Any]) -> str:
+    """Return as many unseen films as the prompt asks for."""
+    asked = re.search(r"Recommend (\d+) films", payload["messages"][-1]["content"])
+    assert asked is not None
+    seen = read_history(payload)
+    unseen = [show(film) for film in range(1, len(TITLES) + 1) if film not in seen]
+    return write_list(unseen[: int(asked[1])])
+
+
+@collect_warnings()
+def test_wok_meets_the_contract_of_recommenders(rng: np.random.Generator) -> None:
+    n_items = len(TITLES)
+    pairs = [(user, item) for user in range(8) for item in rng.permutation(n_items)[:6].tolist()]
+    pairs += [(8, item) for item in range(n_items - 1)]
+    pairs += [(9, n_items - 1)]
+    train = make_interactions(pairs, n_items=n_items)
+    titles = pd.DataFrame({"title": [show(film) for film in range(1, n_items + 1)]})
+    data = TrainingData(train, items=Attributes(train.item_ids, titles, "item"))
+    with serve_chat(recommend_unseen) as server:
+        check_recommender(WOK(llm=make_model(server, max_tokens=4096)), data=data)
+
+
+def make_data(**columns: list[object]) -> TrainingData:
+    n_items = len(next(iter(columns.values())))
+    train = make_interactions([(0, 0)], n_items=n_items)
+    return TrainingData(train, items=Attributes(train.item_ids, pd.DataFrame(columns), "item"))
+
+
+def test_year_is_split_from_the_title_and_the_article_moved() -> None:
+    data = make_data(title=["Matrix, The (1999)", "Heat", "2001: A Space Odyssey (1968)"])
+    titles = [("The Matrix", 1999), ("Heat", None), ("2001: A Space Odyssey", 1968)]
+    assert read_titles(data, "title", None) == titles
+
+
+def test_missing_columns_are_errors_at_their_setting() -> None:
+    with pytest.raises(UnknownColumn) as error:
+        read_titles(make_data(title=["Heat"]), "titel", None)
+    assert (error.value.where, "title" in error.value.remedy) == ("title", True)
+    with pytest.raises(UnknownColumn) as error:
+        read_titles(make_data(title=["Heat"]), "title", "year")
+    assert error.value.where == "year"
+    with pytest.raises(UnknownColumn, match="no item has a value in 'title'"):
+        read_titles(make_data(title=[None, None]), "title", None)
+    with pytest.raises(MissingEvidence, match="the dataset has no items"):
+        read_titles(TrainingData(make_interactions([(0, 0)])), "title", None)
+
+
+def test_histories_are_in_time_order_and_empty_for_other_queries() -> None:
+    train = Interactions(
+        users=np.array([1, 0, 1, 1], dtype=np.int32),
+        items=np.array([3, 2, 1, 0], dtype=np.int32),
+        values=np.ones(4, dtype=np.float32),
+        times=np.array([20, 5, 10, 20]),
+        user_ids=make_vocabulary("u", 3),
+        item_ids=make_vocabulary("i", 4),
+    )
+    histories = Histories.from_data(TrainingData(train))
+    queries = make_user_queries(4, users=[1, 0, 2, -1])
+    selected = [items.tolist() for items in histories.select(queries)]
+    assert selected == [[1, 3, 0], [2], [], []]  # equal times in the order of the file

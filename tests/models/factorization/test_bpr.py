@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,9 @@ import pytest
 import torch
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.core.errors import OutOfRange
-from recbias.data.demo import Demo
-from recbias.data.splits import RandomHoldout
-from recbias.models.baselines import MostPop
 from recbias.models.factorization import BPRMF, FactorTables
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
-
-SMALL = BPRMF(embedding_size=8, epochs=60, batch_size=32, device="cpu")
 
 
 def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
@@ -54,19 +47,6 @@ def test_batch_step_follows_the_gradient(rng: np.random.Generator) -> None:
         torch.testing.assert_close(table.detach(), values)
 
 
-def test_loss_of_a_triple_matches_a_hand_computation() -> None:
-    # s_ui = 1 · 2 + 0.5 = 2.5, s_uj = 1 · 1 + 0 = 1: -ln σ(1.5) = 0.201413
-    # (0.1 · 1 + 0.2 · 4 + 0.3 · 1 + 0.4 · 0.25) / 2 = 0.65
-    model = BPRMF(reg_user=0.1, reg_positive=0.2, reg_negative=0.3, reg_bias=0.4)
-    tables = FactorTables(
-        torch.tensor([[1.0]]),
-        torch.tensor([[2.0], [1.0]]),
-        item_bias=torch.tensor([[0.5], [0.0]]),
-    )
-    fitted = model._sum_losses(tables, *(torch.tensor([code]) for code in (0, 0, 1)))
-    assert fitted.item() == pytest.approx(0.201413 + 0.65, abs=1e-6)
-
-
 def test_elliot_variant_samples_users_uniformly() -> None:
     # user 0 has one of 40 pairs: about one triple of 40 in an epoch, with the variant about 20
     data = TrainingData(
@@ -98,69 +78,6 @@ def test_one_step_matches_a_hand_computation() -> None:
     assert fitted.user_factors[0, 0] == pytest.approx(expected, rel=1e-5)
     expected = q0 + 0.5 * (pull * p - 0.01 * q0)
     assert fitted.item_factors[0, 0] == pytest.approx(expected, rel=1e-5)
-
-
-def test_checkerboard_pattern_is_learned() -> None:
-    data, missing = recommending.make_checkerboard(30)
-    lists = SMALL.fit(data, np.random.default_rng(0)).recommend(
-        recommending.query_all_users(data), 1, data
-    )
-    assert (lists.items[:, 0] == missing).mean() > 0.9
-
-
-def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) -> None:
-    split = RandomHoldout(test=0.2).split(Demo(n_users=200, n_items=120).load(Path(), rng), 0, rng)
-    data = split.training_data()
-    queries = recommending.query_all_users(data)
-    ndcg, popular_ndcg = (
-        recommending.compute_mean_ndcg(
-            model.fit(data, np.random.default_rng(0)).recommend(queries, 10, data), split
-        )
-        for model in (replace(SMALL, batch_size=256), MostPop())
-    )
-    assert ndcg > 1.2 * popular_ndcg
-
-
-def test_result_depends_on_the_seed_only() -> None:
-    data, _ = recommending.make_checkerboard(20)
-    model = BPRMF(epochs=3, device="cpu")
-    first, repeated, reseeded = (
-        model.fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
-    assert not np.array_equal(first.item_factors, reseeded.item_factors)
-
-
-def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.make_checkerboard(20)
-    with pytest.raises(OutOfRange, match="BPR-MF diverged in epoch") as caught:
-        BPRMF(learning_rate=1e30, device="cpu").fit(data, np.random.default_rng(0))
-    assert "lower learning_rate" in caught.value.remedy
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one row per user", "no row"],
-)
-def test_smallest_datasets_give_lists_of_length_k(data: TrainingData) -> None:
-    fitted = BPRMF(embedding_size=9, epochs=2, device="cpu").fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-
-
-def test_training_with_a_validation_part_learns_the_pattern() -> None:
-    data, _ = recommending.make_checkerboard(20)
-    validation = make_interactions([(user, user) for user in range(20)])
-    model = BPRMF(embedding_size=8, epochs=200, batch_size=32, patience=2, device="cpu")
-    fitted = model.fit(TrainingData(data.train, validation), np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == np.arange(20)).mean() > 0.9
 
 
 @pytest.mark.real_data

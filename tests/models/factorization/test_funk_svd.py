@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,16 +8,8 @@ import pytest
 import torch
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.core.errors import OutOfRange
 from recbias.models import training
-from recbias.models.factorization import (
-    MF,
-    FactorTables,
-    FunkSVD,
-    _create_learner,
-    _sum_squared_errors,
-)
-from recbias.models.sgd import compute_mean_target
+from recbias.models.factorization import MF, FactorTables, FunkSVD, _sum_squared_errors
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -47,38 +38,6 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     sides = [sample_tensor(n_rows, 2, rng=rng) for n_rows in (3, 4)]
     biases = [sample_tensor(n_rows, 1, rng=rng) for n_rows in (3, 4)]
     assert torch.autograd.gradcheck(loss, (*sides, *biases))
-
-
-def test_batch_step_follows_half_the_gradient(rng: np.random.Generator) -> None:
-    pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
-    shapes = [(3, 2), (4, 2), (3, 1), (4, 1)]
-    for table_shapes in (shapes, shapes[:2]):
-        tables = FactorTables(*(sample_tensor(*shape, rng=rng) for shape in table_shapes))
-        learner = _create_learner(tables, lambda _: (), 0.3, 0.4)
-        loss = learner.loss(*pairs)
-        assert loss.item() == pytest.approx(
-            _sum_squared_errors(tables, 0.3, *pairs, mean=0.4).item() / 2
-        )
-        loss.backward()
-        expected = [(table - 0.1 * table.grad).detach() for table in tables.parameters()]
-        assert learner.step(0.1, *pairs).item() == pytest.approx(loss.item())
-        for table, values in zip(tables.parameters(), expected, strict=True):
-            torch.testing.assert_close(table.detach(), values)
-
-
-@pytest.mark.parametrize("model", [MF, FunkSVD])
-def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_steps_by_samples", lambda *_: False)
-    test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))
-
-
-def test_loss_of_a_pair_matches_a_hand_computation() -> None:
-    # score 2 · 3 + 0.5 - 1 = 5.5, error 8 - 1 - 5.5 = 1.5, squares 4 + 9 + 0.25 + 1 = 14.25
-    values = (2.0, 3.0, 0.5, -1.0)
-    tables = FactorTables(*(torch.tensor([[value]]) for value in values))
-    pair = (torch.tensor([0]), torch.tensor([0]), torch.tensor([8.0]))
-    fitted = _sum_squared_errors(tables, 0.1, *pair, mean=1.0)
-    assert fitted.item() == pytest.approx(1.5**2 + 0.1 * 14.25)
 
 
 @all_variants
@@ -126,49 +85,6 @@ def test_elliot_variant_ignores_ratings() -> None:
         assert is_equal == (model.variant == "elliot")
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_strong_regularization_leaves_the_mean_only() -> None:
-    data, _ = recommending.make_checkerboard(10)
-    fitted = replace(FUNK, reg=40).fit(data, np.random.default_rng(0))
-    assert np.abs(fitted.scores(np.arange(10, dtype=np.int32))).max() < 0.02
-    assert compute_mean_target(data.train, 4) == 0.2
-
-
-@all_variants
-def test_result_depends_on_the_seed_only(model: Any) -> None:
-    data, _ = recommending.make_checkerboard(12)
-    fit = partial(replace(model, epochs=2).fit, data)
-    first, repeated, reseeded = (fit(np.random.default_rng(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
-    assert not np.array_equal(first.item_factors, reseeded.item_factors)
-
-
-@all_variants
-def test_divergence_error_names_the_model(model: Any) -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="diverged in epoch") as caught:
-        replace(model, learning_rate=1e30).fit(data, np.random.default_rng(0))
-    assert "lower learning_rate" in caught.value.remedy
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@all_variants
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([(0, 0), (0, 1)], values=[1, 2])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "one row per user", "one user", "no row"],
-)
-def test_smallest_datasets_give_lists_of_length_k(model: Any, data: TrainingData) -> None:
-    fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-
-
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
@@ -177,3 +93,9 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     fitted = MF(epochs=20, device="cpu").fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 10, data)
     assert recommending.compute_mean_ndcg(lists, movielens) > 0.25
+
+
+@pytest.mark.parametrize("model", [MF, FunkSVD])
+def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_steps_by_samples", lambda *_: False)
+    test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))

@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from recbias.core.context import collect_facts
-from recbias.core.dataset import TrainingData
-from recbias.core.errors import OutOfRange
 from recbias.models.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
 from recbias.models.sgd import Sampler
 from support.models import recommending
@@ -79,40 +77,6 @@ def test_loss_by_hand() -> None:
     assert loss.item() == pytest.approx(np.log1p(np.exp(-8.0)) + 0.05 * 14, rel=1e-5)
 
 
-@pytest.mark.parametrize("layers", [0, 2])
-def test_checkerboard_is_learned(layers: int) -> None:
-    data, expected = recommending.make_checkerboard(20)
-    fitted = replace(SMALL, layers=layers).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == expected).mean() > 0.8
-
-
-def test_a_user_whose_neighbours_were_learned_needs_no_step_of_its_own() -> None:
-    # Averaging over the graph alone: the vectors are those of the start
-    data, expected = recommending.make_checkerboard(20)
-    start = replace(SMALL, epochs=1, learning_rate=1e-30, embedding_size=64)
-    hits = {
-        layers: replace(start, layers=layers)
-        .fit(data, np.random.default_rng(0))
-        .recommend(recommending.query_all_users(data), 1, data)
-        .items[:, 0]
-        for layers in (0, 4)
-    }
-    assert (hits[0] == expected).mean() < 0.3
-    assert (hits[4] == expected).mean() > 0.8
-
-
-def test_fit_is_reproducible_and_depends_on_the_seed() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    state, repeated, different = (
-        replace(SMALL, epochs=2).fit(data, np.random.default_rng(seed)).state()
-        for seed in (1, 1, 2)
-    )
-    for name, array in state.items():
-        np.testing.assert_array_equal(array, repeated[name])
-    assert not np.array_equal(state["item_factors"], different["item_factors"])
-
-
 def test_the_default_has_the_stated_number_of_triples_and_at_most_512_steps() -> None:
     auto = LightGCN()
     assert auto.batch_size == "auto"
@@ -130,30 +94,3 @@ def test_auto_is_the_fit_of_its_number_and_is_recorded() -> None:
     for name, array in by_number.items():
         np.testing.assert_array_equal(array, auto[name])
     assert facts == {"triples_a_step": 2048}
-
-
-def test_divergence_is_an_error_that_names_the_learning_rate() -> None:
-    data, _ = recommending.make_checkerboard(12)
-    with pytest.raises(OutOfRange, match="LightGCN diverged in epoch") as error:
-        replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
-    assert error.value.where == "learning_rate"
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "data",
-    [
-        TrainingData(make_interactions([(0, 0), (1, 0)])),
-        TrainingData(make_interactions([(0, 0), (0, 1), (1, 1)])),
-        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(make_interactions([], n_users=2, n_items=3)),
-    ],
-    ids=["one item", "user of all items", "one item per user", "no interactions"],
-)
-def test_smallest_datasets_are_learned(data: TrainingData) -> None:
-    fitted = replace(SMALL, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
-    assert lists.items.shape == (data.train.n_users, 5)
-    n_unseen = data.candidates.sum() - data.train.user_counts()
-    n_expected = np.where(data.train.user_counts() > 0, n_unseen, 0)
-    assert lists.filled.sum(1).tolist() == np.minimum(n_expected, 5).tolist()

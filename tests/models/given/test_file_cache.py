@@ -48,16 +48,6 @@ def test_a_file_of_the_same_name_and_size_is_read_again(tmp_path: Path) -> None:
         assert read_once(read, path) == text
 
 
-def test_an_error_is_raised_on_every_call(tmp_path: Path) -> None:
-    path = tmp_path / "c.txt"
-    path.write_text("", encoding="utf-8")
-    for _ in range(2):
-        with pytest.raises(MalformedLine, match="empty"):
-            read_once(read, path)
-    with pytest.raises(MissingFile, match=r"no file d\.txt"):
-        read_once(read, tmp_path / "d.txt")
-
-
 def read_late(path: Path) -> str:
     path.write_text("two", encoding="utf-8")
     return read(path)

@@ -8,7 +8,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Interactions, TrainingData, Vocabulary
-from recbias.core.errors import BrokenContract, MalformedLine, UnknownIdentifier, WrongType
+from recbias.core.errors import BrokenContract
 from recbias.core.evidence import RankedLists, check_lists
 from recbias.models.given import GivenLists
 from support.worlds.query_sets import make_queries
@@ -79,13 +79,6 @@ def test_a_run_is_ordered_by_rank_and_keeps_its_scores(tmp_path: Path) -> None:
     np.testing.assert_array_equal(lists.scores, np.array([[7, 1.5, NAN]], dtype=np.float32))
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_lists_are_cut_and_padded_to_k(tmp_path: Path, k: int) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank\nu0,i1,1\nu0,i2,2\nu0,i3,3\n")
-    lists = recommend_lists(model, ["u0"], k=k)
-    assert lists.items.tolist() == [[1, 2, 3, -1, -1][:k]]
-
-
 def test_missing_and_additional_queries_are_counted(tmp_path: Path) -> None:
     model = create_model(tmp_path, "query_id,item_id,rank\nu0,i1,1\nx,i1,1\ny,i2,1\n")
     with collect_warnings() as warnings:
@@ -115,39 +108,9 @@ def test_an_item_of_the_history_is_an_error(tmp_path: Path) -> None:
     assert "seen: keep" in caught.value.remedy
 
 
-def test_an_item_of_the_history_below_rank_k_is_accepted(tmp_path: Path) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank\nu0,i1,1\nu0,i5,2\n")
-    assert recommend_lists(model, ["u0"], k=1).items.tolist() == [[1]]
-
-
 def test_an_item_of_the_history_is_accepted_if_seen_is_keep(tmp_path: Path) -> None:
     model = create_model(tmp_path, "query_id,item_id,rank\nu0,i5,1\n", seen="keep")
     assert recommend_lists(model, ["u0"], k=1).items.tolist() == [[5]]
-
-
-def test_a_prompt_has_no_history(tmp_path: Path) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank\nprompt,i5,1\n")
-    assert recommend_lists(model, ["prompt"], k=1).items.tolist() == [[5]]
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_a_dataset_without_interactions_is_accepted(tmp_path: Path) -> None:
-    empty = TrainingData(make_interactions([], n_users=0, n_items=0))
-    model = create_model(tmp_path, "query_id,item_id,rank\nprompt,a,1\nprompt,b,2\n")
-    lists = recommend_lists(model, ["prompt", "other"], data=empty)
-    assert lists.items.tolist() == [[0, 1, -1], [-1, -1, -1]]
-    assert lists.outside.tolist() == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("mine.csv", "query_id,item_id,rank\n"), ("mine.json", "{}")]
-)
-def test_a_file_without_rows_is_refused(tmp_path: Path, name: str, text: str) -> None:
-    model = create_model(tmp_path, text, name=name)
-    with pytest.raises(MalformedLine, match="holds no list"):
-        recommend_lists(model, ["u0", "u1"])
-    with pytest.raises(MalformedLine, match="holds no list"):
-        model.check_files(["here"])
 
 
 TWO_CITIES = (
@@ -166,21 +129,6 @@ def test_only_rows_of_the_dataset_are_used(tmp_path: Path) -> None:
     lists = recommend_lists(model, ["u0", "u1"], data=replace(create_data(), dataset="B"))
     assert lists.items.tolist() == [[2, 6, -1], [2, -1, -1]]
     assert lists.outside.tolist() == ["x"]
-
-
-def test_a_dataset_without_rows_is_an_error_that_lists_the_datasets(tmp_path: Path) -> None:
-    model = create_model(tmp_path, TWO_CITIES)
-    model.check_files(["A", "B"])
-    with pytest.raises(UnknownIdentifier, match="'C': its column 'dataset' has 'A', 'B'"):
-        model.check_files(["A", "C"])
-
-
-def test_the_rows_of_each_dataset_are_checked_at_their_line(tmp_path: Path) -> None:
-    model = create_model(tmp_path, TWO_CITIES + "B,u1,i4,1\n")
-    model.check_files(["A"])
-    with pytest.raises(BrokenContract, match="repeats a rank in the list") as caught:
-        model.check_files(["A", "B"])
-    assert caught.value.where.endswith("mine.csv:7")
 
 
 @pytest.mark.parametrize(
@@ -209,20 +157,6 @@ def test_errors_in_lists_name_the_line(
     assert caught.value.where == f"{model.path}:{line}"
 
 
-def test_the_same_ranks_and_items_in_other_lists_are_fine(tmp_path: Path) -> None:
-    model = create_model(
-        tmp_path, "query_id,item_id,rank,score\nu0,i1,1,1\nu1,i1,1,5\nu1,i2,2,5\n"
-    )
-    assert recommend_lists(model, ["u0", "u1"], k=2).items.tolist() == [[1, -1], [1, 2]]
-
-
-def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
-    with pytest.raises(WrongType, match=r"lists\.xlsx"):
-        GivenLists(path=Path("lists.xlsx"))
-    with pytest.raises(WrongType, match="not in the trec layout"):
-        GivenLists(path=Path("lists.parquet"), layout="trec")
-
-
 MASKS = (
     "are excluded as masks: a score of minus infinity or the minimum of float32, or the item -1"
 )
@@ -238,14 +172,6 @@ def test_masked_items_are_excluded_and_counted(tmp_path: Path) -> None:
         "recs.tsv was read as elliot; query 'u0', item 'i1', score 2",
         f"recs.tsv: 2 rows {MASKS}",
     ]
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_line_numbers_include_masked_rows(tmp_path: Path) -> None:
-    model = create_model(tmp_path, "u0\ti5\t-inf\nu0\ti1\t2.0\nu0\ti1\t1.0\n", name="recs.tsv")
-    with pytest.raises(BrokenContract, match="'i1' occurs twice") as caught:
-        recommend_lists(model, ["u0"])
-    assert caught.value.where == f"{model.path}:3"
 
 
 @pytest.mark.parametrize(
@@ -275,18 +201,6 @@ def test_without_ranks_and_scores_lists_keep_the_order_of_the_file(tmp_path: Pat
     path.write_text("user,item\nu0,i3\nu1,i2\nu0,i1\n", encoding="utf-8")
     model = GivenLists(path=path, layout="recbole")
     assert recommend_lists(model, ["u0", "u1"]).items.tolist() == [[3, 1, -1], [2, -1, -1]]
-
-
-def test_a_file_without_known_queries_is_an_error(tmp_path: Path) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank\n0,i1,1\n1,i1,1\n")
-    with pytest.raises(UnknownIdentifier, match="none of the 2 queries of mine"):
-        recommend_lists(model, ["u0", "u1"])
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_users_of_the_dataset_outside_the_run_are_accepted(tmp_path: Path) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank\nu1,i1,1\n")
-    assert recommend_lists(model, ["u0"], k=1).items.tolist() == [[-1]]
 
 
 @pytest.mark.parametrize("n", [1, 7])

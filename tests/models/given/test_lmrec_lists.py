@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, TrainingData, Vocabulary
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import check_lists
 from recbias.core.queries import Queries
@@ -41,13 +39,6 @@ def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
     assert np.isnan(lists.scores).all()
 
 
-def test_lists_are_cut_at_k(tmp_path: Path) -> None:
-    _, queries, data = create_data(tmp_path)
-    fitted = LMRecLists().fit(data, RNG)
-    whole = fitted.recommend(queries, 3, data).items
-    np.testing.assert_array_equal(fitted.recommend(queries, 2, data).items, whole[:, :2])
-
-
 def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> None:
     path, queries, data = create_data(tmp_path)
     lists = LMRecLists().fit(data, RNG).recommend(queries, 3, data)
@@ -62,17 +53,6 @@ def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> N
         for level in (1.0, 2.0, 4.0):
             assert int((prices[mine] == level).sum()) == counted.get((race, level), 0)
         assert int((prices[mine] == 1.0).sum()) == hand
-
-
-def test_queries_outside_the_release_have_empty_lists(tmp_path: Path) -> None:
-    _, queries, data = create_data(tmp_path)
-    ids = Vocabulary(np.array(["names-01:Bob", "mine"], dtype=object))
-    labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
-    other = replace(queries, ids=ids, labels=labels, users=queries.users[:2], texts=None)
-    with collect_warnings() as warnings:
-        lists = LMRecLists().fit(data, RNG).recommend(other, 3, data)
-    assert lists.filled.sum(axis=1).tolist() == [3, 0]
-    assert warnings == ["1 of 2 queries have no published list: empty lists"]
 
 
 def test_another_dataset_has_no_lists() -> None:

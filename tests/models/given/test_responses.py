@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
+from recbias.core.errors import MalformedLine
 from recbias.core.evidence import Responses
 from recbias.core.plugins import HasResponses
 from recbias.models.given import GivenResponses
@@ -53,19 +53,3 @@ def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) 
     with pytest.raises(MalformedLine, match=message) as caught:
         read_table(tmp_path, text)
     assert caught.value.where == f"{tmp_path / 'replies.csv'}{line}"
-
-
-def test_absent_columns_and_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownColumn, match="no column 'response'"):
-        read_table(tmp_path, "query_id,reply\n1,a\n")
-    with pytest.raises(WrongType, match="no table of text"):
-        GivenResponses(path=Path("replies.doc"))
-
-
-def test_the_table_is_checked_without_a_dataset(tmp_path: Path) -> None:
-    model = GivenResponses(path=tmp_path / "replies.csv")
-    model.path.write_text("query_id,response\na,yes\n", encoding="utf-8")
-    model.check_files(["here"])
-    model.path.write_text("query_id,response\na,yes\na,no\n", encoding="utf-8")
-    with pytest.raises(MalformedLine, match="already has a response"):
-        model.check_files(["here"])

@@ -14,7 +14,7 @@ from recbias.core.errors import (
     MissingFile,
     UnknownIdentifier,
 )
-from recbias.models.given import GivenVectors, align, read_ids, read_vectors
+from recbias.models.given import GivenVectors, read_ids, read_vectors
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -80,14 +80,6 @@ def test_lists_follow_the_products(
     assert lists == [first, second]
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_scores_are_the_products(tmp_path: Path) -> None:
-    data = create_data()
-    fitted = create_model(tmp_path, score="cosine").fit(data, np.random.default_rng(0))
-    scores = fitted.recommend(make_queries(["u0"]), 3, data).scores
-    np.testing.assert_allclose(scores, [[1.0, 0.6, 0.0]], atol=1e-7)
-
-
 def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     model = create_model(tmp_path, user_ids="u1\nx\n", item_ids="i2\ni0\nother\n")
     with collect_warnings() as warnings:
@@ -103,19 +95,6 @@ def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     ]
 
 
-def test_queries_without_a_vector_have_empty_lists(tmp_path: Path) -> None:
-    with collect_warnings() as warnings:
-        lists = recommend_items(create_model(tmp_path), ["u0", "u2", "prompt"], [0, 2, -1])
-    assert lists == [[1, 0, 2], [-1] * 3, [-1] * 3]
-    assert "2 of 3 queries have no vector: their lists are empty" in warnings
-
-
-def test_a_user_without_history_but_with_a_vector_has_a_list(tmp_path: Path) -> None:
-    data = TrainingData(make_interactions([(1, 0), (1, 1), (1, 2)], n_users=2, n_items=3))
-    fitted = create_model(tmp_path).fit(data, np.random.default_rng(0))
-    assert fitted.recommend(make_queries(["u0"]), 2, data).items.tolist() == [[1, 0]]
-
-
 @pytest.mark.usefixtures("stage_warnings")
 def test_embeddings_are_not_normalized(tmp_path: Path) -> None:
     vectors = (
@@ -125,12 +104,6 @@ def test_embeddings_are_not_normalized(tmp_path: Path) -> None:
     )
     assert vectors.items is not None
     assert vectors.items[:3].tolist() == ITEMS.tolist()
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_very_long_and_very_short_vectors_have_a_cosine(tmp_path: Path) -> None:
-    model = create_model(tmp_path, users=USERS * 1e-30, items=ITEMS * 1e30, score="cosine")
-    assert recommend_items(model, ["u0"], [0]) == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
@@ -149,24 +122,6 @@ def test_it_fulfils_the_contract_of_recommenders(tmp_path: Path, score: str) -> 
     check_recommender(model)
 
 
-def test_ids_are_kept_as_written(tmp_path: Path) -> None:
-    odd = ["a,b", ' "q" ', "\N{OK HAND SIGN}", "x\u2028y", "x\x0by", "007"]
-    path = tmp_path / "ids.txt"
-    path.write_text("\n".join(odd) + "\n", encoding="utf-8", newline="")
-    assert read_ids(path).tolist() == odd
-
-
-@pytest.mark.parametrize(
-    ("content", "ids"),
-    [(b"", []), (b"a\r\nb\r\n", ["a", "b"]), (b"\xef\xbb\xbfa\nb", ["a", "b"])],
-)
-def test_line_ends_and_byte_order_marks_are_removed(
-    tmp_path: Path, content: bytes, ids: list[str]
-) -> None:
-    (tmp_path / "ids.txt").write_bytes(content)
-    assert read_ids(tmp_path / "ids.txt").tolist() == ids
-
-
 @pytest.mark.parametrize(
     ("content", "location", "message"),
     [
@@ -182,30 +137,6 @@ def test_bad_ids_are_named(tmp_path: Path, content: bytes, location: str, messag
     with pytest.raises(MalformedLine, match=message) as caught:
         read_ids(path)
     assert caught.value.where == f"{path}{location}"
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.zeros(3),
-        np.zeros((2, 2, 2)),
-        np.zeros((2, 2), dtype=complex),
-        np.array([["a", "b"]]),
-        np.zeros((2, 2), dtype=bool),
-    ],
-)
-def test_arrays_of_another_shape_or_type_are_refused(tmp_path: Path, array: AnyArray) -> None:
-    np.save(tmp_path / "v.npy", array)
-    with pytest.raises(MalformedLine, match="not numbers"):
-        read_vectors(tmp_path / "v.npy")
-
-
-@pytest.mark.parametrize("content", [b"", b"1,2\n", b"PK\x05\x06" + b"\0" * 18])
-def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "v.npy").write_bytes(content)
-    with pytest.raises(MalformedLine) as caught:
-        read_vectors(tmp_path / "v.npy")
-    assert "numpy.save" in caught.value.remedy
 
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:
@@ -233,21 +164,6 @@ def test_vectors_of_different_sizes_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, items=np.ones((3, 5)))
     with pytest.raises(BrokenContract, match="vectors of size 5; those of the users have 2"):
         model.fit(create_data(), np.random.default_rng(0))
-
-
-def test_a_wrong_number_of_ids_is_an_error(tmp_path: Path) -> None:
-    model = create_model(tmp_path, item_ids="i0\ni1\n")
-    with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
-        model.fit(create_data(), np.random.default_rng(0))
-
-
-def test_a_vector_of_zeros_has_no_cosine(tmp_path: Path) -> None:
-    model = create_model(
-        tmp_path, items=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), score="cosine"
-    )
-    with pytest.raises(BrokenContract, match="first in row 1") as caught:
-        model.fit(create_data(), np.random.default_rng(0))
-    assert "score: dot" in caught.value.remedy
 
 
 def test_errors_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
@@ -279,24 +195,6 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
         read_ids(tmp_path / "ids.txt")
 
 
-def test_align_of_complete_vectors_does_not_warn() -> None:
-    train = create_data().train
-    with collect_warnings() as warnings:
-        aligned = align(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
-    assert aligned.dtype == np.float64
-    assert warnings == []
-
-
-def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> None:
-    data = TrainingData(make_interactions([], n_users=2, n_items=3))
-    fitted = create_model(tmp_path).fit(data, np.random.default_rng(0))
-    # dot  u0: 1, 3, 0     u1: 0, 4, 2
-    assert fitted.recommend(make_queries(["u0", "u1"]), 3, data).items.tolist() == [
-        [1, 0, 2],
-        [1, 2, 0],
-    ]
-
-
 def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, user_ids="x\ny\n")
     with pytest.raises(UnknownIdentifier, match="none of the 2 users"):
@@ -325,14 +223,6 @@ def test_vectors_keep_their_precision(tmp_path: Path, dtype: str, expected: str)
     with collect_warnings():
         fitted = model.fit(create_data(), np.random.default_rng(0))
     assert {array.dtype for array in vars(fitted.embeddings()).values()} == {np.dtype(expected)}
-
-
-def test_vectors_of_double_precision_are_not_rounded(tmp_path: Path) -> None:
-    # 1 + 1e-9 is 1 in float32
-    items = ITEMS + 1e-9
-    with collect_warnings():
-        fitted = create_model(tmp_path, USERS, items).fit(create_data(), np.random.default_rng(0))
-    np.testing.assert_array_equal(fitted.items[:3], items)
 
 
 def test_vectors_whose_products_overflow_are_refused(tmp_path: Path) -> None:

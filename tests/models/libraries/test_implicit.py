@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from recbias.core.context import stage_context
 from recbias.core.dataset import AnyArray, Split, TrainingData
-from recbias.models.fitted import FittedFactors, restore_matrix
+from recbias.models.fitted import restore_matrix
 from recbias.models.implicit import ImplicitALS, ImplicitBPR, ImplicitItemKNN, ImplicitLMF
-from recbias.testing import check_recommender, make_checkerboard, query_all_users
+from recbias.testing import make_checkerboard
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -31,22 +30,6 @@ def score_by_library(model: Any, data: TrainingData) -> AnyArray:
         listed = ids[user] >= 0
         table[user, ids[user][listed]] = scores[user][listed]
     return table
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        ImplicitALS(embedding_size=8, reg=1.0),
-        ImplicitBPR(embedding_size=8, learning_rate=0.05),
-        ImplicitLMF(embedding_size=8),
-        ImplicitItemKNN(neighbors=10),
-        ImplicitItemKNN(similarity="tfidf"),
-        ImplicitItemKNN(similarity="bm25"),
-    ],
-    ids=lambda model: f"{type(model).__name__}-{getattr(model, 'similarity', '')}",
-)
-def test_model_fulfils_the_recommender_contract(model: Any) -> None:
-    check_recommender(model)
 
 
 def test_als_factors_equal_those_of_the_library() -> None:
@@ -97,13 +80,6 @@ def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
     assert np.ptp(gaps, axis=1).max() < 1e-4
 
 
-@pytest.mark.parametrize("model", [ImplicitBPR(embedding_size=4), ImplicitLMF(embedding_size=4)])
-def test_embeddings_exclude_the_bias_columns(model: Any) -> None:
-    factors = fit_model(model)
-    assert factors.user_factors.shape[1] == factors.item_factors.shape[1] == 4
-    assert factors.item_bias is not None
-
-
 @pytest.mark.parametrize("similarity", ["cosine", "tfidf", "bm25"])
 def test_item_neighbourhood_scores_equal_those_of_the_library(similarity: Any) -> None:
     from implicit import nearest_neighbours as library
@@ -131,38 +107,7 @@ def test_cosine_weights_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize("model", [ImplicitALS(), ImplicitBPR(epochs=2), ImplicitLMF(epochs=2)])
-def test_factors_depend_on_the_seed(model: Any) -> None:
-    first, second = fit_model(model, 1), fit_model(model, 2)
-    assert isinstance(first, FittedFactors)
-    assert not np.array_equal(first.item_factors, second.item_factors)
-
-
-@pytest.mark.parametrize(
-    "model", [ImplicitALS(epochs=3), ImplicitBPR(epochs=3), ImplicitLMF(epochs=3)]
-)
-def test_progress_is_reported_per_epoch(model: Any) -> None:
-    reports: list[tuple[int, int]] = []
-    with stage_context(on_progress=lambda _, done, total: reports.append((done, total))):
-        fit_model(model)
-    assert reports == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_number_of_blas_threads_is_restored() -> None:
-    from threadpoolctl import threadpool_info
-
-    before = [pool["num_threads"] for pool in threadpool_info()]
-    fit_model(ImplicitALS(epochs=1))
-    assert [pool["num_threads"] for pool in threadpool_info()][: len(before)] == before
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_lists_have_k_items() -> None:
-    data = make_checkerboard()
-    lists = fit_model(ImplicitALS()).recommend(query_all_users(data), 3, data)
-    assert lists.items.shape == (len(query_all_users(data)), 3)
-
-
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("model", "least"),

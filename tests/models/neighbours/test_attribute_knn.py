@@ -1,44 +1,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import cosine_similarity
 
-from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Split, TrainingData
-from recbias.core.errors import UnknownColumn
+from recbias.core.dataset import Split, TrainingData
 from recbias.data.movielens import MovieLens1M
-from recbias.models.baselines import Random
 from recbias.models.knn import (
     AttributeItemKNN,
     AttributeUserKNN,
-    Similarity,
     average_item_vectors,
     compute_item_vectors,
     count_terms,
-    find_neighbours,
 )
-from recbias.testing import check_recommender, make_checkerboard
-from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
-from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
-
-MODELS = [
-    AttributeItemKNN(neighbors=12),
-    AttributeItemKNN(similarity="dot", profile="tfidf", weights="rating"),
-    AttributeItemKNN(similarity="jaccard"),
-    AttributeUserKNN(neighbors=12),
-    AttributeUserKNN(similarity="braycurtis", weights="rating"),
-    AttributeUserKNN(profile="tfidf", neighbors=40, variant="elliot"),
-]
+from support.models.recommending import compute_mean_ndcg, query_all_users
+from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 # u0: i0 i1;  u1: i1 i2;  u2: i2 i3
 PAIRS = [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3)]
@@ -58,13 +38,6 @@ def test_item_scores_match_a_hand_computation() -> None:
     np.testing.assert_allclose(lists.scores[0], [b + c, a], rtol=1e-6)
     np.testing.assert_allclose(lists.scores[1], [c + b, a], rtol=1e-6)
     np.testing.assert_allclose(lists.scores[2], [a + c, b], rtol=1e-6)
-
-
-def test_dot_counts_common_attributes() -> None:
-    # i0·i1 = 1, i0·i3 = 1, i1·i2 = 1, i1·i3 = 2, i2·i3 = 1
-    lists = recommend(AttributeItemKNN(similarity="dot"), make_item_data(PAIRS, GENRES), 2)
-    assert lists.items.tolist() == [[3, 2], [3, 0], [1, 0]]
-    assert lists.scores.tolist() == [[3, 1], [3, 1], [3, 1]]
 
 
 def test_user_scores_match_a_hand_computation() -> None:
@@ -130,109 +103,6 @@ def test_cosines_match_scikit_learn(rng: np.random.Generator) -> None:
         expected = cosine_similarity(rows.toarray())
         np.fill_diagonal(expected, 0)
         np.testing.assert_allclose(neighbours, expected, atol=1e-5)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 300), kind=st.sampled_from(get_args(Similarity)))
-def test_at_most_n_positive_neighbours_and_none_without_attributes(
-    seed: int, kind: Similarity
-) -> None:
-    data = make_random_item_data(np.random.default_rng(seed))
-    vectors = compute_item_vectors(count_terms(data, ("genres",)), "binary")
-    neighbours = find_neighbours(vectors, 4, kind=kind)
-    assert np.diff(neighbours.indptr).max() <= 4
-    assert (neighbours.data > 0).all()
-    assert not neighbours.diagonal().any()
-    bare = np.flatnonzero(np.diff(vectors.indptr) == 0)
-    assert not neighbours[bare].nnz
-    assert not neighbours[:, bare].nnz
-
-
-@pytest.mark.parametrize("model", [AttributeItemKNN(), AttributeUserKNN()], ids=str)
-def test_users_with_only_bare_items_have_zero_scores_and_are_counted(model: Any) -> None:
-    # u0 has i0 only, which has no attribute
-    data = make_item_data([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
-    with collect_warnings() as warnings:
-        lists = recommend(model, data, 3)
-    assert lists.items[0].tolist() == [1, 2, -1]
-    assert lists.scores[0, :2].tolist() == [0, 0]
-    assert lists.items[2].tolist() == [1, 0, -1]  # i0 has no attribute and comes last
-    assert lists.scores[2, 0] > 0
-    assert lists.scores[2, 1] == 0
-    assert len(warnings) == 1
-    assert warnings[0].startswith(f"{type(model).__name__}: 1 of 3 items have no attribute; ")
-    assert warnings[0].endswith("1 of 3 users have only such items: their scores are all 0")
-
-
-def test_items_without_training_rows_are_not_neighbours() -> None:
-    # i1 has the attributes of i0 but no training row
-    data = make_item_data([(0, 0), (1, 2)], {"genres": ["A|B", "A|B", "A"]})
-    neighbours = AttributeItemKNN(neighbors=1).fit(data, np.random.default_rng(1)).neighbours
-    np.testing.assert_allclose(
-        neighbours.toarray(), [[0, 0, 0.5**0.5], [0, 0, 0], [0.5**0.5, 0, 0]], rtol=1e-6
-    )
-
-
-def test_unknown_column_error_suggests_the_nearest_name(rng: np.random.Generator) -> None:
-    for model in (AttributeItemKNN, AttributeUserKNN):
-        with pytest.raises(UnknownColumn, match="no column 'genre'") as caught:
-            model(attributes=("genre",)).fit(make_item_data(PAIRS, GENRES), rng)
-        assert caught.value.remedy == "did you mean genres?"
-
-
-def add_colours(data: TrainingData) -> TrainingData:
-    """Add the colour of the item to the checkerboard."""
-    frame = pd.DataFrame({"genres": [["W", "B"][item % 2] for item in range(data.train.n_items)]})
-    return replace(data, items=Attributes(data.train.item_ids, frame, "item"))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_model_follows_the_protocol_and_recommends_the_users_colour(model: Any) -> None:
-    data = add_colours(make_checkerboard())
-    check_recommender(model, data=data)
-    lists = recommend(model, data, 4)
-    is_same_colour = lists.items[:40] % 2 == np.arange(40)[:, None] % 2
-    assert is_same_colour.all()
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "model",
-    [AttributeItemKNN(), AttributeUserKNN(neighbors=60, similarity="euclidean")],
-    ids=str,
-)
-def test_scores_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> None:
-    data = make_random_item_data(rng)
-    renamed, users, items = permute_codes(data, rng)
-    assert data.items is not None
-    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
-    first, second = recommend(model, data, 45), recommend(model, renamed, 45)
-    scores = np.full((2, 60, 46), np.nan)
-    for index, lists in enumerate((first, second)):
-        np.put_along_axis(scores[index], lists.items, lists.scores, axis=1)  # -1 is the last
-    np.testing.assert_allclose(scores[0, :, :45], scores[1][users][:, items], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_lists_are_empty_without_training_rows(rng: np.random.Generator) -> None:
-    data = make_item_data([], {"genres": ["A", "B"]}, n_users=2)
-    for model in MODELS:
-        assert recommend(model, data, 2).items.tolist() == [[-1, -1], [-1, -1]]
-
-
-def test_model_beats_random_on_the_demo_dataset() -> None:
-    split, data = load_demo_split()
-    chance = compute_mean_ndcg(recommend(Random(), data, 10), split)
-    for model in (AttributeItemKNN(), AttributeUserKNN()):
-        assert compute_mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_zero_or_one_row_has_no_neighbours(n: int) -> None:
-    rows = csr_array(np.ones((n, 2), dtype=np.float32))
-    for kind in get_args(Similarity):
-        assert find_neighbours(rows, 3, kind=kind).nnz == 0
 
 
 SIDE = ("genres", "cast", "director")

@@ -94,6 +94,7 @@ def test_at_most_neighbors_positive_similarities_are_kept(
         assert (neighbours.data > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("model", "published"),

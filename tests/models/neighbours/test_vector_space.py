@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Split, TrainingData
-from recbias.core.errors import UnknownColumn
 from recbias.data.movielens import MovieLens1M
 from recbias.models.baselines import Random
 from recbias.models.knn import VSM
-from recbias.testing import check_recommender
-from support.models.recommending import compute_mean_ndcg, permute_codes, query_all_users
-from support.worlds.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
+from support.models.recommending import compute_mean_ndcg, query_all_users
+from support.worlds.attribute_worlds import make_item_data, make_random_item_data
 
 PLAIN = VSM(user_profile="binary", item_profile="binary")
 MODELS = [
@@ -136,60 +133,6 @@ def test_cosine_with_the_mean_is_proportional_to_the_mean_cosine(rng: np.random.
         )
         positive = lengths[scores[user, ranked] > 1e-6]
         np.testing.assert_allclose(positive, positive[:1].repeat(positive.size), rtol=1e-4)
-
-
-def test_items_without_attributes_are_excluded_and_counted() -> None:
-    # u0 has i0 only, which has no attribute
-    data = make_item_data([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
-    with collect_warnings() as warnings:
-        lists = recommend(VSM(), data, 3)
-    assert lists.items.tolist() == [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]]
-    assert len(warnings) == 1
-    assert warnings[0].startswith("VSM: 1 of 3 items have no attribute; ")
-    assert warnings[0].endswith("1 of 3 users have only such items: their lists are empty")
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_lists_are_empty_if_no_item_has_attributes(model: VSM) -> None:
-    lists = recommend(model, make_item_data(PAIRS, {"genres": [None] * 4}), 2)
-    assert not lists.filled.any()
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_lists_are_empty_without_training_rows(model: VSM) -> None:
-    data = make_item_data([], {"genres": ["A", "B"]}, n_users=2)
-    assert recommend(model, data, 2).items.tolist() == [[-1, -1], [-1, -1]]
-
-
-def test_unknown_column_error_suggests_the_nearest_name(rng: np.random.Generator) -> None:
-    with pytest.raises(UnknownColumn, match="no column 'genre'") as caught:
-        VSM(attributes=("genre",)).fit(make_item_data(PAIRS, GENRES), rng)
-    assert caught.value.remedy == "did you mean genres?"
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_model_follows_the_protocol(model: VSM, rng: np.random.Generator) -> None:
-    check_recommender(model, data=make_random_item_data(rng))
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize("model", [VSM(), PLAIN, VSM(similarity="correlation")], ids=str)
-def test_scores_do_not_depend_on_codes(model: VSM, rng: np.random.Generator) -> None:
-    data = make_random_item_data(rng)
-    renamed, users, items = permute_codes(data, rng)
-    assert data.items is not None
-    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
-    first, second = score_all_items(model, data), score_all_items(model, renamed)
-    np.testing.assert_allclose(first, second[users][:, items], rtol=1e-4, atol=1e-5)
-
-
-def test_model_beats_random_on_the_demo_dataset() -> None:
-    split, data = load_demo_split()
-    chance = compute_mean_ndcg(recommend(Random(), data, 10), split)
-    for model in (VSM(), VSM(attributes=("overview",), terms="words")):
-        assert compute_mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
 
 
 SIDE = ("genres", "cast", "director")

@@ -21,9 +21,8 @@ from recbias.core.dataset import AnyArray
 from recbias.core.evidence import RankedLists
 from recbias.models import ranking as score_blocks
 from recbias.models.gpu import Ranking
-from recbias.models.ranking import PartialLists, rank_by_scores
+from recbias.models.ranking import rank_by_scores
 from recbias.runner.stage import Silent
-from recbias.runner.store import StageCheckpoints
 from support.models.recommending import make_random_data, query_all_users
 from support.specs import make_small_spec
 
@@ -130,13 +129,6 @@ def test_a_checkpoint_of_other_lists_is_not_used(
     assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)
 
 
-def test_lists_that_validate_a_training_are_not_stored(rank: Rank) -> None:
-    store = InterruptingStore()
-    with stage_context(checkpoint_store=store):
-        rank(lambda block: block, np.ones((60, 45), dtype=np.float32))
-    assert store.n_saved == 0
-
-
 class Resumed(Silent):
     """Keeps the titles of the stages that continue an interrupted one."""
 
@@ -146,34 +138,6 @@ class Resumed(Silent):
     def finished(self, record: Any) -> None:
         if record.resumed_seconds:
             self.titles.append(record.stage)
-
-
-def test_an_interrupted_run_has_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = make_small_spec(models=["EASE", "UserKNN"])
-    monkeypatch.setattr(score_blocks, "block_size", lambda *_, **__: 8)
-    whole = recbias.run(spec, out=tmp_path / "whole")
-    save, n_saved = StageCheckpoints.save, 0
-
-    def interrupt(self: StageCheckpoints, arrays: Mapping[str, AnyArray]) -> None:
-        nonlocal n_saved
-        save(self, arrays)
-        n_saved += 1
-        if n_saved == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(StageCheckpoints, "save", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        recbias.run(spec, out=tmp_path / "a")
-    assert len([*(tmp_path / "a/store/partial").iterdir()]) == 1
-    observer = Resumed()
-    run = recbias.run(spec, out=tmp_path / "a", observer=observer)
-    assert observer.titles == ["ask EASE"]
-    assert n_saved > 3
-    assert not [*(tmp_path / "a/store/partial").iterdir()]
-    for name in ("metrics.csv", "per_unit.parquet"):
-        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
 
 KILLED = """
@@ -235,10 +199,3 @@ def test_a_run_that_is_killed_while_it_ranks_has_the_same_files(
     for name in ("metrics.csv", "per_unit.parquet", "lists.parquet"):
         assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
     assert not [*(tmp_path / "a/store/partial").iterdir()]
-
-
-def test_the_checkpoint_of_a_training_holds_no_lists() -> None:
-    store = InterruptingStore()
-    store.arrays = {"vectors": np.zeros((9, 9))}
-    with stage_context(checkpoint_store=store, writes_lists=True):
-        assert PartialLists(3, 1).n_completed == 0

@@ -74,31 +74,6 @@ def test_a_sequential_model_learns_the_order() -> None:
     assert (lists.items[:, 0] == following).mean() > 0.95
 
 
-@pytest.mark.parametrize(
-    ("settings", "message", "remedy"),
-    [
-        ({"model": "BRP"}, "model: RecBole has no model 'BRP'", "did you mean BPR?"),
-        ({"model": "DeepFM"}, "model: DeepFM of RecBole needs more than interactions", "choose"),
-        (
-            {"model": "BPR", "config": {"embeding_size": 8}},
-            "config.embeding_size: BPR of RecBole has no setting embeding_size",
-            "did you mean embedding_size?",
-        ),
-        (
-            {"model": "BPR", "config": {"data_path": "x"}},
-            "config.data_path: recbias sets data_path of RecBole",
-            "remove data_path",
-        ),
-        ({"model": "Pop", "embedding_size": 8}, "embedding_size: Pop of RecBole", "remove"),
-    ],
-)
-def test_wrong_settings_are_refused(settings: dict[str, Any], message: str, remedy: str) -> None:
-    with pytest.raises(PluginError) as raised:
-        recommend(**settings)
-    assert str(raised.value).startswith(message)
-    assert raised.value.remedy.startswith(remedy)
-
-
 EVALUATE = """
 import json, sys
 import numpy as np

@@ -46,13 +46,6 @@ def test_rows_without_times_hold_each_pair_once(folder: Path) -> None:
     assert text == "user_id:token\titem_id:token\n0\t4\n0\t5\n2\t5\n"
 
 
-def test_rows_with_times_keep_repeated_pairs_and_their_order(folder: Path) -> None:
-    write_rows(USERS, ITEMS, RANKS, has_times=True)
-    text = (folder / "rows" / "rows.inter").read_text(encoding="utf-8")
-    head = "user_id:token\titem_id:token\ttimestamp:float\n"
-    assert text == head + "0\t5\t0\n0\t4\t1\n0\t5\t2\n2\t5\t0\n"
-
-
 def test_groups_are_in_the_order_of_the_rows() -> None:
     groups = group_rows(np.array([3, 1, 3]), np.array([7, 8, 9]))
     assert [group.tolist() for group in groups] == [[], [8], [], [7, 9]]

@@ -9,14 +9,12 @@ import pytest
 
 import recbias
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, TrainingData, Vocabulary
-from recbias.core.errors import Contradiction, MissingFile, UnknownColumn
+from recbias.core.dataset import TrainingData
+from recbias.core.errors import UnknownColumn
 from recbias.core.plugins import HasResponses, HasSentenceScores, ReadsModels
 from recbias.core.queries import Queries
 from recbias.language.likelihood import score_sentences
-from recbias.language.responses import generate_responses
 from recbias.models.language_model import FittedLanguageModel, SentenceLanguageModel
-from support.models.small_encoder import write_small_encoder
 from support.models.small_sentence_models import write_sentence_model
 from support.worlds.small_worlds import make_interactions
 
@@ -71,35 +69,6 @@ def test_sentences_with_a_group_are_scored(tmp_path: Path) -> None:
     assert any("1 of 6 sentences are of one token" in text and "'6'" in text for text in warnings)
 
 
-def test_texts_may_stand_in_a_column_of_a_table(tmp_path: Path) -> None:
-    fitted, table = fit(tmp_path), make_table()
-    ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
-    table["group"] = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, np.nan, np.nan]
-    users = np.full(len(ids), -1, dtype=np.int32)
-    queries = Queries(ids, Attributes(ids, table, "query"), users)
-    with collect_warnings():
-        scores = fitted.sentence_scores(queries)
-    assert scores.groups.tolist() == ["1", "2"] * 3
-    assert np.isfinite(scores.perplexity[:4]).all()
-
-
-def test_queries_with_a_context_or_reference_have_responses(tmp_path: Path) -> None:
-    fitted = fit(tmp_path, max_new_tokens=6)
-    responses = fitted.responses(make_queries())
-    contexts = ["Hello.\nHow is the tea?", "What time is it?"]
-    expected = generate_responses(fitted.model, contexts, fitted.settings.generation)
-    assert responses.ids.tolist() == ["7", "8"]
-    assert responses.texts.tolist() == expected
-    assert responses.references.tolist() == ["It is hot.", "It is late."]
-
-
-def test_queries_of_neither_kind_are_not_answered(tmp_path: Path) -> None:
-    fitted = fit(tmp_path)
-    queries = Queries.of_prompts(pd.DataFrame({"id": ["a"], "text": ["Hello"], "age": [3.0]}))
-    assert len(fitted.sentence_scores(queries)) == 0
-    assert len(fitted.responses(queries)) == 0
-
-
 def test_a_masked_model_has_no_responses(tmp_path: Path) -> None:
     fitted = fit(tmp_path, "bert")
     with collect_warnings() as warnings:
@@ -112,26 +81,6 @@ def test_queries_without_texts_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownColumn, match="none of the") as caught:
         getattr(fit(tmp_path), name)(make_queries(text=None, context=None))
     assert caught.value.where == "queries"
-
-
-def test_a_model_without_a_head_is_refused_before_a_run(tmp_path: Path) -> None:
-    write_small_encoder(tmp_path)
-    fitted = SentenceLanguageModel(model=str(tmp_path)).fit(
-        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
-    )
-    with pytest.raises(MissingFile, match="belong to another model: no cls"):
-        fitted.sentence_scores(make_queries())
-
-
-def test_a_model_of_another_kind_is_refused_before_a_run(tmp_path: Path) -> None:
-    folder = write_sentence_model(tmp_path, "llama")
-    config = (folder / "config.json").read_text(encoding="utf-8")
-    config = config.replace("LlamaForCausalLM", "ViTModel").replace('"llama"', '"vit"')
-    (folder / "config.json").write_text(config, encoding="utf-8")
-    with pytest.raises(Contradiction, match="type vit gives no probabilities"):
-        SentenceLanguageModel(model=str(folder)).check_data(
-            TrainingData(make_interactions([(0, 0)]))
-        )
 
 
 def test_a_spec_measures_the_gap_and_the_responses(tmp_path: Path) -> None:

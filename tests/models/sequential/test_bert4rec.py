@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.errors import Contradiction
 from recbias.models.sequential import BERT4Rec
 
 MODEL = BERT4Rec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.0, device="cpu")
@@ -32,22 +31,6 @@ def test_items_on_both_sides_are_read_and_a_masked_item_is_not() -> None:
         changed[0, position] = 6
         others = MODEL.encode_positions(parameters, changed)
         assert not torch.isclose(vectors[0, 2], others[0, 2], atol=1e-6).all()
-
-
-def test_padding_changes_nothing() -> None:
-    parameters = make_parameters()
-    padded = torch.tensor([[PADDING, PADDING, 1, 2, MASK]])
-    torch.testing.assert_close(
-        MODEL.encode_positions(parameters, padded)[:, 2:],
-        MODEL.encode_positions(parameters, padded[:, 2:]),
-    )
-
-
-def test_a_history_is_encoded_at_a_mask_behind_it() -> None:
-    parameters = make_parameters()
-    hidden = MODEL.encode_positions(parameters, torch.tensor([[3, 4, MASK]]))[:, -1]
-    vectors = MODEL.encode(parameters, torch.tensor([[3, 4]]))
-    torch.testing.assert_close(vectors, MODEL.transform(parameters, hidden))
 
 
 def test_masks_have_the_stated_shares() -> None:
@@ -88,8 +71,3 @@ def test_gradients_equal_finite_differences() -> None:
         return model._sum_losses(named, torch.Generator().manual_seed(1), items, *windows)
 
     assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))
-
-
-def test_heads_that_do_not_divide_the_vectors_are_refused() -> None:
-    with pytest.raises(Contradiction, match="3 heads cannot share vectors of 64"):
-        BERT4Rec(heads=3)

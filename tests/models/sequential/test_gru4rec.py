@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.errors import Contradiction
 from recbias.models.sequential import (
     GRU4Rec,
     sum_binary_cross_entropy,
@@ -51,15 +50,6 @@ def test_vectors_equal_those_of_the_recurrence_written_out() -> None:
     torch.testing.assert_close(vectors[0], torch.stack(inputs))
 
 
-def test_padding_changes_nothing() -> None:
-    parameters = make_parameters()
-    history, padded = torch.tensor([[1, 2, 3]]), torch.tensor([[N_ITEMS, N_ITEMS, 1, 2, 3]])
-    torch.testing.assert_close(
-        MODEL.encode_positions(parameters, history),
-        MODEL.encode_positions(parameters, padded)[:, 2:],
-    )
-
-
 @pytest.mark.parametrize(
     ("loss", "negatives"), [("cross_entropy", 0), ("cross_entropy", 4), ("bpr_max", 4)]
 )
@@ -86,14 +76,6 @@ def test_bpr_max_by_hand() -> None:
     assert penalty == pytest.approx(2 * 0.75 * np.log(3) ** 2)
 
 
-def test_a_negative_that_is_the_target_does_not_count() -> None:
-    positive, infinity = torch.tensor([0.3, 0.3]), float("inf")
-    without = torch.tensor([[0.1, -infinity], [-infinity, -infinity]])
-    alone = sum_bpr_max(positive[:1], without[:1, :1], 0.5)
-    assert sum_bpr_max(positive, without, 0.5).item() == pytest.approx(alone.item())
-    assert sum_sampled_cross_entropy(positive[1:], without[1:]).item() == 0.0
-
-
 def test_cross_entropies_by_hand() -> None:
     scores = torch.tensor([[0.0, float(np.log(3.0)), 0.0]])
     target = torch.tensor([1])
@@ -102,9 +84,3 @@ def test_cross_entropies_by_hand() -> None:
     assert sampled.item() == pytest.approx(np.log(4 / 3))
     binary = sum_binary_cross_entropy(scores[:, 1], scores[:, :1])
     assert binary.item() == pytest.approx(np.log(4 / 3) + np.log(2))
-
-
-def test_bpr_max_without_negatives_is_refused() -> None:
-    with pytest.raises(Contradiction, match="negatives, which are 0") as error:
-        GRU4Rec(loss="bpr_max")
-    assert error.value.where == "negatives"

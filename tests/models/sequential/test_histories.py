@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.sequential import Histories, UnseenItems, pad_windows
+from recbias.models.sequential import Histories, UnseenItems
 from support.models import recommending
 from support.models.sequence_worlds import set_times
 from support.worlds.small_worlds import make_interactions
@@ -59,17 +59,6 @@ def test_moved_cuts_give_each_successor_every_number_of_items_before_it(
     assert shares == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3], abs=0.04)
     _, firsts, sizes = histories.cut_windows(4, 2)
     assert list(zip(firsts, sizes, strict=True)) == [(3, 4), (0, 4)]
-
-
-def test_no_windows_are_padded_to_no_columns() -> None:
-    nothing = torch.arange(0)
-    assert pad_windows(nothing, nothing, nothing, 9).shape == (0, 0)
-
-
-def test_last_items_of_users() -> None:
-    histories = Histories(np.arange(7), np.array([0, 5, 5, 7]))
-    firsts, counts = histories.select_last(np.array([2, 0, 1]), 3)
-    assert (firsts.tolist(), counts.tolist()) == ([5, 2, 5], [2, 3, 0])
 
 
 def test_negatives_are_uniform_over_the_items_that_a_user_lacks(rng: np.random.Generator) -> None:

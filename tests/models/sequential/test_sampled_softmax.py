@@ -1,29 +1,17 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from recbias.core.errors import Contradiction
 from recbias.models.sequential import (
-    BERT4Rec,
-    GRU4Rec,
     SampledSoftmax,
-    SASRec,
     compute_probabilities,
     sum_cross_entropy,
 )
-from support.models.sequence_worlds import make_chain
 
-SETTINGS: dict[str, Any] = {"embedding_size": 8, "max_length": 8, "device": "cpu", "patience": 0}
-each_model = pytest.mark.parametrize(
-    "model",
-    [cls(epochs=3, **SETTINGS) for cls in (SASRec, GRU4Rec, BERT4Rec)],
-    ids=["SASRec", "GRU4Rec", "BERT4Rec"],
-)
 N_ITEMS = 40
 WEIGHTS = 1 / np.arange(1.0, N_ITEMS + 1)
 
@@ -121,28 +109,3 @@ def test_the_gradient_approaches_that_of_all_items(rng: np.random.Generator) -> 
         distances.append(((mean - expected).norm() / expected.norm()).item())
     assert distances[0] > 2 * distances[1] > 4 * distances[2]
     assert distances[2] < 0.01
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@each_model
-def test_a_fit_with_all_items_is_that_of_the_default(model: Any) -> None:
-    data, _ = make_chain()
-    sampled = replace(model, loss="sampled_softmax", negatives=10_000)
-    states = [chosen.fit(data, np.random.default_rng(1)).state() for chosen in (model, sampled)]
-    for name in ("users", "items.weight"):  # rounding moves biases that change no score
-        np.testing.assert_allclose(states[0][name], states[1][name], rtol=1e-3, atol=1e-4)
-
-
-def test_items_without_rows_are_drawn_like_those_with_one() -> None:
-    softmax = SampledSoftmax.from_counts(np.array([0, 1, 4, 9]), 2, 0.5, "cpu")
-    np.testing.assert_allclose(softmax.probabilities, np.array([1, 1, 2, 3]) * 2 / 7)
-    none = SampledSoftmax.from_counts(np.zeros(3, dtype=np.int64), 1, 0.5, "cpu")
-    np.testing.assert_allclose(none.probabilities, np.ones(3) / 3)
-
-
-@each_model
-def test_losses_without_what_they_need_are_refused(model: Any) -> None:
-    with pytest.raises(Contradiction, match="negatives, which are 0") as error:
-        replace(model, loss="sampled_softmax")
-    assert error.value.where == "negatives"
-    assert error.value.remedy == "set negatives: 512"

@@ -8,14 +8,7 @@ import pytest
 import torch
 
 from recbias.core.errors import Contradiction
-from recbias.models.sequential import (
-    SASRec,
-    UnseenItems,
-    attend,
-    create_dropout,
-    sample_weights,
-    see_items,
-)
+from recbias.models.sequential import SASRec, UnseenItems, attend, create_dropout, see_items
 from support.models.sequence_worlds import make_chain
 
 MODEL = SASRec(embedding_size=4, layers=2, heads=2, max_length=5, dropout=0.5, device="cpu")
@@ -46,13 +39,6 @@ def test_later_items_do_not_change_earlier_vectors(model: SASRec) -> None:
         others = model.encode_positions(parameters, changed)
         is_equal = torch.isclose(vectors, others, atol=1e-6).all(dim=2)[0]
         assert is_equal.tolist() == [p < position for p in range(5)]
-
-
-@each_form
-def test_padding_changes_nothing(model: SASRec) -> None:
-    parameters = make_parameters(model)
-    history, padded = torch.tensor([[1, 2, 3]]), torch.tensor([[N_ITEMS, N_ITEMS, 1, 2, 3]])
-    torch.testing.assert_close(model.encode(parameters, history), model.encode(parameters, padded))
 
 
 @pytest.mark.parametrize(("model", "expected"), [(MODEL, [-1, 1]), (PAPER, [1, -1])])
@@ -116,15 +102,6 @@ def test_loss_predicts_each_successor_once() -> None:
     binary = replace(MODEL, loss="binary_cross_entropy", negatives=1)
     loss = binary._sum_losses(unseen, parameters, noise, items, *windows)
     assert loss.item() == pytest.approx(8 * np.log(2), rel=1e-5)
-
-
-def test_initial_weights_by_kind() -> None:
-    shapes = {"n.scale": (3,), "n.bias": (2,), "items.weight": (200, 5), "dense.weight": (40, 20)}
-    arrays = sample_weights(shapes, np.random.default_rng(0))
-    assert arrays["n.scale"].tolist() == [1, 1, 1]
-    assert arrays["n.bias"].tolist() == [0, 0]
-    assert arrays["items.weight"].std() == pytest.approx(0.02, rel=0.1)
-    assert np.abs(arrays["dense.weight"]).max() == pytest.approx((6 / 60) ** 0.5, rel=0.05)
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:

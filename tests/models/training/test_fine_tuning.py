@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core import context as context_module
-from recbias.core.context import collect_facts, collect_warnings, stage_context
+from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray
-from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.errors import TooLittleMemory
 from recbias.models.fine_tuning import fine_tune
-from recbias.models.training import FineTuning, Task, bucket_by_length
+from recbias.models.training import FineTuning, Task
 
 
 class Interrupted(Exception):
@@ -102,13 +100,6 @@ def test_a_resumed_training_ends_in_the_same_weights(interrupted_at: int, patien
         assert again.steps == whole.steps - (interrupted_at - 1)
 
 
-def test_each_epoch_visits_every_text_once_in_a_new_order() -> None:
-    line = Line(has_validation=False)
-    fine_tune(line, create_plan(epochs=2, patience=3), np.random.default_rng(3))
-    assert sorted(line.visited_rows[:20]) == sorted(line.visited_rows[20:]) == list(range(20))
-    assert line.visited_rows[:20] != line.visited_rows[20:]
-
-
 def test_summed_gradients_of_parts_equal_those_of_the_batch() -> None:
     parameters = []
     for batch_parts in (1, 3):
@@ -125,42 +116,6 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
     # 2 steps up; then 6 of 6, 5 of 6, ... 1 of 6
     assert shares == pytest.approx([0.5, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
     assert create_plan(warmup=0).scale_rate(0, 8) == 1
-
-
-def test_the_global_random_state_does_not_change() -> None:
-    before = torch.random.get_rng_state()
-    fine_tune(Line(), create_plan(), np.random.default_rng(3))
-    assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_progress_and_speed_are_reported() -> None:
-    progress: list[tuple[str, int, int]] = []
-    with (
-        stage_context(on_progress=lambda *report: progress.append(report)),
-        collect_facts() as facts,
-    ):
-        fine_tune(Line(), create_plan(epochs=1), np.random.default_rng(3))
-    assert progress == [("Line steps", step, 4) for step in (1, 2, 3, 4)]
-    assert facts["tokens_per_second"]
-
-
-def test_divergence_names_the_epoch_the_loss_and_the_setting() -> None:
-    with pytest.raises(
-        OutOfRange, match=r"Line diverged in epoch 1 of 4, step \d of 4: the loss is"
-    ) as caught:
-        fine_tune(Line(), create_plan(learning_rate=1e30, max_norm=1e30), np.random.default_rng(3))
-    assert caught.value.remedy == "lower learning_rate, which is 1e+30"
-
-
-def test_out_of_memory_names_the_settings_to_change() -> None:
-    class OutOfMemory(Line):
-        def loss(self, rows: AnyArray) -> Any:
-            raise torch.cuda.OutOfMemoryError
-
-    with collect_warnings() as warnings, pytest.raises(TooLittleMemory) as caught:
-        fine_tune(OutOfMemory(), create_plan(), np.random.default_rng(3))
-    assert caught.value.remedy == "lower max_length, or use a smaller model"
-    assert len(warnings) == 3, "6 texts are computed in 2, 4 and 8 parts"
 
 
 class Full(Line):
@@ -194,29 +149,6 @@ def test_a_loss_that_depends_on_the_whole_batch_is_not_split() -> None:
     with pytest.raises(TooLittleMemory) as caught:
         fine_tune(Full(), create_plan(memory_setting="batch_size"), np.random.default_rng(3))
     assert caught.value.remedy == "lower batch_size or max_length"
-
-
-def test_a_resumed_training_splits_its_batches_as_before() -> None:
-    disk = Disk()
-    with stage_context(checkpoint_store=disk), collect_warnings() as warnings:
-        interrupted = Full()
-        interrupted.interrupted_at = 9
-        with pytest.raises(Interrupted):
-            fine_tune(interrupted, create_plan(), np.random.default_rng(3))
-        again = Full()
-        fine_tune(again, create_plan(), np.random.default_rng(3))
-    assert len(warnings) == 1
-    whole = Full()
-    with collect_warnings():
-        fine_tune(whole, create_plan(), np.random.default_rng(3))
-    assert again.parameters() == whole.parameters()
-
-
-@given(st.lists(st.integers(1, 9), max_size=60), st.integers(1, 7), st.integers(0, 5))
-def test_batches_contain_every_text_once(lengths: list[int], size: int, seed: int) -> None:
-    batches = bucket_by_length(np.array(lengths, dtype=int), size, np.random.default_rng(seed))
-    assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))
-    assert all(1 <= batch.size <= size for batch in batches)
 
 
 def test_the_head_has_its_own_learning_rate() -> None:

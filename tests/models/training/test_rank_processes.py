@@ -12,7 +12,7 @@ from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import DeadProcess, TooLittleMemory
 from recbias.kernels import devices
-from recbias.models.fine_tuning import Ranks, _RankProcesses, fine_tune
+from recbias.models.fine_tuning import Ranks, fine_tune
 from recbias.models.training import FineTuning, LearningCurve
 from support.models.small_transformer import Repeats
 
@@ -120,20 +120,6 @@ def test_a_process_without_memory_starts_all_again_with_smaller_parts() -> None:
         train(Repeats(failing=1, failure="memory"), devices=2, batch_parts=1)
     assert [warning.split("Set ")[1] for warning in warnings] == ["batch_parts: 2"]
     assert multiprocessing.active_children() == []
-
-
-def test_processes_that_have_ended_meanwhile_are_not_waited_for() -> None:
-    parent, child = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=sum, args=((),))
-    process.start()
-    process.join()
-    ranks = _RankProcesses("Repeats", [process], [parent])
-    expected = (LearningCurve(("loss",), np.array([[0.5]]), steps_per_epoch=1), 7)
-    child.send(("result", *expected))
-    ranks._receive(None)  # what was sent before is received
-    assert ranks.result is not None
-    assert ranks.result[1] == 7
-    ranks._receive(None)
 
 
 @pytest.mark.slow

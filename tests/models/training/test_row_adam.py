@@ -102,14 +102,6 @@ def test_the_time_of_a_flush_changes_nothing(
     np.testing.assert_array_equal(train_rows(make_table(5), batches, flushed), lazy)
 
 
-def test_rows_that_are_left_where_they_are_return_as_with_adam() -> None:
-    batches = [[1, 2], *([[0]] * 450), [1], [2, 1]]
-    exact = train_densely(make_table(3), batches)
-    rows = train_rows(make_table(3), batches)
-    np.testing.assert_allclose(rows, exact, rtol=0, atol=2e-6)
-    np.testing.assert_array_equal(train_rows(make_table(3), batches, frozenset({230, 449})), rows)
-
-
 def test_a_restored_state_continues_as_if_never_interrupted() -> None:
     batches = [[0, 1], [2], [1, 1], [0], [2, 0]]
     whole = train_rows(make_table(3), batches)
@@ -127,12 +119,3 @@ def test_a_restored_state_continues_as_if_never_interrupted() -> None:
         rest.step()
     second.flush()
     np.testing.assert_array_equal(table.detach().numpy(), whole)
-
-
-def test_other_tensors_are_looked_up_as_usual() -> None:
-    table, other = make_table(3), make_table(3)
-    optimizer = RowAdam([table], RATE)
-    with optimizer.record():
-        look_up(other, torch.tensor([[0, 2]])).sum().backward()
-    assert other.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
-    assert look_up(table, torch.tensor([[0, 2]])).shape == (1, 2, 2)

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from recbias.core import context as context_module
 from recbias.core.context import stage_context
-from recbias.core.dataset import AnyArray, TrainingData
-from recbias.models.factorization import BPRMF, MF, MF2020, PMF, FunkSVD
+from recbias.core.dataset import AnyArray, Attributes, TrainingData
+from recbias.models.convmf import ConvMF
+from recbias.models.factorization import AMF, BPRMF, MF, MF2020, PMF, FunkSVD
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import copy_to_array, create_parameter, create_torch_generator
+from recbias.models.multivae import MultiVAE
+from recbias.models.sequential import BERT4Rec, GRU4Rec, SASRec
 from recbias.models.training import Learner, Schedule, train
-from support.models.recommending import make_checkerboard
+from support.models.sequence_worlds import make_chain
 from support.worlds.small_worlds import make_interactions
 
 DATA = TrainingData(
@@ -107,19 +112,6 @@ def test_resumed_training_gives_the_same_factors(
         assert store.arrays is not None
 
 
-def test_training_that_stopped_early_is_not_continued() -> None:
-    schedule = Schedule(name="Noisy", epochs=99, batch_size=2, learning_rate=0.1, patience=1)
-    store = MemoryStore()
-    with stage_context(checkpoint_store=store):
-        first = Noisy()
-        uninterrupted = train(first, schedule, DATA, np.random.default_rng(3))
-        resumed = Noisy()
-        fitted = train(resumed, schedule, DATA, np.random.default_rng(3))
-    assert 1 < first.epochs < 99
-    assert resumed.epochs == 0
-    np.testing.assert_array_equal(uninterrupted.item_factors, fitted.item_factors)
-
-
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize(
     "model",
@@ -129,11 +121,24 @@ def test_training_that_stopped_early_is_not_continued() -> None:
         MF(embedding_size=4, epochs=6, device="cpu"),
         FunkSVD(embedding_size=4, epochs=6, device="cpu"),
         PMF(embedding_size=4, epochs=6, batch_size=64, device="cpu"),
+        AMF(embedding_size=4, epochs=6, adversarial_epochs=2, device="cpu"),
+        AMF(embedding_size=4, epochs=6, adversarial_epochs=2, variant="elliot", device="cpu"),
+        MultiVAE(hidden_size=6, embedding_size=4, epochs=6, device="cpu"),
+        MultiVAE(hidden_size=6, embedding_size=4, epochs=6, variant="elliot", device="cpu"),
+        ConvMF(text=("title",), embedding_size=4, epochs=6, device="cpu"),
+        ConvMF(text=("title",), embedding_size=16, epochs=6, variant="elliot", device="cpu"),
+        SASRec(embedding_size=4, epochs=6, dropout=0.2, device="cpu"),
+        GRU4Rec(embedding_size=4, epochs=6, dropout=0.2, device="cpu"),
+        BERT4Rec(embedding_size=4, epochs=6, dropout=0.2, device="cpu"),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=lambda model: f"{type(model).__name__} {getattr(model, 'variant', '')}",
 )
-def test_factorizations_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
-    data, _ = make_checkerboard(12)
+def test_models_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
+    walks, _ = make_chain()
+    titles = pd.DataFrame(
+        {"title": [f"a thing {item % 5}" for item in range(walks.train.n_items)]}
+    )
+    data = replace(walks, items=Attributes(walks.train.item_ids, titles, "item"))
 
     def interrupt(_: str, completed: int, __: int) -> None:
         if completed == 4:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.run_folders import NINETEEN_MODELS, RunSpec
+from support.run_folders import RunSpec
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,6 @@ WORLD = RunSpec(
     failures=[{"stage": "fit X", "message": "m", "traceback": "Traceback\n  line"}],
     warnings=[f"warning {number}" for number in range(9)],
 )
-TALL = RunSpec(models=NINETEEN_MODELS, metrics=("nDCG",), users=20, lists=False)
 
 LIST_CONTROLS = """
 () => {
@@ -33,16 +32,6 @@ DESCRIBE_FOCUS = """
   const style = getComputedStyle(document.activeElement);
   return [controls.indexOf(document.activeElement), style.outlineStyle, style.outlineWidth];
 }
-"""
-MEASURE_BOXES = """
-() => Array.from(document.querySelectorAll(".box:has(table)"))
-  .filter((box) => box.checkVisibility())
-  .map((box) => [
-    box.scrollWidth > box.clientWidth + 1,
-    box.scrollHeight > box.clientHeight + 1,
-    box.tabIndex,
-    box.nextElementSibling.checkVisibility() ? box.nextElementSibling.textContent : "",
-  ])
 """
 
 
@@ -76,46 +65,3 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(open_report: A
         assert (style, width) != ("none", "0px")
         reached.append(at)
     assert reached == list(range(n_controls))
-
-
-def test_the_keyboard_sorts_a_table_and_opens_a_section(open_report: Any) -> None:
-    page = open_report(WORLD)
-    header = page.locator("th").nth(1)
-    header.get_by_role("button").focus()
-    page.keyboard.press("Enter")
-    assert header.get_attribute("aria-sort") == "descending"
-    section = page.locator("details").last
-    section.locator("summary").focus()
-    page.keyboard.press("Enter")
-    assert section.get_attribute("open") is not None
-
-
-@pytest.mark.parametrize(("world", "width"), [(WORLD, 390), (TALL, 1280)])
-def test_a_table_that_scrolls_says_so_and_takes_the_focus(
-    open_report: Any, world: RunSpec, width: int
-) -> None:
-    page = open_report(world, viewport={"width": width, "height": 844})
-    page.wait_for_function("document.querySelectorAll('.cue:not([hidden])').length > 0")
-    cues = {
-        (True, True): "Scroll sideways and down for more.",
-        (True, False): "Scroll sideways for more.",
-        (False, True): "Scroll down for more.",
-        (False, False): "",
-    }
-    boxes = page.evaluate(MEASURE_BOXES)
-    assert boxes
-    for wide, tall, tab_index, cue in boxes:
-        assert tab_index == 0
-        assert cue == cues[wide, tall]
-
-
-def test_a_box_scrolls_by_the_keyboard(open_report: Any) -> None:
-    page = open_report(WORLD, viewport={"width": 390, "height": 844})
-    box = page.locator(".results .box").first
-    box.focus()
-    page.keyboard.press("ArrowRight")
-    for _ in range(50):  # scrolling is smooth, and the page forbids the eval of wait_for_function
-        if box.evaluate("element => element.scrollLeft") > 0:
-            break
-        page.wait_for_timeout(100)
-    assert box.evaluate("element => element.scrollLeft") > 0

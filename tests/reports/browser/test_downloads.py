@@ -8,9 +8,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.reports.environments import render_latex
-from recbias.reports.run import read_run
-from recbias.reports.tables import build_summary
 from support.run_folders import RunSpec
 
 pytestmark = pytest.mark.browser
@@ -50,13 +47,6 @@ def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_pat
         assert table.loc[model, f"{metric}@10"] == pytest.approx(value, rel=1e-14)
 
 
-def test_a_table_is_saved_as_latex(open_report: Any, tmp_path: Path) -> None:
-    page = open_report(SMALL)
-    name, content = download(page, page.get_by_role("link", name="Results as LaTeX"))
-    assert name == "results.tex"
-    assert content.decode() == render_latex(build_summary(read_run(tmp_path)))
-
-
 def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
     page = open_report(SMALL, permissions=["clipboard-read", "clipboard-write"])
     spec = (tmp_path / "spec.yaml").read_text(encoding="utf-8")
@@ -67,14 +57,6 @@ def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
     button.click()
     page.get_by_text("Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == spec
-
-
-def test_a_text_is_copied_where_the_page_may_not_use_the_clipboard(open_report: Any) -> None:
-    page = open_report(SMALL, permissions=["clipboard-read"])
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
-    page.get_by_role("button", name="Copy: BibTeX entry").click()
-    page.get_by_text("Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()").startswith("@software{recbias,")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

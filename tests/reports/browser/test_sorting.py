@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from recbias.reports.write import write_reports
-from support.run_folders import RunSpec
 from support.swept_runs import Settings, read_swept_run
 
 pytestmark = pytest.mark.browser
@@ -37,14 +36,3 @@ def test_settings_are_sorted_by_their_value(browser: Any, tmp_path: Path) -> Non
     assert sort(0) == expected[::-1]
     assert sort(1) == ["2"] * len(VALUES) + ["null"] * len(VALUES)  # no number comes last
     page.close()
-
-
-def test_comparisons_are_sorted_by_the_number_in_their_text(open_report: Any) -> None:
-    page = open_report(RunSpec(metrics=("nDCG",), users=20, lists=False))
-    header = page.locator(".pairs thead th.n").first
-    column = header.evaluate("(header) => header.cellIndex")
-    header.locator("button").click()
-    texts = page.locator(f".pairs tbody td:nth-child({column + 1})").all_text_contents()
-    values = [float(text.replace("\N{MINUS SIGN}", "-")) for text in texts]
-    assert min(values) < 0 < max(values)
-    assert values == sorted(values)

@@ -187,31 +187,6 @@ def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
     assert any("the city that its label names" in remark for remark in remarks)
 
 
-def test_a_value_of_all_cities_matches_the_mean_over_datasets(tmp_path: Path) -> None:
-    rows = [
-        {"model": "LMRec", "value": value, "group": "race=black", "target": "price=$"}
-        | {"dataset": city}
-        for city, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
-    ]
-    run = write_run(tmp_path, RAW_SHARES, rows, [])
-    assert compare_published(run, "lmrec/text")["measured"].tolist() == [0.45]
-
-
-def test_a_table_without_datasets_matches_the_first(tmp_path: Path) -> None:
-    rows = [
-        {"model": "NG", "value": value, "dataset": name}
-        for name, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
-    ]
-    run = write_run(tmp_path, {"name": "DEAA"}, rows, [])
-    assert compare_published(run, "aab/text")["measured"].tolist() == [0.7]
-    assert "Only the dataset mine of the run is compared." in list_remarks(run, "aab/text")
-
-
-def test_a_metric_of_another_name_does_not_match(tmp_path: Path) -> None:
-    rows = [{"model": "ours", "value": 0.3}]
-    assert compare_published(write_run(tmp_path, {"name": "nDCG"}, rows, []), "aab/3").empty
-
-
 @pytest.mark.parametrize("name", [name for name in list_published() if read_source(name).joins])
 def test_every_join_refers_to_published_metrics_and_values(name: str) -> None:
     published = load_published(name)

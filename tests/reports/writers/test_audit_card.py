@@ -10,15 +10,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DataError
-from recbias.reports.card import (
-    MOST_LINES,
-    Card,
-    build_card,
-    check_signature,
-    digest_files,
-    read_card,
-    render_card_files,
-)
+from recbias.reports.card import Card, build_card, check_signature, read_card, render_card_files
 from recbias.reports.render import Content
 from recbias.reports.run import read_run
 from recbias.reports.write import write_reports
@@ -80,13 +72,6 @@ def test_the_page_has_what_was_audited_and_what_was_found(
         assert card.files["spec.yaml"] in files[page]
 
 
-def test_a_long_table_says_how_many_rows_are_in_the_file(folder: Path, card: Card) -> None:
-    many = card.model_copy(update={"estimates": card.estimates * 10})
-    page = dict(render_card_files(many, Content(read_run(folder))))["card.md"]
-    more = len(many.estimates) - MOST_LINES
-    assert f"{more:,} more rows in card.json." in page.splitlines()
-
-
 def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> None:
     content = Content(read_run(folder))
     assert "An interval without the value" not in dict(render_card_files(card, content))["card.md"]
@@ -134,17 +119,6 @@ def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         read_card(path)
-
-
-def test_files_with_durations_or_outside_of_the_folder_have_no_digest(folder: Path) -> None:
-    (folder.parent / "secret").write_text("", encoding="utf-8")
-    (folder / "trials.csv").write_text("", encoding="utf-8")
-    names = {"metrics.csv": 1, "trials.csv": 1, "absent.csv": 1, "../secret": 0}
-    digests = digest_files(folder, names)
-    assert [*digests] == ["metrics.csv", "spec.yaml"]
-    metrics = hashlib.sha256((folder / "metrics.csv").read_bytes()).hexdigest()
-    assert digests["metrics.csv"] == metrics
-    (folder / "trials.csv").unlink()
 
 
 def test_the_card_has_no_time_and_no_folder_of_the_machine(tmp_path: Path) -> None:

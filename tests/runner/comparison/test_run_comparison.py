@@ -73,6 +73,57 @@ def test_a_group_that_holds_all_units_counts_once() -> None:
         assert of_part["p_adjusted"].tolist() == alone["p_adjusted"].tolist()
 
 
+def add_replicates(run: RunFrames, samples: list[float], queries: str) -> RunFrames:
+    """Return a run whose model EASE has a metric of a whole set."""
+    rows = run.metrics[run.metrics["model"] == "EASE"].drop(columns="value")
+    table = pd.DataFrame({"value": samples, "queries": queries, "df": math.nan})
+    return replace(run, per_unit=None, replicates=rows.merge(table, how="cross"))
+
+
+def test_values_of_whole_sets_are_tested_by_the_bootstrap_of_the_same_queries() -> None:
+    a, b = make_run("a", A), make_run("b", B)
+    samples = [0.5, 0.5, 0.75], [0.75, 1.0, 1.0]
+    pair = [add_replicates(run, x, "q") for run, x in zip((a, b), samples, strict=True)]
+    row = compare_runs(pair).set_index("model").loc["EASE"]
+    # 0.5 and 0.5; differences of the samples 0.25, 0.5, 0.25: sd 0.1443
+    assert row["test"] == "paired_bootstrap"
+    half = stats.norm.ppf(0.975) * np.std([0.25, 0.5, 0.25], ddof=1)
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([-half, half])
+    other = [pair[0], add_replicates(b, samples[1], "other queries")]
+    assert compare_runs(other)["p"].isna().all()
+
+
+def add_addresses(run: RunFrames, **addresses: str) -> RunFrames:
+    keys = {"dataset": "d", "seed": 42, "fold": 1, "metric": "nDCG", "k": 10}
+    rows = [{**keys, "model": model, "address": text} for model, text in addresses.items()]
+    return replace(run, manifest={"addresses": rows})
+
+
+def test_values_with_the_same_address_are_excluded_and_not_counted_as_tests() -> None:
+    a = add_addresses(make_run("a", A), ItemKNN="1", EASE="2")
+    b = add_addresses(make_run("b", B), ItemKNN="3", EASE="2")
+    (row,) = compare_runs([a, b]).to_dict("records")
+    assert row["model"] == "ItemKNN"
+    assert row["p_adjusted"] == row["p"]
+    assert compare_runs([a, a]).empty
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9))
+def test_exchanging_the_runs_changes_the_sign_only(values: list[tuple[float, float]]) -> None:
+    first, second = ([*column] for column in zip(*values, strict=True))
+    a, b = make_run("a", {"X": first}), make_run("b", {"X": second})
+    (row,), (back,) = (compare_runs(pair).to_dict("records") for pair in ([a, b], [b, a]))
+    assert row["difference"] == -back["difference"]
+    assert row["p"] == pytest.approx(back["p"], nan_ok=True)
+    ends = pytest.approx([row["ci_low"], row["ci_high"]], nan_ok=True)
+    assert [-back["ci_high"], -back["ci_low"]] == ends
+
+
+def test_runs_without_a_shared_metric_value_are_refused() -> None:
+    with pytest.raises(MixedRuns, match="share no metric value"):
+        compare_runs([make_run("a", {"X": [1.0]}), make_run("b", {"Y": [1.0]})])
+
+
 def test_everything_is_over_the_units_that_both_runs_have() -> None:
     # u1, u2 and u3: 0.25, 1, 0 before; in other order 0.75, 1.5, 0.25 after
     run = make_run("b", {"ItemKNN": [0.25, 0.75, 1.5, 4.0]}, ["u3", "u1", "u2", "x"])
@@ -109,87 +160,3 @@ def test_the_test_over_seeds_is_of_the_mean_of_each_unit() -> None:
     assert (row["n"], row["p"]) == (6, pytest.approx(test.pvalue))
     assert row["difference"] == pytest.approx(values[1].mean() - values[0].mean())
     assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
-
-
-def test_all_pairs_of_three_runs_are_compared() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B), make_run("c", B)])
-    assert set(zip(table["a"], table["b"], strict=True)) == {("a", "b"), ("a", "c"), ("b", "c")}
-
-
-def test_values_without_units_are_listed_without_a_test() -> None:
-    a, b = make_run("a", A), make_run("b", B)
-    table = compare_runs([RunFrames("a", a.metrics, None), RunFrames("b", b.metrics, None)])
-    assert table["p"].isna().all()
-
-
-def add_replicates(run: RunFrames, samples: list[float], queries: str) -> RunFrames:
-    """Return a run whose model EASE has a metric of a whole set."""
-    rows = run.metrics[run.metrics["model"] == "EASE"].drop(columns="value")
-    table = pd.DataFrame({"value": samples, "queries": queries, "df": math.nan})
-    return replace(run, per_unit=None, replicates=rows.merge(table, how="cross"))
-
-
-def test_values_of_whole_sets_are_tested_by_the_bootstrap_of_the_same_queries() -> None:
-    a, b = make_run("a", A), make_run("b", B)
-    samples = [0.5, 0.5, 0.75], [0.75, 1.0, 1.0]
-    pair = [add_replicates(run, x, "q") for run, x in zip((a, b), samples, strict=True)]
-    row = compare_runs(pair).set_index("model").loc["EASE"]
-    # 0.5 and 0.5; differences of the samples 0.25, 0.5, 0.25: sd 0.1443
-    assert row["test"] == "paired_bootstrap"
-    half = stats.norm.ppf(0.975) * np.std([0.25, 0.5, 0.25], ddof=1)
-    assert [row["ci_low"], row["ci_high"]] == pytest.approx([-half, half])
-    other = [pair[0], add_replicates(b, samples[1], "other queries")]
-    assert compare_runs(other)["p"].isna().all()
-
-
-def add_addresses(run: RunFrames, **addresses: str) -> RunFrames:
-    keys = {"dataset": "d", "seed": 42, "fold": 1, "metric": "nDCG", "k": 10}
-    rows = [{**keys, "model": model, "address": text} for model, text in addresses.items()]
-    return replace(run, manifest={"addresses": rows})
-
-
-def test_values_with_the_same_address_are_excluded_and_not_counted_as_tests() -> None:
-    a = add_addresses(make_run("a", A), ItemKNN="1", EASE="2")
-    b = add_addresses(make_run("b", B), ItemKNN="3", EASE="2")
-    (row,) = compare_runs([a, b]).to_dict("records")
-    assert row["model"] == "ItemKNN"
-    assert row["p_adjusted"] == row["p"]
-    assert compare_runs([a, a]).empty
-
-
-def test_a_mean_over_folds_is_unchanged_if_all_of_its_folds_are() -> None:
-    key = {"dataset": "d", "model": "X", "seed": 42, "metric": "M", "k": None}
-    folds = [{**key, "fold": fold, "address": f"{fold}"} for fold in (1, 2)]
-    changed = [folds[0], {**folds[1], "address": "9"}]
-    keys = {**key, "group": "", "target": ""}
-    metrics = pd.DataFrame([{**keys, "fold": fold, "value": 0.5} for fold in (1, 2, "all")])
-    a = RunFrames("a", metrics, None, manifest={"addresses": folds})
-    b = RunFrames("b", metrics, None, manifest={"addresses": changed})
-    assert compare_runs([a, b])["fold"].tolist() == ["2", "all"]
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9))
-def test_exchanging_the_runs_changes_the_sign_only(values: list[tuple[float, float]]) -> None:
-    first, second = ([*column] for column in zip(*values, strict=True))
-    a, b = make_run("a", {"X": first}), make_run("b", {"X": second})
-    (row,), (back,) = (compare_runs(pair).to_dict("records") for pair in ([a, b], [b, a]))
-    assert row["difference"] == -back["difference"]
-    assert row["p"] == pytest.approx(back["p"], nan_ok=True)
-    ends = pytest.approx([row["ci_low"], row["ci_high"]], nan_ok=True)
-    assert [-back["ci_high"], -back["ci_low"]] == ends
-
-
-def test_runs_without_a_shared_metric_value_are_refused() -> None:
-    with pytest.raises(MixedRuns, match="share no metric value"):
-        compare_runs([make_run("a", {"X": [1.0]}), make_run("b", {"Y": [1.0]})])
-
-
-def test_metrics_without_a_cutoff_are_matched() -> None:
-    runs = []
-    for label, values in (("a", A), ("b", B)):
-        run = make_run(label, values)
-        blank = {"k": math.nan}
-        units = run.per_unit.assign(**blank) if run.per_unit is not None else None
-        runs.append(RunFrames(label, run.metrics.assign(**blank), units))
-    table = compare_runs(runs)
-    assert table["p"].notna().all()

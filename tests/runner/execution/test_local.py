@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import select
 import signal
@@ -147,11 +146,6 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
     assert "MostPop" in result.out
 
 
-def test_workers_end_with_the_run(tmp_path: Path) -> None:
-    recbias.run(make_small_spec(), out=tmp_path, workers=2)
-    assert multiprocessing.active_children() == []
-
-
 @pytest.mark.slow
 def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
     tmp_path: Path,
@@ -230,19 +224,3 @@ def test_an_interrupt_ends_workers_and_prints_one_message(
         _, message = process.communicate(timeout=60)
     assert message == "interrupted: run the same command again to resume\n"
     assert process.returncode == 130
-
-
-def test_an_interrupt_while_workers_start_prints_one_message(tmp_path: Path) -> None:
-    (tmp_path / "spec.json").write_text(json.dumps(make_small_spec()))
-    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        if not children.exists():
-            pytest.skip("this system does not list child processes")
-        while len(children.read_text().split()) < 2:  # the tracker and a worker
-            time.sleep(0.002)
-        os.killpg(process.pid, signal.SIGINT)
-        _, message = process.communicate(timeout=60)
-    assert message == "interrupted: run the same command again to resume\n"

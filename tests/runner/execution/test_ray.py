@@ -30,6 +30,7 @@ def test_missing_ray_is_reported_with_the_install_command() -> None:
     assert caught.value.remedy == "pip install 'recbias[ray]'"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
 def test_tasks_give_the_same_metrics(tmp_path: Path) -> None:

@@ -3,14 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from recbias import api
 from recbias.config.experiment import PluginSpec
-from recbias.core.measures import DATASET
 from recbias.models.language_model import SentenceLanguageModel
 from recbias.models.lmrec import LMRec
-from recbias.runner.model_stages import SMOKE_TEST_TRIALS, measures_models
 from recbias.runner.plan import ModelPlan
 from recbias.runner.stage_planner import identify, identify_learner
 from recbias.runner.store import Fingerprints, Store
@@ -38,11 +34,6 @@ def test_fit_and_answer_depend_on_the_search(tmp_path: Path) -> None:
     assert [stage.kind for stage in model_plan.search.inputs] == ["trial"] * 4
 
 
-@pytest.mark.parametrize(("limit", "trials"), [(None, 4), (5, SMOKE_TEST_TRIALS)])
-def test_a_smoke_test_runs_few_trials(tmp_path: Path, limit: int | None, trials: int) -> None:
-    assert len(plan_model(tmp_path, limit).trials) == trials
-
-
 def test_trials_depend_on_labels_if_their_metric_reads_items(tmp_path: Path) -> None:
     by_label = plan_model(tmp_path, metric={"name": "HIT_BAD", "label": "own.stereotype"})
     kinds = [
@@ -50,21 +41,6 @@ def test_trials_depend_on_labels_if_their_metric_reads_items(tmp_path: Path) -> 
         for model_plan in (plan_model(tmp_path), by_label)
     ]
     assert kinds == [["dataset", "split", "trial"], ["dataset", "split", "label", "trial"]]
-
-
-def test_searches_for_different_gaps_have_different_trials(tmp_path: Path) -> None:
-    gaps = [{"name": "nDCG", "by": "gender", "gap": gap} for gap in ("ratio", "std")]
-    digests = [plan_model(tmp_path, metric=metric).trials[0].digest for metric in ("nDCG", *gaps)]
-    assert len(set(digests)) == 3
-
-
-def test_metrics_of_a_dataset_alone_have_a_plan_without_a_model(tmp_path: Path) -> None:
-    kappa = {"name": "cohen_kappa", "a": "own.stereotype", "b": "stereotype"}
-    plan = api.plan(make_small_spec(labels=[DETECTOR], metrics=["nDCG", kappa]), out=tmp_path)[0]
-    alone = plan.model_plans[-1]
-    assert (alone.model.label, alone.answer) == (DATASET, None)
-    assert [metric.name for metric in alone.metrics] == ["cohen_kappa"]
-    assert [measures_models(metric) for metric in plan.experiment.metrics] == [True, False]
 
 
 def test_versions_by_re_rankers_share_the_training_and_the_candidates(tmp_path: Path) -> None:
@@ -118,27 +94,3 @@ def test_the_identity_of_a_model_covers_the_files_of_its_encoder(tmp_path: Path)
         config.read_text().replace('"num_attention_heads": 2', '"num_attention_heads": 4')
     )
     assert identify_encoder() != before
-
-
-GROUPS = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
-SIMILARITY = {"name": "direction_similarity", "groups": GROUPS, "chosen_in": "first"}
-TWO_MODELS = [
-    {"name": "PureSVD", "label": label, "factors": factors}
-    for label, factors in (("first", 2), ("second", 3))
-]
-
-
-def test_a_metric_that_chooses_members_reads_the_answers_of_the_other_model(
-    tmp_path: Path,
-) -> None:
-    spec = make_small_spec(models=TWO_MODELS, metrics=[SIMILARITY])
-    first, second = api.plan(spec, out=tmp_path)[0].model_plans
-    assert first.choices == ()
-    assert second.choices == (first.answer,)
-    (measure,) = second.measures
-    assert [stage for stage in measure.inputs if stage.kind == "answer"] == [
-        *(second.answer, first.answer),
-    ]
-    plain = make_small_spec(models=TWO_MODELS, metrics=[SIMILARITY | {"chosen_in": None}])
-    (own,) = api.plan(plain, out=tmp_path)[0].model_plans[1].measures
-    assert own.digest != measure.digest

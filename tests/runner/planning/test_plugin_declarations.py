@@ -80,39 +80,12 @@ def test_a_faulty_declaration_is_refused_at_its_class(
     assert message in output.err
 
 
-def test_a_metric_without_a_formula_is_a_warning_of_plan_and_of_run(tmp_path: Path) -> None:
-    write_metric(tmp_path)
-    write_small_spec(tmp_path, SMALL.replace("[nDCG, HR, ItemCoverage]", "['./mine.py:Mine']"))
-    warning = "mine.py:4: ./mine.py:Mine has no formula, so reports show none"
-    plan = invoke_recbias("plan", "small.yaml", folder=tmp_path)
-    run = invoke_recbias("run", "small.yaml", folder=tmp_path)
-    for result in (plan, run):
-        assert result.code == 0
-        assert result.err.count(f"warning: {warning}") == 1
-    recorded = recbias.load("small", tmp_path / "results").manifest["warnings"]
-    assert sum(line.startswith(warning) for line in recorded) == 1
-
-
 @pytest.mark.parametrize(("kind", "member"), NAMES)
 def test_built_in_plugins_declare_names_that_exist(kind: str, member: str) -> None:
     for name in REGISTRIES[kind].table:
         declared = getattr(REGISTRIES[kind].load(name), member)
         if isinstance(declared, frozenset):
             assert declared <= NAMES[kind, member], name
-
-
-def test_show_checks_the_methods_of_a_class_whose_settings_have_no_defaults(
-    tmp_path: Path,
-) -> None:
-    name = write_metric(tmp_path, field="size: int")
-    path = tmp_path / "mine.py"
-    assert invoke_recbias("show", name, folder=tmp_path).code == 0
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("self, evidence: Evidence", "self"), encoding="utf-8")
-    refused = invoke_recbias("show", name, folder=tmp_path)
-    assert refused.code == 2
-    assert "mine.py:11: measure of" in refused.err
-    assert "help: write it as def measure(self, evidence)" in refused.err
 
 
 FAILING = """\

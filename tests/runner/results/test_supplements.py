@@ -58,17 +58,6 @@ def test_a_written_direction_can_be_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_values_are_those_of_the_precision_of_the_file(tmp_path: Path) -> None:
-    metric = {"name": "EAA", "groups": GROUPS, "targets": TARGETS, "permutations": 99}
-    values = {}
-    for dtype in ("float16", "float64"):
-        (tmp_path / dtype).mkdir()
-        values[dtype] = run_vectors(tmp_path / dtype, [metric], dtype).metrics["value"]
-    np.testing.assert_allclose(values["float16"], values["float64"], atol=2e-3)
-    assert not np.array_equal(values["float16"], values["float64"])
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_counts_behind_shares_are_written(tmp_path: Path) -> None:
     run = recbias.run(
         {

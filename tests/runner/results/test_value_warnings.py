@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import recbias
-from recbias.config.specs import PluginSpec
-from recbias.core.measures import Bounds, Measurement, UnitScores, limit_interval
-from recbias.runner.results import ModelMeasurement, warn_about_equal_values
 
 AUDIT = Path(__file__).parents[3] / "configs" / "audit"
 SPEC = """\
@@ -53,55 +48,3 @@ def test_given_lists_without_any_hit_ask_for_their_split(
     scores = ours[ours["metric"] == "nDCG"].dropna(subset="value")
     if is_warned:  # equal values: 1 - 0.025^(1/n)
         assert scores["ci_high"].tolist() == pytest.approx(1 - 0.025 ** (1 / scores["n"]))
-
-
-def make_row(label: str, values: list[float], bounds: Bounds) -> ModelMeasurement:
-    ids = np.arange(len(values)).astype(str).astype(object)
-    measured = Measurement.from_units(UnitScores("query", ids, np.array(values)))
-    metric = PluginSpec("metrics", label, label, None, {}, ())
-    limited = limit_interval(measured, bounds)
-    return ModelMeasurement("d", "m", 1, 1, metric, limited, bounds=bounds)
-
-
-def test_equal_values_of_a_metric_without_bounds_are_counted() -> None:
-    equal, unbounded = [2.0, 2.0, 2.0], (0.0, math.inf)
-    rows = [make_row("ARP", equal, unbounded)] * 2 + [make_row("depth", equal, unbounded)]
-    expected = r"^3 values have no interval \(ARP, depth\): all units have one value, and the"
-    with pytest.warns(UserWarning, match=expected):
-        warn_about_equal_values(rows)
-
-
-def test_values_with_an_interval_are_not_counted(recwarn: pytest.WarningsRecorder) -> None:
-    rows = [
-        make_row("nDCG", [1.0, 1.0], (0.0, 1.0)),
-        make_row("ARP", [1.0, 2.0], (0.0, math.inf)),
-        make_row("ARP", [1.0], (0.0, math.inf)),
-    ]
-    warn_about_equal_values(rows)
-    assert not recwarn.list
-
-
-def test_values_that_no_sample_of_the_queries_changes_are_counted(tmp_path: Path) -> None:
-    lists = [f"{user},{item},{rank}" for user in "abcd" for rank, item in enumerate("xy", 1)]
-    rows = [f"{user},{item}" for user in "abcd" for item in "uvw"] + ["a,x", "b,y"]
-    for name, lines in (
-        ("lists.csv", ["query_id,item_id,rank", *lists]),
-        ("rows.csv", ["user_id,item_id", *rows]),
-    ):
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    spec = {
-        "name": "equal",
-        "dataset": {"name": "tables", "interactions": str(tmp_path / "rows.csv")},
-        "models": [
-            {"name": "lists", "label": label, "path": str(tmp_path / "lists.csv"), "seen": "keep"}
-            for label in "ab"
-        ],
-        "k": 2,
-        "metrics": ["ItemCoverage", "Gini"],
-        "tests": ["paired_t"],
-    }
-    run = recbias.run(spec, out=tmp_path / "results")
-    assert run.metrics["ci_low"].isna().all()
-    assert run.significance["p"].tolist() == [1, 1]
-    text = " ".join(str(warning) for warning in run.manifest["warnings"])
-    assert "4 values have no interval (ItemCoverage, Gini): all bootstrap samples" in text

@@ -13,14 +13,11 @@ import recbias
 from recbias import api
 from recbias.config.specs import Gap, Grouping
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Dataset, Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, UserError
 from recbias.core.measures import Measurement, UnitScores
 from recbias.core.queries import Queries
-from recbias.data.filters_queries import QueryTable
-from recbias.formats.tables import Clean
 from recbias.runner.grouping import GroupMeasurements, form_groups
-from support.worlds.small_worlds import make_interactions
 
 SPEC: dict[str, Any] = {
     "name": "split",
@@ -108,13 +105,6 @@ def test_the_groups_of_a_proportion_have_wilson_intervals() -> None:
     assert (a.ci_low, a.ci_high) == pytest.approx((1 / (1 + 1.959964**2 / 2), 1.0), abs=1e-6)
 
 
-def test_a_gap_is_one_value_and_repeats_no_warning() -> None:
-    (gap,), warnings = group(["a", "b", "b", None], [0.2, 0.4, 0.8, 1.0], "difference")
-    assert gap.value == pytest.approx(0.4)
-    assert math.isnan(gap.ci_low)
-    assert warnings == []
-
-
 def test_a_metric_without_a_value_per_query_is_refused() -> None:
     group_gini = GroupMeasurements("Gini", Grouping("g", "groups"))
     queries = make_queries(["a", "a", "b", "b"])
@@ -135,15 +125,6 @@ def test_a_metric_is_computed_once_for_all_its_groups_and_gaps(tmp_path: Path) -
     grouped_only = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
     (plan,) = api.plan(grouped_only, out=tmp_path)[0].model_plans
     assert (len(plan.measures), len(plan.measuring)) == (4, 5)
-
-
-def test_the_weighted_mean_of_the_groups_is_the_ungrouped_value(tmp_path: Path) -> None:
-    spec = SPEC | {"metrics": ["HR", {"name": "HR", "by": "gender"}]}
-    run = recbias.run(spec, out=tmp_path)
-    rows = run.metrics[run.metrics["metric"] == "HR(by=gender)"]
-    n, value = rows["n"].to_numpy(dtype=float), rows["value"].to_numpy(dtype=float)
-    ungrouped = run.metrics.loc[run.metrics["metric"] == "HR", "value"].to_numpy(dtype=float)
-    assert (n @ value) / n.sum() == pytest.approx(ungrouped[0])
 
 
 def write_people(folder: Path) -> None:
@@ -224,30 +205,6 @@ def test_groups_that_cannot_be_compared_are_refused_before_training(
     assert f"metrics[0].{key}: {message}" in str(error.value)
 
 
-def test_a_text_cell_in_a_numeric_condition_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_people(tmp_path)
-    dataset = {key: value for key, value in PEOPLE["dataset"].items() if key != "missing"}
-    with pytest.raises(UserError, match=r"1 of 60 cells of age are not numbers: 'unknown' \(1\)"):
-        recbias.run(PEOPLE | {"dataset": dataset}, out=tmp_path / "results")
-
-
-def test_a_query_table_is_cleaned_like_the_users(tmp_path: Path) -> None:
-    write_people(tmp_path)
-    table = QueryTable(
-        path=tmp_path / "people.csv",
-        columns={"customer": "query_id"},
-        missing=("unknown",),
-        clean=Clean(trim=True, case="most_common"),
-    )
-    dataset = Dataset(make_interactions([(0, 0)]))
-    queries = table.ask(dataset, np.random.default_rng(0))
-    assert set(queries.labels.frame["gender"]) == {"F", "M", "X"}
-    assert np.isnan(queries.labels.numbers("age")).sum() == 1
-
-
 @pytest.mark.parametrize(
     ("gaps", "tested"),
     [
@@ -295,24 +252,6 @@ def test_the_inequality_of_groups_is_one_value(gap: Gap, value: float) -> None:
     assert warnings == ([] if math.isnan(index.ci_low) else [SMALL])
 
 
-def test_the_worst_group_of_a_metric_that_should_be_low_is_the_highest() -> None:
-    queries = make_queries(["a", "b"])
-    units = UnitScores("user", queries.ids.ids, np.array([0.2, 0.9]))
-    grouped = GroupMeasurements("APLT", Grouping("g", "worst"), "lower")
-    (index,) = grouped(queries, [Measurement.from_units(units)])
-    assert index.value == 0.9
-
-
-def test_ugf_beside_the_groups_repeats_no_test(tmp_path: Path) -> None:
-    grouped = {"name": "nDCG", "by": "gender"}
-    run = recbias.run(SPEC | {"metrics": [grouped, grouped | {"gap": "ugf"}]}, out=tmp_path)
-    assert run.significance["metric"].tolist() == ["nDCG(by=gender)"]
-    assert run.significance["family_size"].tolist() == [1]
-    values = run.metrics.set_index("metric")[["value", "ci_low", "ci_high"]].T
-    ugf, difference = (values[f"nDCG(by=gender, gap={gap})"] for gap in ("ugf", "difference"))
-    assert ugf.tolist() == difference.tolist()
-
-
 def test_ugf_of_three_groups_is_refused() -> None:
     queries = make_queries(["a", "b", "c"])
     with pytest.raises(Contradiction, match="ugf compares two groups, and 'g' has 3") as caught:
@@ -334,3 +273,13 @@ def test_a_run_reports_inequality_between_and_within_crossed_groups(tmp_path: Pa
     assert "Atkinson index between groups by gender and age &lt; 25" in report
     without_interval = run.metrics["metric"] == "nDCG(by=gender & age < 25, gap=worst)"
     assert (run.metrics["ci_low"].isna() == without_interval).all()
+
+
+def test_a_text_cell_in_a_numeric_condition_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    dataset = {key: value for key, value in PEOPLE["dataset"].items() if key != "missing"}
+    with pytest.raises(UserError, match=r"1 of 60 cells of age are not numbers: 'unknown' \(1\)"):
+        recbias.run(PEOPLE | {"dataset": dataset}, out=tmp_path / "results")

@@ -81,14 +81,6 @@ def test_the_items_of_test_reviews_are_predicted_without_training_on_them() -> N
     assert predictions.ranked.tolist() == [[1, 0], [0, 1], [0, 1]]
 
 
-def test_a_search_predicts_the_items_of_validation_reviews() -> None:
-    dataset, split = make_reviewed_dataset()
-    answer = AnswerQueries(LongText(), "LongText", 1, 42, 0, split_part="validation")
-    predictions = answer(dataset, split, make_queries([0], ["u0"])).predictions
-    assert predictions is not None
-    assert predictions.ids.tolist() == ["u1:i0:1"]
-
-
 def test_a_model_that_ranks_too_few_items_breaks_its_contract() -> None:
     answer = AnswerQueries(LongText(width=1), "LongText", 1, 42, 0)
     with pytest.raises(BrokenContract, match="ranks items of shape"):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -18,7 +17,6 @@ import recbias
 from recbias import api
 from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import AnyArray
-from recbias.core.errors import Unwritable
 from recbias.core.files import compute_digest
 from recbias.runner.estimate import preview
 from recbias.runner.execute import Silent
@@ -93,53 +91,6 @@ def test_what_lies_in_the_place_of_a_checkpoint_is_replaced(store: Store, obstac
     assert list(path.parent.iterdir()) == []
 
 
-def write_sealed(content: bytes, path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_bytes(hashlib.sha256(content).digest() + content)
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut", b"\x93NUMPY cut"])
-def test_sealed_files_that_hold_no_arrays_are_replaced(store: Store, content: bytes) -> None:
-    write_sealed(content, store.folder / "partial" / f"{STAGE.digest}-1")
-    with collect_warnings() as warnings:
-        assert load_checkpoint(store) is None
-    assert ["was damaged" in warning for warning in warnings] == [True]
-    save_checkpoint(store)
-    assert load_checkpoint(store) is not None
-
-
-def test_arrays_without_the_time_spent_are_damaged(store: Store) -> None:
-    path = store.folder / "partial" / f"{STAGE.digest}-1"
-    path.parent.mkdir(parents=True)
-    write_arrays(STATE, path)
-    with collect_warnings() as warnings:
-        assert load_checkpoint(store) is None
-    assert len(warnings) == 1
-    assert list_checkpoints(store) == []
-
-
-def test_a_checkpoint_that_cannot_be_removed_is_an_error_that_names_the_place(
-    store: Store,
-) -> None:
-    write_sealed(b"no archive", store.folder / "partial" / f"{STAGE.digest}-1")
-    (store.folder / "tmp").write_text("in the way")
-    for remove in (StageCheckpoints(store, STAGE).discard, StageCheckpoints(store, STAGE).load):
-        with pytest.raises(Unwritable, match="it is not a folder") as error:
-            remove()
-        assert error.value.where.startswith(str(store.folder / "tmp"))
-
-
-def test_a_checkpoint_that_cannot_be_replaced_is_a_warning_that_names_it(store: Store) -> None:
-    checkpoints = StageCheckpoints(store, STAGE)
-    checkpoints.load()
-    path = store.folder / "partial" / f"{STAGE.digest}-1"
-    path.mkdir(parents=True)
-    with collect_warnings() as warnings:
-        checkpoints.save(STATE)
-    assert len(warnings) == 1
-    assert f"are written: {path}: it cannot be written" in warnings[0]
-
-
 def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="allow_pickle"):
         write_arrays({"a": np.array([{}])}, tmp_path / "file")
@@ -168,21 +119,6 @@ def test_several_trainings_of_a_stage_have_a_checkpoint_each(store: Store) -> No
     assert epochs == [5, 7, None]
 
 
-def test_the_time_of_earlier_runs_is_counted_once(store: Store) -> None:
-    first = StageCheckpoints(store, STAGE, earlier_seconds=100.0, peak=1e6)
-    for _ in range(2):
-        first.load()
-        first.save(STATE)
-    ended = first.seconds
-    second = StageCheckpoints(store, STAGE)
-    second.load()
-    second.load()
-    # 100 seconds and the time until the second of two checkpoints, not their sum
-    assert 100 < second.earlier_seconds < ended
-    assert second.seconds >= second.earlier_seconds
-    assert second.peak_memory_mb == 1e6
-
-
 def test_a_damaged_checkpoint_is_ignored_with_a_warning(store: Store) -> None:
     save_checkpoint(store)
     (path,) = list_checkpoints(store)
@@ -190,27 +126,6 @@ def test_a_damaged_checkpoint_is_ignored_with_a_warning(store: Store) -> None:
     with collect_warnings() as warnings:
         assert load_checkpoint(store) is None
     assert warnings == ["the checkpoint of 'fit MF' was damaged; the stage starts again"]
-
-
-def test_discard_keeps_the_checkpoints_of_other_stages(store: Store) -> None:
-    save_checkpoint(store)
-    other = Stage("fit", "fit EASE", compute_digest("fit EASE"), dict, (), Keys())
-    StageCheckpoints(store, other).save(STATE)
-    StageCheckpoints(store, STAGE).discard()
-    assert load_checkpoint(store) is None
-    assert [path.name[:64] for path in list_checkpoints(store)] == [other.digest]
-
-
-def test_an_unwritable_folder_gives_one_warning(store: Store) -> None:
-    store.folder.mkdir()
-    (store.folder / "partial").touch()
-    checkpoints = StageCheckpoints(store, STAGE)
-    with collect_warnings() as warnings:
-        checkpoints.save(STATE)
-        checkpoints.save(STATE)
-    (warning,) = warnings
-    assert warning.startswith("no more checkpoints of 'fit MF' are written: ")
-    assert warning.endswith("it is not a folder")
 
 
 @pytest.fixture

@@ -30,36 +30,6 @@ def test_a_digest_depends_on_the_bytes_only(
     assert Fingerprints(digests.store).of(path) == hashlib.sha256(b"1::2::3::5\n").hexdigest()
 
 
-def test_a_plan_reads_each_file_once(tmp_path: Path) -> None:
-    path = tmp_path / "lists.csv"
-    path.write_text("first")
-    digests = Fingerprints(Store(tmp_path / "store"))
-    planned = digests.of_files([path])
-    path.write_text("second")
-    assert digests.of_files([path]) == planned
-
-
-def test_the_digest_of_a_large_file_that_changes_while_it_is_read_is_not_cached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fingerprints, "LARGE", 1)
-    path = tmp_path / "lists.csv"
-    path.write_text("first")
-    status = path.stat()
-
-    def read_late(path: Path) -> str:
-        path.write_text("second, longer")
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-
-    with monkeypatch.context() as late:
-        late.setattr(fingerprints, "digest_file", read_late)
-        Fingerprints(Store(tmp_path / "store")).of(path)
-    path.write_text("first")
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    expected = hashlib.sha256(b"first").hexdigest()
-    assert Fingerprints(Store(tmp_path / "store")).of(path) == expected
-
-
 @pytest.mark.parametrize("large", [1, 10**9])
 @pytest.mark.parametrize("content", ["second", None])
 def test_a_changed_or_removed_file_is_refused(
@@ -92,16 +62,6 @@ def test_the_digest_of_a_large_file_is_not_cached_for_another_one_of_its_size_an
         file.write("other")
     os.utime(path, ns=(time, time))
     assert Fingerprints(store).of(path) == hashlib.sha256(b"other").hexdigest()
-
-
-def test_the_digest_of_a_file_that_has_just_changed_is_not_cached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fingerprints, "LARGE", 1)
-    store, path = Store(tmp_path / "store"), tmp_path / "lists.csv"
-    path.write_text("first")
-    Fingerprints(store).of(path)
-    assert not (store.folder / "files").exists()
 
 
 REWRITING = '''

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,15 +16,8 @@ from recbias import api
 from recbias.core.context import Failure
 from recbias.core.errors import StageError, UserError
 from recbias.runner.estimate import preview
-from recbias.runner.execute import Executor, Silent
 from recbias.runner.plan import ModelPlan
-from recbias.runner.tuning import (
-    RunTrial,
-    SearchResult,
-    SelectBestTrial,
-    Trial,
-    make_importance_rows,
-)
+from recbias.runner.tuning import SelectBestTrial, Trial
 from support.specs import make_small_spec
 
 PLUGIN = '''
@@ -139,27 +132,6 @@ def test_the_trials_table_has_one_row_per_trial(run: recbias.Run) -> None:
     assert 0 < sum(place > 0.7 for place in places) == table["value"].isna().sum()
 
 
-def test_a_failed_trial_is_a_warning_and_not_a_failure(run: recbias.Run) -> None:
-    assert run.failures == []
-    assert any("the loss is NaN" in warning for warning in run.manifest["warnings"])
-
-
-def test_no_trial_receives_a_test_row(run: recbias.Run) -> None:
-    folder = run.folder.parents[2]
-    plan, store = api.plan(make_spec(folder, 25), out=folder / "out")
-    test = store.load(plan.data_contexts[0].split.digest).test
-    tested = set(zip(test.users.tolist(), test.items.tolist(), strict=True))
-    assert len(tested) > 100
-    for line in (folder / "log").read_text().splitlines():
-        seen = json.loads(line.partition(" ")[2].replace("(", "[").replace(")", "]"))
-        assert not tested & {(user, item) for user, item in seen}
-
-
-def test_the_manifest_lists_tuned_settings_without_a_value(run: recbias.Run) -> None:
-    planted = run.manifest["models"][1]
-    assert (planted["parameters"], planted["searched"]) == ({"most": 0.7}, ["place"])
-
-
 def test_the_resolved_spec_searches_again_and_comments_the_best_settings(
     run: recbias.Run, tmp_path: Path
 ) -> None:
@@ -182,16 +154,6 @@ def test_a_longer_search_reuses_the_stored_trials(tmp_path: Path) -> None:
     assert (seen["search Planted"].stored, seen["search Planted"].trials) == (False, 4)
     longer = recbias.run(make_spec(tmp_path, 6), out=out)
     assert read_trials(longer.folder).head(4).equals(read_trials(first.folder))
-
-
-def test_a_stored_search_does_not_need_its_trials(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = recbias.run(make_spec(tmp_path, 3), out=out)
-    plan, store = api.plan(make_spec(tmp_path, 3), out=out)
-    for stage in plan.model_plans[1].trials:
-        store.remove(stage.digest)
-    again = recbias.run(make_spec(tmp_path, 3), out=out)
-    assert again.folder == first.folder
 
 
 @pytest.mark.slow
@@ -228,16 +190,6 @@ def test_a_killed_search_resumes_with_the_same_result(tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 6 + 4 + 1
 
 
-def test_the_best_trial_is_the_first_of_the_best_by_direction() -> None:
-    values = [0.2, -0.1, 0.1, 0.5, math.nan]
-    trials = [Trial(n, {"x": n}, value) for n, value in enumerate(values, 1)]
-    trials[-1] = Trial(5, {"x": 5}, math.nan, failure=Failure("no"))
-    assert SelectBestTrial("higher")(*trials).best.number == 4
-    assert SelectBestTrial("lower")(*trials).best.number == 2
-    assert SelectBestTrial("zero")(*trials).best.number == 2
-    assert SelectBestTrial("zero")(*trials).trials == tuple(trials)
-
-
 def test_a_search_fails_if_all_trials_fail() -> None:
     fault = Failure("alpha is too large", "lower it", user=True)
     trials = [Trial(n, {}, math.nan, failure=fault) for n in (1, 2)]
@@ -249,110 +201,10 @@ def test_a_search_fails_if_all_trials_fail() -> None:
         SelectBestTrial("higher")(*trials, crash)
 
 
-def test_other_models_have_results_after_a_failed_search(tmp_path: Path) -> None:
-    failing = make_spec(tmp_path, 2)
-    failing["models"][1]["most"] = -1.0
-    run = recbias.run(failing, out=tmp_path / "out")
-    assert [failure["stage"] for failure in run.failures] == ["search Planted"]
-    assert set(run.metrics["model"]) == {"MostPop"}
-    assert not (run.folder / "trials.csv").exists()
-
-
-def test_a_pruned_trial_is_never_the_best() -> None:
-    pruned = Trial(1, {"x": 1}, 0.9, curve=(0.9,), pruned=True)
-    done = Trial(2, {"x": 2}, 0.1)
-    assert SelectBestTrial("higher")(pruned, done).best is done
-
-
-def test_importance_rows_have_dataset_model_seed_and_fold() -> None:
-    trial = Trial(1, {"a": 1, "b": 2}, 0.5)
-    fit_keys = {"dataset": "d", "model": "m", "seed": 1, "fold": 2}
-    search = SearchResult(trial, (trial,), {"a": 0.75, "b": 0.25})
-    assert make_importance_rows(search, fit_keys) == [
-        {**fit_keys, "setting": "a", "importance": 0.75},
-        {**fit_keys, "setting": "b", "importance": 0.25},
-    ]
-
-
-def test_importances_are_written_to_a_table(run: recbias.Run) -> None:
-    table = pd.read_csv(run.folder / "importances.csv")
-    # a single setting explains all of the variance
-    assert table.to_dict("records") == [
-        {
-            "dataset": "demo",
-            "model": "Planted",
-            "seed": 42,
-            "fold": 1,
-            "setting": "place",
-            "importance": 1.0,
-        }
-    ]
-
-
-def test_the_address_of_a_trial_depends_on_what_could_change_it(tmp_path: Path) -> None:
-    def list_addresses(**changes: Any) -> list[str]:
-        spec = make_spec(tmp_path, 3)
-        spec["models"][1]["tune"] |= changes
-        chain = api.plan(spec, out=tmp_path)[0].model_plans[1]
-        return [stage.digest for stage in chain.stages]
-
-    base = list_addresses()
-    assert list_addresses(trials=3) == base
-    assert not {*base} & {*list_addresses(metric="nDCG@3")}
-    assert not {*base} & {*list_addresses(space={"place": {"float": [0, 2]}})}
-    assert list_addresses(trials=2)[:2] == base[:2]
-    assert not {*base[3:]} & {*list_addresses(trials=2)[2:]}
-    # the first trial is sampled from no other, so it does not depend on the batch size
-    batched = list_addresses(parallel=2)
-    assert batched[0] == base[0]
-    assert not {*batched[1:]} & {*base[1:]}
-    # a search by nDCG is pruned by the median rule by default
-    assert not {*base} & {*list_addresses(pruning="none")}
-    assert list_addresses(pruning="median") == base
-
-
 def plan_model(folder: Path, trials: int, **tune: Any) -> ModelPlan:
     spec = make_spec(folder, trials)
     spec["models"][1]["tune"] |= tune
     return api.plan(spec, out=folder)[0].model_plans[1]
-
-
-def test_a_trial_depends_on_earlier_batches_only(tmp_path: Path) -> None:
-    chain = plan_model(tmp_path, 7, parallel=3)
-    trials, search = chain.trials, chain.search
-    earlier = [
-        [stage.title.split()[1] for stage in trial.inputs if stage.kind == "trial"]
-        for trial in trials
-    ]
-    first, second = ["1", "2", "3"], ["1", "2", "3", "4", "5", "6"]
-    assert earlier == [[], [], [], first, first, first, second]
-    assert [cast("RunTrial", trial.work).number for trial in trials] == [1, 2, 3, 4, 5, 6, 7]
-    assert search is not None
-    assert [trial.title for trial in search.inputs] == [
-        f"trial {number} of Planted" for number in range(1, 8)
-    ]
-
-
-def test_trials_of_a_batch_are_the_same_in_any_order(tmp_path: Path) -> None:
-    plan, store = api.plan(set_batch_size(make_spec(tmp_path, 6)), out=tmp_path / "other")
-    executor = Executor(store, Silent())
-    for stage in reversed(plan.model_plans[1].trials):
-        executor.ensure(stage)
-    backwards = recbias.run(set_batch_size(make_spec(tmp_path, 6)), out=tmp_path / "other")
-    forwards = recbias.run(set_batch_size(make_spec(tmp_path, 6)), out=tmp_path / "out")
-    assert read_trials(backwards.folder).equals(read_trials(forwards.folder))
-    assert read_trials(forwards.folder)["settings"].nunique() == 6
-
-
-def set_batch_size(spec: dict[str, Any]) -> dict[str, Any]:
-    spec["models"][1]["tune"] |= {"parallel": 3}
-    return spec
-
-
-def test_a_longer_search_in_batches_reuses_the_stored_trials(tmp_path: Path) -> None:
-    # three trials are one and a half batches of two; the fourth completes the second batch
-    three, five = plan_model(tmp_path, 3, parallel=2), plan_model(tmp_path, 5, parallel=2)
-    assert [stage.digest for stage in three.trials] == [stage.digest for stage in five.trials[:3]]
 
 
 def test_a_smoke_test_has_the_first_two_trials_of_the_search(tmp_path: Path) -> None:
@@ -399,6 +251,7 @@ GRADIENT = {
 }
 
 
+@pytest.mark.slow
 def test_a_pruned_search_of_a_gradient_model_is_reproducible(
     tmp_path: Path,
 ) -> None:
@@ -442,62 +295,3 @@ def test_an_exhaustive_search_tries_every_combination_once(tmp_path: Path) -> No
     assert table["trial"].tolist() == list(range(1, 13))
     assert table["state"].value_counts().to_dict() == {"done": 11, "failed": 1}
     assert count_fits(tmp_path) == 12 + 1  # and the best
-
-
-@pytest.mark.slow
-def test_the_order_of_combinations_depends_on_the_seed_and_not_on_batches(tmp_path: Path) -> None:
-    alone = recbias.run(make_grid_spec(tmp_path, 12), out=tmp_path / "alone")
-    many = recbias.run(make_grid_spec(tmp_path, 12, parallel=5), out=tmp_path / "many", workers=2)
-    other = recbias.run(make_grid_spec(tmp_path, 12) | {"seed": 7}, out=tmp_path / "other")
-    assert read_trials(many.folder).equals(read_trials(alone.folder))
-    first, second = (read_trials(run.folder)["settings"].tolist() for run in (alone, other))
-    assert first != second
-    assert sorted(first) == sorted(second)
-
-
-@pytest.mark.slow
-def test_a_killed_exhaustive_search_resumes_with_the_same_result(tmp_path: Path) -> None:
-    whole = recbias.run(make_grid_spec(tmp_path, 12, parallel=2), out=tmp_path / "whole")
-    (tmp_path / "log").unlink()
-    path, kill_switch = tmp_path / "spec.json", tmp_path / "deadly"
-    path.write_text(json.dumps(make_grid_spec(tmp_path, 12, parallel=2)))
-    kill_switch.touch()
-    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--out", "killed", "-q"]
-    environment = {name: value for name, value in os.environ.items() if name != "RECBIAS_DATA"}
-    assert subprocess.run(command, cwd=tmp_path, env=environment, timeout=60).returncode == -9
-    assert count_fits(tmp_path) == 6
-    kill_switch.unlink()
-    resumed = recbias.run(path, out=tmp_path / "killed")
-    assert read_trials(resumed.folder).equals(read_trials(whole.folder))
-    assert count_fits(tmp_path) == 6 + 7 + 1  # the sixth was killed and is combinations again
-
-
-def test_addresses_of_exhaustive_searches_differ_from_sampled_ones(tmp_path: Path) -> None:
-    def list_addresses(trials: int, limit: int | None = None) -> list[str]:
-        spec = api.plan(make_grid_spec(tmp_path, trials), out=tmp_path, limit=limit)[0]
-        return [stage.digest for stage in spec.model_plans[1].trials]
-
-    every, fewer = list_addresses(12), list_addresses(11)
-    assert (len(every), len(fewer)) == (12, 11)
-    assert list_addresses(40) == every
-    assert not {*every} & {*fewer}
-    # a smoke test has the first trials of the search, though its two trials are not all
-    works = [
-        api.plan(make_grid_spec(tmp_path, 12), out=tmp_path, limit=limit)[0].model_plans[1].trials
-        for limit in (None, 5)
-    ]
-    assert len(works[1]) == 2
-    assert all(cast("RunTrial", trial.work).exhaustive for trials in works for trial in trials)
-
-
-def test_a_pruned_combination_is_not_repeated(tmp_path: Path) -> None:
-    choices = {
-        "learning_rate": {"choice": [1.0e-9, 1.0e-8, 1.0e-3, 1.0e-2, 5.0e-2]},
-        "reg": {"choice": [0.0, 0.01, 0.1]},
-    }
-    tune = {"metric": "nDCG", "trials": 15, "space": choices}
-    model = {"name": "MF", "epochs": 15, "patience": 0, "embedding_size": 4, "tune": tune}
-    spec = make_small_spec(models=[model], split=SPLIT)
-    table = read_trials(recbias.run(spec, out=tmp_path / "out").folder)
-    assert table["settings"].nunique() == len(table) == 15
-    assert {"done", "pruned"} == {*table["state"]}

@@ -44,11 +44,3 @@ def make_echo_reply(tokens: list[str], log_probabilities: list[float | None]) ->
         "choices": [{"index": 0, "text": "".join(tokens), "logprobs": logprobs}],
         "usage": {"prompt_tokens": len(tokens), "completion_tokens": 0},
     }
-
-
-def answer_without_echo(payload: dict[str, Any]) -> Answer:
-    """Answer as the server of llama.cpp, which ignores ``echo`` and generates one token."""
-    content = [{"id": 30, "token": ".", "bytes": [46], "logprob": -1.6, "top_logprobs": []}]
-    choice = {"text": ".", "index": 0, "logprobs": {"content": content}}
-    usage = {"prompt_tokens": 5, "completion_tokens": 1}
-    return Answer({"choices": [choice], "model": "small", "usage": usage})

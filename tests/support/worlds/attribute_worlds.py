@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, Split, TrainingData
-from recbias.data.demo import Demo
-from recbias.data.splits import RandomHoldout
+from recbias.core.dataset import Attributes, TrainingData
 from support.models.recommending import make_random_data
 from support.worlds.small_worlds import make_interactions
 
@@ -31,11 +28,3 @@ def make_random_item_data(rng: np.random.Generator) -> TrainingData:
     cells = ["|".join(f"g{genre}" for genre in range(6) if rng.random() < 0.3) for _ in range(45)]
     frame = pd.DataFrame({"genres": [cell or None for cell in cells]})
     return replace(data, items=Attributes(data.train.item_ids, frame, "item"))
-
-
-def load_demo_split() -> tuple[Split, TrainingData]:
-    """Return a split of the demo dataset, whose users have a favourite genre."""
-    rng = np.random.default_rng(5)
-    dataset = Demo(n_users=300, n_items=200, popularity=0).load(Path(), rng)
-    split = RandomHoldout(test=0.2).split(dataset, 0, rng)
-    return split, split.training_data(items=dataset.items)

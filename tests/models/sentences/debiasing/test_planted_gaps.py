@@ -56,6 +56,7 @@ def test_a_transformer_has_the_planted_gap_and_ctda_removes_it(tmp_path: Path) -
     assert abs(difference) == pytest.approx(planted, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_transformer_without_a_gap_is_flagged_in_five_percent_of_worlds() -> None:
     n_worlds, n_pairs = 500, 40
     rng = np.random.default_rng(3)

@@ -22,14 +22,7 @@ from recbias.metrics.embeddings.directions import read_direction
 from recbias.metrics.embeddings.sets import find_pairs
 from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
 from recbias.models.given import GivenLists, GivenResponses, GivenSentences, GivenVectors
-from support.faults.files.contents import (
-    Table,
-    pack,
-    to_array,
-    to_file,
-    to_lines,
-    to_plain_lines,
-)
+from support.faults.files.contents import Table, pack, to_array, to_file, to_lines, to_plain_lines
 from support.faults.files.forms import (
     TABLE_SUFFIXES,
     TEXT_SUFFIXES,

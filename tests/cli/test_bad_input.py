@@ -1,0 +1,516 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from support.commands import SMALL, CommandResult, invoke_recbias, write_small_spec
+
+MODELS = """\
+name: broken
+dataset: {name: demo, n_users: 40, n_items: 60, per_user: 12}
+split: {name: random, test: 0.2}
+models:
+  - MostPop
+  - ItemKNN
+"""
+
+
+def run_with_models(folder: Path, *models: str) -> CommandResult:
+    """Run the spec with more models, one per line from line 7."""
+    lines = "".join(f"  - {model}\n" for model in models)
+    (folder / "spec.yaml").write_text(f"{MODELS}{lines}metrics: [nDCG]\n", encoding="utf-8")
+    return invoke_recbias("run", "spec.yaml", folder=folder)
+
+
+def assert_rejected(result: CommandResult, *messages: str) -> None:
+    """Assert that the faults have locations and help lines, and that no model was trained."""
+    assert result.code == 2, result.err
+    lines = result.err.splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    assert len(errors) == len(messages), result.err
+    for error, message in zip(errors, messages, strict=True):
+        assert error.startswith(f"error: spec.yaml:{message}"), result.err
+        assert lines[lines.index(error) + 1].startswith("help: ")
+    assert "Traceback" not in result.err
+    assert "fit" not in result.err
+    assert "failed" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "mine.csv:1: the file is empty"),
+        ("query_id,item_id,rank\n", "mine.csv: the file holds no list"),
+        ("query_id,item_id,rank\n1,a,1\n1,b\n", "mine.csv:3: "),
+        ("query_id,item_id,score\n1,a,2\n1,b,nan\n", "mine.csv:3: item 'b' has a score of NaN"),
+        ("query_id,item_id,rank\n1,a,1\n1,a,2\n", "mine.csv:3: item 'a' occurs twice"),
+    ],
+)
+def test_invalid_lists_are_reported_before_training(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
+    result = run_with_models(tmp_path, "{name: lists, label: mine, path: mine.csv}")
+    assert_rejected(result, f"7:38: models[2].path: {message}")
+
+
+GOOD = """\
+name: broken
+seed: 42
+dataset:
+  name: demo
+  n_users: 80
+  filters:
+    - {name: k_core, k: 2}
+split: {name: random, test: 0.2}
+queries: {name: users, where: "age < 30"}
+k: 5
+models:
+  - MostPop
+  - {name: ItemKNN, neighbors: 10}
+metrics:
+  - nDCG
+  - {name: HR, k: 3}
+tests:
+  - {name: paired_t, alpha: 0.05}
+"""
+
+BROKEN: list[tuple[str, str, str, int, str, str]] = [
+    # name, valid text, invalid text, line, part of the error, part of the help
+    ("unknown key", "seed: 42", "sede: 42", 2, "sede", "seed"),
+    ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "keep one"),
+    ("unknown model", "- MostPop", "- MostPopular", 12, "MostPopular", "MostPop"),
+    ("unknown metric", "- nDCG", "- nDGC", 15, "nDGC", "nDCG"),
+    ("unknown dataset", "name: demo", "name: dmeo", 4, "dmeo", "demo"),
+    ("unknown filter", "name: k_core", "name: kcor", 7, "kcor", "k_core"),
+    ("unknown split", "name: random", "name: randon", 8, "randon", "random"),
+    ("unknown test", "name: paired_t", "name: paired", 18, "paired", "paired_t"),
+    ("unknown query source", "name: users", "name: user", 9, "user", "users"),
+    ("unknown setting", "neighbors: 10", "neighbours: 10", 13, "neighbours", "neighbors"),
+    ("text for a number", "k: 5", "k: five", 10, "five", ""),
+    ("number as text", "neighbors: 10", 'neighbors: "10"', 13, "neighbors", ""),
+    ("negative k", "k: 5", "k: -5", 10, "k", ""),
+    ("out of range", "alpha: 0.05", "alpha: 5", 18, "alpha", ""),
+    ("share above one", "test: 0.2", "test: 2.0", 8, "test", ""),
+    ("cutoff beyond the lists", "k: 3", "k: 30", 16, "lists of 30", "k: 30"),
+    ("metric without a test set", "split: {name: random, test: 0.2}", "", 15, "test", "split"),
+    ("same model twice", "{name: ItemKNN, neighbors: 10}", "MostPop", 13, "MostPop", "label"),
+    ("no models", "  - MostPop\n  - {name: ItemKNN, neighbors: 10}", "  []", 12, "models", ""),
+    ("not YAML", "split: {name: random", "split: {name: random]", 8, "", ""),
+    ("a tag that runs code", "seed: 42", "seed: !!python/object:os.system 1", 2, "", ""),
+    ("a path as a name", "name: broken", "name: ../broken", 1, "name", "letters"),
+    ("bad correction", "alpha: 0.05", "correction: bonferoni", 18, "bonferoni", "bonferroni"),
+    ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
+    ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
+    (
+        "incomplete condition to group by",
+        "- nDCG",
+        '- {name: nDCG, by: "age <"}',
+        15,
+        "age <",
+        "age < 18",
+    ),
+    (
+        *("too many comparisons", "age < 30", " or ".join(["age < 3"] * 1001), 9),
+        *("1,001 comparisons, more than 1,000", "list values with in"),
+    ),
+    ("a reversed range", "age < 30", "30 < age < 18", 9, "above 30", "18 < age < 30"),
+    ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
+    ("a level like 0", "alpha: 0.05", "alpha: 1.0e-17", 18, "alpha", "0.05"),
+    ("too large a family", "alpha: 0.05", "family: 10000000000000000", 18, "family", "metric"),
+    (
+        *("unknown published table", "seed: 42", "report: {reference: children/a33}", 2),
+        *("report.reference", "children/a3"),
+    ),
+    (
+        *("published table without figures", "seed: 42", "report: {reference: children/a1}", 2),
+        *("no figures", "compare with"),
+    ),
+    (
+        "too many permutations",
+        "paired_t, alpha: 0.05",
+        "sign_flip, permutations: 10000001",
+        18,
+        "10000000",
+        "10000",
+    ),
+    ("too many seeds", "seed: 42", f"seeds: {[*range(1001)]}", 2, "1000", "give"),
+    (
+        "too many trials",
+        "neighbors: 10",
+        "tune: {metric: nDCG, trials: 2001, space: thesis}",
+        13,
+        "2000",
+        "20",
+    ),
+    ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
+    (
+        "a dataset called pooled",
+        "name: demo",
+        "name: demo\n  label: pooled",
+        5,
+        "pooled",
+        "another",
+    ),
+    (
+        "a model called dataset",
+        "{name: ItemKNN,",
+        "{name: ItemKNN, label: (dataset),",
+        13,
+        "(dataset)",
+        "another",
+    ),
+    ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line", "error", "remedy"),
+    [case[1:] for case in BROKEN],
+    ids=[case[0] for case in BROKEN],
+)
+def test_invalid_spec_is_reported_with_its_line(
+    tmp_path: Path, good: str, bad: str, line: int, error: str, remedy: str
+) -> None:
+    assert good in GOOD
+    spec = write_small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    assert result.code == 2, result.err
+    error_line = result.err.splitlines()[0]
+    assert error_line.startswith(f"error: broken.yaml:{line}:"), result.err
+    assert error in error_line
+    help_lines = [line for line in result.err.splitlines() if line.startswith("help: ")]
+    assert help_lines, result.err
+    assert remedy in help_lines[0]
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = GOOD.replace("name: demo", "name: dmeo").replace("neighbors", "neighbours")
+    spec = write_small_spec(tmp_path, text.replace("- nDCG", "- nDGC"), "broken.yaml")
+    result = invoke_recbias("run", spec.name, folder=tmp_path)
+    assert result.code == 2
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    assert [int(line.split(":")[2]) for line in errors] == [4, 13, 15]
+    assert not (tmp_path / "results").exists()
+
+
+def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
+    write_small_spec(tmp_path, GOOD, "broken.yaml")
+    result = invoke_recbias("run", "brokn.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert "brokn.yaml" in result.err
+    assert "broken.yaml" in result.err
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "location"),
+    [
+        ("age < 30", "agee < 30", "broken.yaml:9:10: queries: "),
+        ("age < 30", "age < 0", "broken.yaml:9:10: queries: "),
+        ("k_core, k: 2", "k_core, k: 5000", "broken.yaml:4:3: dataset: "),
+    ],
+)
+def test_fault_found_in_the_data_has_a_location_in_the_spec(
+    tmp_path: Path, good: str, bad: str, location: str
+) -> None:
+    spec = write_small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
+    result = invoke_recbias("run", spec.name, "--quiet", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith(f"error: {location}"), result.err
+    assert "\nhelp: " in result.err
+
+
+ODD_USERS = ["a,b", 'say "hi"', "new\nline", "🎬", "שלום", "007", "7", " x "]
+ODD_ITEMS = ["i,1", 'i"2"', "i\n3", "🍕", "01", "1", "<b>&amp;</b>", "$_%"]
+
+
+def write_rows(path: Path, head: list[str], rows: list[list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """Write train, test, queries and lists with unusual identifiers; return their folder."""
+    head = ["user_id", "item_id"]
+    train = [[user, ODD_ITEMS[n % 4]] for n, user in enumerate(ODD_USERS)]
+    test = [[user, ODD_ITEMS[4 + n % 4]] for n, user in enumerate(ODD_USERS[:-1])]
+    write_rows(tmp_path / "train.csv", head, train)
+    write_rows(tmp_path / "test.csv", head, test)
+    write_rows(tmp_path / "queries.csv", ["query_id", "age"], [[user, "9"] for user in ODD_USERS])
+    lists = [[user, ODD_ITEMS[4 + n % 4], "1"] for n, user in enumerate(ODD_USERS[:-2])]
+    write_rows(tmp_path / "mine.csv", ["query_id", "item_id", "rank"], lists)
+    (tmp_path / "spec.yaml").write_text(
+        "name: odd\n"
+        "dataset: tables\n"
+        "split: {name: given, train: train.csv, test: test.csv}\n"
+        "queries: {name: table, path: queries.csv}\n"
+        "k: 3\n"
+        "models:\n"
+        "  - {name: lists, label: '<script>alert(1)</script>|&_%$', path: mine.csv}\n"
+        "  - MostPop\n"
+        "metrics: [nDCG, HR, log_popularity_difference(smoothing=1)]\n"
+        "tests: [paired_t]\n",
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+def test_identifiers_are_unchanged_in_the_results(odd: Path) -> None:
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
+    assert result.code == 0, result.err
+    run = odd / "results" / "odd" / "latest"
+    lists = pd.read_parquet(run / "lists.parquet")
+    rows = lists[lists["model"] != "MostPop"]
+    assert rows["query_id"].tolist() == ODD_USERS[:-2]
+    assert rows["item_id"].tolist() == [ODD_ITEMS[4 + n % 4] for n in range(6)]
+    units = pd.read_parquet(run / "per_unit.parquet")
+    assert set(units["unit_id"]) == set(ODD_USERS)
+
+
+def test_missing_lists_count_as_zero_and_undefined_values_are_excluded(odd: Path) -> None:
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
+    assert result.code == 0, result.err
+    run = odd / "results" / "odd" / "latest"
+    table = pd.read_csv(run / "metrics.csv")
+    row = table[(table["model"] != "MostPop") & (table["metric"] == "nDCG")].iloc[0]
+    # 8 queries; the last has no test item: undefined. "7" has test items, no list: 0. 6 are hit
+    assert (row["n"], row["undefined"]) == (7, 1)
+    assert row["value"] == pytest.approx(6 / 7)
+    units = pd.read_parquet(run / "per_unit.parquet")
+    last_user = units[(units["unit_id"] == " x ") & (units["metric"] == "nDCG")]
+    assert last_user["value"].isna().all()
+    warnings = "\n".join(json.loads((run / "manifest.json").read_text())["warnings"])
+    assert "2" in warnings
+    assert "list" in warnings
+
+
+def test_labels_are_escaped_in_every_report(odd: Path) -> None:
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
+    assert result.code == 0, result.err
+    run = odd / "results" / "odd" / "latest"
+    assert "<script>alert(1)" not in (run / "report.html").read_text(encoding="utf-8")
+    for plot in (run / "figures").glob("*.svg"):
+        assert "<script>alert(1)" not in plot.read_text(encoding="utf-8")
+    for table in (run / "tables").glob("*.tex"):
+        text = table.read_text(encoding="utf-8")
+        assert "alert(1)" not in text or r"\_\%\$" in text
+
+
+def test_test_pair_in_the_training_set_is_leakage(odd: Path) -> None:
+    (odd / "test.csv").write_text((odd / "train.csv").read_text(encoding="utf-8"), "utf-8")
+    result = invoke_recbias("run", "spec.yaml", folder=odd)
+    assert result.code == 2
+    assert "8 (user, item) pairs stand in" in result.err
+    assert not list(odd.glob("results/odd/*"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 192 KiB; yield its folder."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path: Path) -> None:
+    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
+    result = invoke_recbias("run", spec, "--out", small_disk / "results", folder=tmp_path)
+    assert result.code == 2, result.err
+    assert f"error: {small_disk}/results/store: the disk is full" in result.err  # not the spec
+    assert "help: free some space" in result.err
+    assert "Traceback" not in result.err
+    assert not list((small_disk / "results" / "small").glob("*"))
+
+
+def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    result = invoke_recbias(
+        "run", write_small_spec(tmp_path), "--out", small_disk / "results", folder=tmp_path
+    )
+    assert result.code == 2, result.err
+    assert "it cannot be written" in result.err
+    assert "Traceback" not in result.err
+
+
+CAPABILITIES = "-dac_override,-dac_read_search"
+"""What lets root read every file."""
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A folder that nobody may enter."""
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("name: a\n")
+    folder.chmod(0)
+    yield folder
+    folder.chmod(0o700)
+
+
+def list_prefix() -> list[str]:
+    """Return a command that runs another without the rights of root; empty for other users."""
+    if os.geteuid():
+        return []
+    prefix = ["setpriv", f"--bounding-set={CAPABILITIES}", "--inh-caps=-all"]
+    if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"]).returncode:
+        pytest.skip("root cannot give up its rights here")
+    return prefix
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are others")
+def test_each_command_names_a_folder_that_it_may_not_enter(locked: Path) -> None:
+    write_small_spec(locked.parent)
+    commands = [
+        ["report", "locked"],
+        ["runs", "--out", "locked/a"],
+        ["run", "small.yaml", "--out", "locked/a"],
+    ]
+    calls = [
+        subprocess.Popen(
+            [*list_prefix(), sys.executable, "-m", "recbias", *words],
+            cwd=locked.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for words in commands
+    ]
+    for words, call in zip(commands, calls, strict=True):
+        _, shown = call.communicate(timeout=300)
+        assert call.returncode == 2, (words, shown)
+        assert "error: " in shown, words
+        assert "locked" in shown, words
+        assert "help: " in shown, words
+        assert "Traceback" not in shown, words
+
+
+HEAD = """\
+name: x
+split: {name: random, test: 0.2}
+k: 5
+metrics: [nDCG]
+"""
+DEMO = HEAD + "dataset: {name: demo, n_users: 80, n_items: 60}\n"
+TABLES = HEAD + "dataset: {name: tables, interactions: in.csv}\nmodels: [MostPop]\n"
+
+VECTORS = (
+    "{name: vectors, users: users.npy, user_ids: users.txt, items: items.npy, item_ids: items.txt}"
+)
+
+SPECS = {
+    "in.csv": TABLES,
+    "items.csv": TABLES.replace("in.csv", "in.csv, items: items.csv"),
+    "lists.csv": DEMO + "models: [{name: lists, path: lists.csv}]\n",
+    "mine.py": DEMO + "models: ['./mine.py:Mine']\n",
+    "users.npy": DEMO + f"models: [{VECTORS}]\n",
+    "users.txt": DEMO + f"models: [{VECTORS}]\n",
+    "data/ml-100k/u.data": HEAD + "dataset: ml-100k\nmodels: [MostPop]\n",
+    "direction.npy": DEMO.replace(
+        "[nDCG]",
+        """
+  - name: R-RIPA
+    direction: direction.npy
+    groups: {of: users, attribute: gender, a: F, b: M}
+    targets: {of: items, attribute: genres, e: Romance, p: Action}""",
+    )
+    + "models: [PureSVD]\n",
+}
+
+
+def create_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def create_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def create_link_to_itself(path: Path) -> None:
+    path.symlink_to(path)
+
+
+REPLACEMENTS = [create_folder, create_pipe, create_link_to_itself]
+
+
+def write_inputs(folder: Path, spec: str) -> None:
+    (folder / "x.yaml").write_text(spec, encoding="utf-8")
+    rows = "".join(f"u{row % 9},i{row % 7}\n" for row in range(63))
+    (folder / "in.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
+    (folder / "items.csv").write_text("item_id,kind\ni1,a\n", encoding="utf-8")
+    (folder / "lists.csv").write_text("user_id,item_id,rank\n1,1,1\n", encoding="utf-8")
+    (folder / "mine.py").write_text("class Mine: pass\n", encoding="utf-8")
+    for name in ("users", "items", "direction"):
+        np.save(folder / f"{name}.npy", np.ones((2, 2)))
+    for name in ("users", "items"):
+        (folder / f"{name}.txt").write_text("1\n2\n", encoding="utf-8")
+    (folder / "data" / "ml-100k").mkdir(parents=True)
+    for name in ("u.data", "u.item", "u.user", "u.genre"):
+        (folder / "data" / "ml-100k" / name).write_text("1\t1\t1\t1\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("replace", REPLACEMENTS)
+@pytest.mark.parametrize("name", SPECS)
+def test_replaced_input_is_a_user_error(
+    name: str, replace: Callable[[Path], None], tmp_path: Path
+) -> None:
+    write_inputs(tmp_path, SPECS[name])
+    (tmp_path / name).unlink()
+    replace(tmp_path / name)
+    result = invoke_recbias("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    assert result.code == 2, result.err
+    assert Path(name).name in result.err
+    assert "help: " in result.err
+
+
+SENTENCES = (
+    "sentence_id,pair_id,group,perplexity\n"
+    "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
+)
+
+
+GAP = """\
+name: gap
+dataset: tables
+models:
+  - {name: sentence_scores, label: ours, path: scores.csv}
+metrics:
+  - perplexity_gap
+"""
+
+
+def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
+    (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err
+
+
+def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
+    names = ", ".join(f"Absent{number}" for number in range(40))
+    text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
+    spec = write_small_spec(tmp_path, text, "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    assert result.err.count("error: broken.yaml:") == 25
+    assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
+    document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
+    assert len(document["errors"]) == 40

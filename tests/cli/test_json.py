@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.cli.catalogue import KINDS, list_entries
+from recbias.cli.output import describe_errors, open_document, render_document
+from recbias.core.errors import BadYaml, Faults, MissingFile, MissingRun, RecbiasError, UnknownName
+from recbias.reports.run import read_run
+from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
+from support.specs import make_small_spec
+
+
+@pytest.mark.parametrize(
+    "text", ["é", "\x7f", "\x9b2J", "\u202e", "\u2028", "\ud800", "😀", 'a"b\\n\n', "\x1b[2J"]
+)
+def test_document_is_ascii_without_control_characters(text: str) -> None:
+    rendered = render_document({"runs": [{"name": text}], text: text})
+    assert rendered.isascii()
+    assert all(line.isprintable() for line in rendered.split("\n"))
+    assert json.loads(rendered) == {"runs": [{"name": text}], text: text}
+
+
+def end_document(error: BaseException) -> None:
+    """Raise an error after something was added to a document, and require that it arrives."""
+    manager = open_document(is_wanted=True)
+    manager.__enter__()["name"] = "a"
+    assert not manager.__exit__(type(error), error, None)
+
+
+def read_document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    assert document.pop("schema_version") == 1
+    return document
+
+
+def test_every_fault_is_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    end_document(Faults([BadYaml("x"), BadYaml("y")]))
+    errors = read_document(capsys)
+    assert [*errors] == ["errors"]
+    assert [row["message"] for row in errors["errors"]] == ["x", "y"]  # type: ignore[attr-defined]
+
+
+CHECKED = """\
+name: checked
+dataset: {name: demo, n_users: 60, n_items: 40}
+split: {name: random, test: 0.2}
+k: 5
+models: [MostPop, Random]
+metrics: [nDCG, {name: HR, by: gender}]
+tests: [paired_t]
+checks: [{metric: nDCG, at_least: 0.9, models: [MostPop]}]
+report: {formats: [csv]}
+"""
+
+NOISY = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noisy:
+    \"\"\"A model that prints, and fails.\"\"\"
+    provides: ClassVar[frozenset] = frozenset({"lists"})
+    needs: ClassVar[frozenset] = frozenset({"train"})
+    libraries: ClassVar[tuple] = ()
+
+    def files(self, data):
+        return []
+
+    def fit(self, data, rng):
+        print("printed by the model")
+        raise ValueError("fit has failed")
+
+    def recommend(self, queries, k, data):
+        return None
+"""
+
+
+def refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is not JSON"
+    raise ValueError(message)
+
+
+def read_document_of_json_commands(result: CommandResult) -> dict[str, Any]:
+    """Return the only content of standard output, by a parser that refuses NaN and Infinity."""
+    document: dict[str, Any] = json.loads(result.out, parse_constant=refuse_constant)
+    assert document["schema_version"] == 1
+    assert result.out.isascii()
+    return document
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a finished run whose check failed."""
+    folder = tmp_path_factory.mktemp("checked")
+    (folder / "checked.yaml").write_text(CHECKED, encoding="utf-8")
+    assert invoke_recbias("run", "checked.yaml", "--quiet", folder=folder).code == 3
+    return folder
+
+
+def test_run_says_what_its_text_says(checked: Path) -> None:
+    text = invoke_recbias("run", "checked.yaml", folder=checked)
+    result = invoke_recbias("run", "checked.yaml", "--json", folder=checked)
+    assert (result.code, text.code) == (3, 3)
+    document = read_document_of_json_commands(result)
+    assert (document["exit_code"], document["exit_meaning"]) == (3, "a check failed")
+    assert (document["name"], document["models"]) == ("checked", ["MostPop", "Random"])
+    assert (document["report"], document["failures"], document["warnings"]) == (None, [], [])
+    run = read_run(checked / document["folder"])
+    assert document["run"] == run.folder.name
+    for conclusion in document["conclusions"]:
+        assert f"* {conclusion['sentence']}" in text.out
+    values = {(row["model"], row["metric"], row["group"]): row for row in document["summary"]}
+    assert len(values) == len(run.metrics)
+    ndcg = values["MostPop", "nDCG", ""]
+    assert f"{ndcg['value']:.4f}" in text.out
+    assert f"{values['Random', 'HR(by=gender)', 'gender=F']['value']:.4f}" in text.out
+    (check,) = document["checks"]
+    assert (check["model"], check["verdict"], check["failed"]) == ("MostPop", "fail", True)
+    assert check["value"] == ndcg["value"]
+
+
+def test_a_failed_model_and_what_it_prints_are_not_on_stdout(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
+    spec = write_small_spec(tmp_path, SMALL.replace("ItemKNN]", '{name: "./noisy.py:Noisy"}]'))
+    result = run_recbias("run", spec, "--json", "--workers", 2, folder=tmp_path)
+    document = read_document_of_json_commands(result)
+    assert result.code == document["exit_code"] == 1
+    assert document["exit_meaning"] == "a stage failed"
+    (failure,) = document["failures"]
+    assert failure["message"].startswith("ValueError: fit has failed (noisy.py:")
+    assert failure["user"] is False
+    assert f"failed: {failure['stage']}: {failure['message']}" in result.err
+    assert "printed by the model" in result.err
+    assert {row["model"] for row in document["summary"]} == {"Random", "MostPop"}
+
+
+def test_plan_says_what_its_text_says(checked: Path) -> None:
+    changed = CHECKED.replace("Random]", "Random, ItemKNN]")
+    (checked / "more.yaml").write_text(changed, encoding="utf-8")
+    text = invoke_recbias("plan", "more.yaml", "--verbose", folder=checked)
+    document = read_document_of_json_commands(
+        invoke_recbias("plan", "more.yaml", "--json", folder=checked)
+    )
+    stored, to_run = document["stages_stored"], document["stages_to_run"]
+    assert f"{stored} cached, {to_run} to run" in text.out
+    assert stored + to_run == len(document["stages"])
+    assert {row["model"] for row in document["stages"] if not row["stored"]} == {"ItemKNN"}
+    for row in document["stages"]:
+        state = "cached" if row["stored"] else "to run"
+        line = rf"^{re.escape(row['title'])} +{state} .*{row['address'][:12]}$"
+        assert re.search(line, text.out, re.MULTILINE)
+        assert (row["seconds"] is None) is not row["stored"]
+    assert f"estimated memory: {document['memory_mb']:,} MB" in text.out
+    assert document["requests"] == document["undefined"] == document["unchecked_datasets"] == []
+
+
+def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
+    llm = "{model: small, max_tokens: 100, prices: {input: 0, output: 100}}"
+    text = SMALL.replace("MostPop, ItemKNN]", f"{{name: WOK, llm: {llm}}}]")
+    write_small_spec(tmp_path, text)
+    document = read_document_of_json_commands(
+        invoke_recbias("plan", "small.yaml", "--json", "--limit", 3, folder=tmp_path)
+    )
+    assert document["requests"] == [
+        {
+            "model": "WOK",
+            "requests": 3,
+            "stored": 0,
+            "to_send": 3,
+            "tokens_out": 300,
+            "money": 0.03,
+            "tokens_in": document["requests"][0]["tokens_in"],
+            "problem": None,
+        }
+    ]
+    assert document["requests"][0]["tokens_in"] > 300
+
+
+def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
+    every = read_document_of_json_commands(invoke_recbias("list", "--json", folder=tmp_path))[
+        "kinds"
+    ]
+    assert [*every] == [*KINDS]
+    models = read_document_of_json_commands(
+        invoke_recbias("list", "Models", "--json", folder=tmp_path)
+    )["kinds"]
+    assert models == {"models": every["models"]}
+    entries = [(row["name"], row["summary"]) for row in every["models"]]
+    assert entries == list_entries("models")
+    extras = {row["name"]: row["extra"] for row in every["models"]}
+    assert (extras["EASE"], extras["MultiVAE"]) == (None, "recbias[torch]")
+
+
+def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
+    words = ("compare", "one", "two", "--json", "--fail-over", 0)
+    result = invoke_recbias(*words, folder=finished_runs)
+    document = read_document_of_json_commands(result)
+    assert result.code == 3
+    assert {"runs", "values", "gaps", "unchanged", "out_of_tolerance"} <= {*document}
+    for row in document["values"]:
+        assert (row["k"], row["n"]) == (10, 60)
+    assert [Path(folder).parent.name for folder in document["folders"]] == ["one", "two"]
+    assert document["out_of_tolerance"]
+    power = read_document_of_json_commands(
+        invoke_recbias("power", "one", "--json", folder=finished_runs)
+    )
+    assert power["rows"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "x.yaml", "--frob"), "No such option: --frob"),
+        (("plan",), "Missing argument 'SPEC'"),
+        (("power", "one", "--power", "much"), "Invalid value for '--power'"),
+    ],
+)
+def test_a_fault_of_the_options_is_a_document(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    assert invoke_recbias(*arguments, folder=tmp_path).out == ""
+    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
+    assert result.code == 2
+    (error,) = read_document_of_json_commands(result)["errors"]
+    assert message in error["message"]
+    assert error["help"].endswith(f"{arguments[0]} --help lists the options")
+
+
+PLACE = ("dataset", "model", "seed", "fold", "metric", "k", "group", "target")
+METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the runs ``old`` and ``new`` and the spec of ``new``."""
+    folder = tmp_path_factory.mktemp("numbers")
+    for name, neighbors in (("old", 20), ("new", 3)):
+        models = ["MostPop", {"name": "ItemKNN", "neighbors": neighbors}]
+        spec = make_small_spec(name=name, models=models, metrics=METRICS)
+        recbias.run(spec, out=folder / "results")
+    (folder / "new.yaml").write_text(json.dumps(spec), encoding="utf-8")
+    return folder
+
+
+def call(folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    """Return the document of a command, which prints nothing else."""
+    result = invoke_recbias(*words, "--json", folder=folder)
+    assert result.code == code, result.err
+    document: dict[str, Any] = json.loads(result.out)
+    return document
+
+
+def read_rows(folder: Path, run: str, file: str = "metrics.csv") -> list[dict[str, str]]:
+    path = recbias.load(run, folder / "results").folder / file
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def assert_equal(value: object, text: str, name: str) -> None:
+    """Compare a value of a document with a cell of CSV, digit by digit."""
+    if isinstance(value, float):
+        assert value.hex() == float(text).hex(), name
+    else:
+        assert ("" if value is None else str(value)) == text.removesuffix(".0"), name
+
+
+def test_summary_of_a_run_is_metrics_csv(folder: Path) -> None:
+    document = call(folder, "run", "new.yaml", "--quiet")
+    rows = read_rows(folder, "new")
+    assert len(document["summary"]) == len(rows)
+    for row, cells in zip(document["summary"], rows, strict=True):
+        assert [*row] == [*cells]
+        for name, value in row.items():
+            assert_equal(value, cells[name], name)
+    report = json.loads((folder / document["folder"] / "manifest.json").read_text("utf-8"))
+    assert all(document[name] == report[name] for name in ("seconds", "started", "warnings"))
+
+
+def test_compared_values_are_those_of_both_files(folder: Path) -> None:
+    document = call(folder, "compare", "old", "new", "--fail-over", "0", code=3)
+    files = {
+        side: {tuple(row[name] for name in PLACE): row["value"] for row in read_rows(folder, run)}
+        for side, run in (("a", "old"), ("b", "new"))
+    }
+    assert document["values"]
+    for row in document["values"]:
+        key = tuple(str(row[name]) for name in PLACE)
+        for side, values in files.items():
+            assert_equal(float(row[f"value_{side}"]), values[key], str(key))
+        assert row["difference"] == row["value_b"] - row["value_a"]
+    frame = recbias.compare("old", "new", out=folder / "results")
+    rows = [*document["values"], *document["gaps"]]
+    for name in ("ci_low", "ci_high", "p", "p_adjusted"):
+        column = pd.Series([row[name] for row in rows], dtype="float64", name=name)
+        pd.testing.assert_series_equal(column, frame[name], check_exact=True)
+
+
+def test_power_and_runs_are_those_of_python(folder: Path) -> None:
+    document = call(folder, "power", "new", "--difference", "0.05")
+    frame = recbias.power(recbias.load("new", folder / "results"), 0.05)
+    for name in ("n", "difference", "alpha", "detectable", "needed", "needed_a", "needed_b"):
+        column = pd.Series([row[name] for row in document["rows"]], dtype="float64", name=name)
+        expected = frame[name].astype("float64")
+        pd.testing.assert_series_equal(column, expected, check_exact=True)
+    runs = recbias.list_runs(folder / "results")
+    listed = call(folder, "runs")["runs"]
+    assert [row["seconds"] for row in listed] == runs["seconds"].tolist()
+    assert [row["failures"] for row in listed] == runs["failures"].tolist()
+
+
+def test_planned_addresses_are_those_of_the_run(folder: Path) -> None:
+    document = call(folder, "plan", "new.yaml")
+    manifest = recbias.load("new", folder / "results").manifest
+    planned = {stage["address"] for stage in document["stages"]}
+    assert planned >= {stage["digest"] for stage in manifest["stages"]}
+    assert (document["stages_stored"], document["stages_to_run"]) == (len(document["stages"]), 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "place"),
+    [
+        (UnknownName("m", where="a b.yaml:3:8: models[1]"), ("models[1]", "a b.yaml", 3, 8)),
+        (BadYaml("m", where="spec.yaml:3:8"), (None, "spec.yaml", 3, 8)),
+        (MissingFile("m", where="data/x.csv:17"), (None, "data/x.csv", 17, None)),
+        (MissingFile("m", where="x.csv"), (None, "x.csv", None, None)),
+        (MissingRun("m", where="results/one"), (None, "results/one", None, None)),
+        (UnknownName("m", where="--format"), ("--format", None, None, None)),
+        (
+            UnknownName("m", where="--set a=b.yaml:1:2: a"),
+            ("--set a=b.yaml:1:2: a",) + (None,) * 3,
+        ),
+        (MissingFile("m", where="https://x.org/a.zip"), ("https://x.org/a.zip",) + (None,) * 3),
+        (MissingFile("m", where="encoder"), ("encoder", None, None, None)),
+        (RecbiasError("m"), (None, None, None, None)),
+    ],
+)
+def test_errors_have_their_place(error: RecbiasError, place: tuple[object, ...]) -> None:
+    (row,) = describe_errors(error)
+    assert tuple(row[name] for name in ("where", "file", "line", "column")) == place
+    assert (row["message"], row["help"]) == ("m", error.remedy or None)

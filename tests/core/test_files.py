@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MissingFile
+from recbias.core.files import (
+    compute_digest,
+    derive_seed,
+    has_file,
+    open_input,
+    to_canonical_json,
+    to_local_path,
+)
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(make_folder, "folder"), (make_pipe, "pipe"), (make_loop, "symbolic links")],
+)
+def test_a_path_that_is_no_file_is_an_error_and_does_not_block(
+    make: Callable[[Path], None], reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    make(path)
+    for read in (has_file, lambda path: open_input(path).__enter__()):
+        with pytest.raises(MissingFile, match=reason) as caught:
+            read(path)
+        assert caught.value.where == str(path)
+        assert caught.value.remedy
+
+
+def test_a_folder_without_permission_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(path: Path) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("recbias.core.files.os.stat", deny)
+    with pytest.raises(MissingFile, match="Permission denied"):
+        has_file(tmp_path / "x")
+
+
+def test_a_leading_tilde_is_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert to_local_path("~/results") == tmp_path / "results"
+    assert to_local_path(Path("~")) == tmp_path
+
+
+@pytest.mark.parametrize("path", ["a:b", "s3:x", "http://x", "x/a:b"])
+def test_a_path_that_looks_like_a_url_becomes_absolute(path: str) -> None:
+    assert to_local_path(path) == Path.cwd() / path
+
+
+def test_a_path_that_is_not_in_utf_8_is_an_error() -> None:
+    with pytest.raises(MissingFile, match="not in UTF-8") as caught:
+        to_local_path(os.fsdecode(b"caf\xe9"))
+    assert "rename it" in caught.value.remedy
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "folder/" * 600, "a\0b"])
+def test_a_path_that_the_system_cannot_have_is_an_error(path: str) -> None:
+    with pytest.raises(MissingFile, match=r"the path is too long|is no path"):
+        to_local_path(path)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"b": 1, "a": 2}, '{"a":2,"b":1}'),
+        ((1, 2), "[1,2]"),
+        (Path("a") / "b", '"a/b"'),
+        (frozenset({3, 1, 2}), "[1,2,3]"),
+        ({"z", "y"}, '["y","z"]'),
+        (np.int64(7), "7"),
+        (np.float64(0.5), "0.5"),
+        (np.bool_(True), "true"),
+        ("é", '"é"'),
+        (None, "null"),
+        (float("nan"), "NaN"),
+    ],
+)
+def test_equal_values_have_the_same_json_text(value: object, text: str) -> None:
+    assert to_canonical_json(value) == text
+
+
+def test_an_object_that_is_not_json_is_an_error() -> None:
+    with pytest.raises(TypeError, match="not JSON: object"):
+        compute_digest(object())
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=4))
+def test_the_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
+    reverse = dict(reversed(list(value.items())))
+    assert compute_digest(reverse) == compute_digest(value)
+
+
+@given(JSON_VALUES, JSON_VALUES)
+def test_only_equal_texts_have_the_same_digest(a: object, b: object) -> None:
+    assert (compute_digest(a) == compute_digest(b)) == (
+        to_canonical_json(a) == to_canonical_json(b)
+    )
+
+
+def test_derived_seeds_do_not_change() -> None:
+    # SHA-256 of "42\0split\0" + "0", first 8 bytes, halved: results of old runs depend on it
+    digest = hashlib.sha256(b"42\0split\x000").digest()[:8]
+    assert derive_seed(42, "split", 0) == int.from_bytes(digest, "big") >> 1

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.errors import (
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    UserError,
+    WrongType,
+)
+from recbias.core.queries import (
+    Queries,
+    group_by,
+    list_condition_columns,
+    match_rows,
+    read_uncertain_groups,
+)
+
+USERS = Attributes(
+    Vocabulary.of(["1", "2", "3", "4"]),
+    pd.DataFrame(
+        {
+            "age": [1.0, 25.0, np.nan, 17.0],
+            "gender": ["F", "M", "F", None],
+            "zip": ["01", "2", "3", "4"],
+            "blank": [None, None, None, None],
+            "member": [True, False, True, True],
+        }
+    ),
+    "user",
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("age < 18", [1, 4]),
+        ("age <= 17 and gender == 'F'", [1]),
+        ("18 > age", [1, 4]),
+        ("10 < age < 18", [4]),
+        ("30 > age >= 17", [2, 4]),
+        ("age in [1, 17]", [1, 4]),
+        ("age not in (1, 17)", [2]),
+        ("gender in ['F']", [1, 3]),
+        ("gender not in ['F']", [2]),
+        ("gender != 'F'", [2]),
+        ("zip == '01'", [1]),
+        ("age > -1", [1, 2, 4]),
+        ("age > --1", [2, 4]),
+        ("age == 2.5e1", [2]),
+        ("member == 1", [1, 3, 4]),
+        ("age in []", []),
+        ("age < " + "9" * 400, [1, 2, 4]),
+        ("  age < 18\n", [1, 4]),
+    ],
+)
+def test_a_condition_matches_its_rows(condition: str, ids: list[int]) -> None:
+    mask = match_rows(condition, USERS)
+    assert mask.dtype == bool
+    assert (np.flatnonzero(mask) + 1).tolist() == ids
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        # 3 has no age, 4 no gender: a comparison with a missing cell is neither true nor false
+        ("not age < 18", [2]),
+        ("not (age >= 18)", [1, 4]),
+        ("age < 18 or gender == 'F'", [1, 3, 4]),
+        ("not (age < 18 or gender == 'F')", [2]),
+        # 3: (unknown age) and (false: not M) is false, so its negation is true
+        ("not (age < 18 and gender == 'M')", [1, 2, 3]),
+        ("age < 18 or not age < 18", [1, 2, 4]),
+        ("blank == 'x'", []),
+        ("blank != 3", []),
+        ("not blank < 3", []),
+        ("age == age", [1, 2, 4]),
+    ],
+)
+def test_a_missing_cell_is_neither_true_nor_false(condition: str, ids: list[int]) -> None:
+    assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == ids
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "age == '18'",
+        "age != '18'",
+        "gender == 1",
+        "gender < 3",
+        "zip in [1]",
+        "age in ['1', 2]",
+        "age == gender",
+    ],
+)
+def test_comparing_text_with_numbers_is_an_error(condition: str) -> None:
+    with pytest.raises(WrongType, match="cannot be compared") as caught:
+        match_rows(condition, USERS)
+    assert "quotes" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "",
+        "age",
+        "age = 18",
+        "1 < 2",
+        "age < 18 and",
+        "age.real < 3",
+        "age < abs(3)",
+        "__import__('os').system('true') == 1",
+        "age < (lambda: 3)()",
+        "(other := age) < 3",
+        "age + 1 < 3",
+        "age[0] < 3",
+        "age is 3",
+        "age == None",
+        "age == True",
+        "age < 1j",
+        "age < -gender",
+        "age < -'a'",
+        "age in 3",
+        "gender in 'FM'",
+        "gender in ('F')",
+        "'F' in gender",
+        "age in [age]",
+        "age in [[1]]",
+        "[1] < age",
+        "age in {1, 2}",
+        "f'{age}' == 'a'",
+        "age < 18\0",
+        "first name == 'a'",
+        "not " * 5000 + "age < 1",
+        "(" * 500 + "age < 1" + ")" * 500,
+        "age < " + "9" * 5000,
+    ],
+)
+def test_other_expressions_are_an_error(condition: str) -> None:
+    with pytest.raises(WrongType) as caught:
+        match_rows(condition, USERS)
+    assert caught.value.remedy
+    with pytest.raises(WrongType):
+        list_condition_columns(condition)
+
+
+def test_a_condition_that_is_nested_too_deeply_is_an_error() -> None:
+    deepest = 0
+    for depth in range(100, 1000, 100):
+        try:
+            assert match_rows("not " * depth + "age < 18", USERS).tolist() == [
+                True,
+                False,
+                False,
+                True,
+            ]
+            deepest = depth
+        except WrongType:
+            break
+    assert deepest >= 100
+
+
+NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20), st.integers(-3, 3))
+def test_de_morgan_holds_with_missing_cells(
+    cells: list[tuple[int | None, int | None]], limit: int
+) -> None:
+    ids = Vocabulary.of([str(row) for row in range(len(cells))])
+    table = Attributes(ids, pd.DataFrame(cells, columns=["a", "b"], dtype=np.float64))
+    negated_and = match_rows(f"not (a < {limit} and b >= {limit})", table)
+    or_of_negations = match_rows(f"not a < {limit} or not b >= {limit}", table)
+    assert negated_and.tolist() == or_of_negations.tolist()
+    below, not_below = match_rows(f"a < {limit}", table), match_rows(f"not a < {limit}", table)
+    assert (below ^ not_below).tolist() == [a is not None for a, _ in cells]
+    assert not (below & not_below).any()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["30 < age < 18", "age > 30 and age < 18", "x == 1 or (3 <= a and a <= -2)", "18 >= a >= 30"],
+)
+def test_an_empty_range_is_an_error_without_a_table(condition: str) -> None:
+    with pytest.raises(OutOfRange, match="above"):
+        list_condition_columns(condition)
+
+
+def make_labels(**columns: list[object]) -> Attributes:
+    n = len(next(iter(columns.values())))
+    ids = Vocabulary.of([str(row) for row in range(n)])
+    return Attributes(ids, pd.DataFrame(columns), "query")
+
+
+def test_the_values_of_a_column_are_the_groups_in_natural_order() -> None:
+    groups = group_by(make_labels(race=["white", "black", None, "white"]), "race")
+    assert groups.names == ("race=black", "race=white")
+    assert groups.codes.tolist() == [1, 0, -1, 1]
+    assert groups.counts.tolist() == [1, 2]
+    assert groups.missing == 1
+    assert groups.values == (("black",), ("white",))
+
+
+def test_a_crossing_has_a_group_for_each_combination_that_occurs() -> None:
+    labels = make_labels(race=["w", "b", "w", "b"], gender=["F", "F", "M", None])
+    groups = group_by(labels, "race & gender")
+    assert groups.names == ("race=b&gender=F", "race=w&gender=F", "race=w&gender=M")
+    assert groups.codes.tolist() == [1, 0, 2, -1]
+
+
+def test_a_condition_gives_two_groups_and_a_missing_cell_is_in_neither() -> None:
+    groups = group_by(make_labels(age=[12.0, 40.0, np.nan]), "age < 18")
+    assert groups.names == ("age < 18", "not age < 18")
+    assert groups.codes.tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "text"),
+    [
+        ("gneder", UnknownColumn, "gneder"),
+        ("gender&", WrongType, "blank"),
+        ("gender ~ 3", WrongType, "condition"),
+        ("empty", NothingLeft, "empty"),
+        ("age < 5", NothingLeft, "no query meets 'age < 5'"),
+    ],
+)
+def test_a_grouping_without_queries_is_an_error(
+    by: str, error: type[Exception], text: str
+) -> None:
+    labels = make_labels(gender=["F", "M"], empty=[None, None], age=[20.0, 30.0])
+    with pytest.raises(error, match=text):
+        group_by(labels, by)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), min_size=1))
+def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None:
+    labels = make_labels(race=[race for race, _ in rows], age=[age for _, age in rows])
+    crossed, groups = group_by(labels, "race&age"), group_by(labels, "race")
+    assert len(crossed.names) == len(set(rows))
+    for group in range(len(crossed.names)):
+        assert len(set(groups.codes[crossed.codes == group])) == 1
+    assert crossed.counts.sum() == len(rows)
+
+
+def test_a_row_is_in_the_group_of_each_value_of_its_cell() -> None:
+    labels = make_labels(lang=["en|de", "de", None, "|", "en|en"], row=["a", "a", "a", "b", "b"])
+    groups = group_by(labels, "lang & row", split_cells=True)
+    assert groups.names == ("lang=de&row=a", "lang=en&row=a", "lang=en&row=b")
+    assert [groups.find_rows(code).tolist() for code in range(3)] == [[0, 1], [0], [4]]
+    assert (groups.missing, groups.overlap, groups.counts.tolist()) == (2, True, [2, 1, 1])
+    assert group_by(labels, "lang").names == ("lang=de", "lang=en|de", "lang=en|en", "lang=|")
+
+
+def make_prompts() -> Queries:
+    ids = Vocabulary(np.array(["q9", "q1", "q5"], dtype=object))
+    labels = Attributes(ids, pd.DataFrame({"race": ["a", "b", None]}), "query")
+    texts = np.array(["one", "two", "three"], dtype=object)
+    return Queries(ids, labels, np.array([-1, 4, 2], dtype=np.int32), texts, "prompt")
+
+
+@pytest.mark.parametrize("rows", [np.array([2, 0]), [2, 0]])
+def test_taking_queries_keeps_labels_users_and_texts_aligned(rows: object) -> None:
+    queries = make_prompts().take(np.asarray(rows))
+    assert len(queries) == 2
+    assert queries.ids.ids.tolist() == ["q5", "q9"]
+    assert queries.users.tolist() == [2, -1]
+    assert queries.labels.frame["race"].tolist() == [None, "a"]
+    assert queries.labels.ids is queries.ids
+    assert queries.texts is not None
+    assert queries.texts.tolist() == ["three", "one"]
+    assert queries.unit == "prompt"
+
+
+def make_labels_of_uncertain_groups(**columns: list[float | str | None]) -> Attributes:
+    n = len(next(iter(columns.values())))
+    ids = Vocabulary.of([f"u{row}" for row in range(n)])
+    return Attributes(ids, pd.DataFrame(columns), "user")
+
+
+def test_one_column_has_the_group_and_its_complement() -> None:
+    labels = make_labels_of_uncertain_groups(p=[1.0, 0.25, None, 0.75, 0.5, 0.5])
+    groups = read_uncertain_groups(labels, "probability of p")
+    assert groups.names == ("p", "not p")
+    assert groups.probabilities[[0, 1, 3]].tolist() == [[1.0, 0.0], [0.25, 0.75], [0.75, 0.25]]
+    assert groups.missing == 1
+    assert (groups.find_code("not p"), groups.assumption) == (1, "probability")
+
+
+def test_information_is_the_share_of_the_variance_of_a_label() -> None:
+    # mean 0.5, variance 0.09; that of a certain label is 0.25
+    groups = read_uncertain_groups(
+        make_labels_of_uncertain_groups(p=[0.8, 0.8, 0.2, 0.2]), "probability of p"
+    )
+    assert groups.information.tolist() == pytest.approx([0.36, 0.36])
+    certain = read_uncertain_groups(
+        make_labels_of_uncertain_groups(p=[1.0, 1.0, 0.0, 0.0]), "probability of p"
+    )
+    assert certain.information.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "by", "kind", "message"),
+    [
+        (
+            {"p": [0.2, 45.0, 0.1]},
+            "probability of p",
+            OutOfRange,
+            "'p' has 1 of 3 values outside 0 to 1, such as 45 of user u1",
+        ),
+        ({"p": [0.2, -0.1, 0.1]}, "weight of p", OutOfRange, "such as -0.1 of user u1"),
+        (
+            {"a": [0.5, 0.6, 0.5], "b": [0.5, 0.3, 0.5]},
+            "probability of a + b",
+            OutOfRange,
+            "a + b is not 1 for 1 queries, such as 0.9 for user u1",
+        ),
+        (
+            {"p": [0.4, 0.4, None]},
+            "probability of p",
+            NothingLeft,
+            "every query has the same p, 0.4, which does not tell the groups apart",
+        ),
+        ({"p": [0.4] * 3}, "weight of p", NothingLeft, "the same p"),
+        (
+            {"p": [0.1, 0.2, 0.3]},
+            "weight of p",
+            NothingLeft,
+            "0.6 queries are expected in p, fewer",
+        ),
+        (
+            {"a": [0.5, 0.2, 0.4] * 5, "b": [0.25, 0.4, 0.3] * 5, "c": [0.25, 0.4, 0.3] * 5},
+            "probability of a + b + c",
+            Contradiction,
+            "depend on each other",
+        ),
+        ({"p": [None, None]}, "probability of p", NothingLeft, "no query carries the label"),
+        ({"p": ["high", "low"]}, "probability of p", UnknownColumn, "not numeric: 'high'"),
+        ({"p": [0.5, 0.6]}, "probability of q", UnknownColumn, "no query carries the label 'q'"),
+    ],
+)
+def test_probabilities_that_cannot_be_used_are_refused(
+    columns: dict[str, list[float | str | None]], by: str, kind: type[UserError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        read_uncertain_groups(make_labels_of_uncertain_groups(**columns), by)
+    assert message in caught.value.message
+    assert caught.value.remedy
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=5, max_size=30))
+def test_accepted_probabilities_add_up_to_one(values: list[float]) -> None:
+    labels = make_labels_of_uncertain_groups(p=[*values])
+    try:
+        groups = read_uncertain_groups(labels, "probability of p")
+    except NothingLeft:
+        expected = min(np.sum(values), len(values) - np.sum(values))
+        assert expected < 2.0 + 1e-9 or np.ptp(values) < 1e-9
+    else:
+        assert groups.probabilities.sum(axis=1) == pytest.approx(np.ones(len(values)))
+        assert ((groups.information >= 0) & (groups.information <= 1 + 1e-9)).all()

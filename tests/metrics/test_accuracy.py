@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import AP, RR, Measure, P, Qrel, R, Rprec, ScoredDoc, Success, iter_calc, nDCG
+from scipy.sparse import csr_array
+
+from recbias.core.dataset import FloatArray
+from recbias.core.evidence import Evidence
+from recbias.metrics import accuracy
+from recbias.metrics.accuracy import (
+    F1,
+    MAP,
+    MRR,
+    NDCG,
+    HitRate,
+    MeanPrecision,
+    Precision,
+    Recall,
+    RPrecision,
+)
+from support.worlds.evidence_worlds import make_evidence, make_lists
+
+METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
+
+
+def measure_values(metric: Any, evidence: Evidence) -> Any:
+    (measurement,) = metric.measure(evidence)
+    return measurement.units.values
+
+
+def test_ndcg_of_a_list_with_a_miss() -> None:
+    # relevant {7, 9}; list 7, 3, 9
+    # DCG   = 1/log2(2) + 0 + 1/log2(4) = 1.5
+    # ideal = 1/log2(2) + 1/log2(3)     = 1.630930
+    evidence = make_evidence(make_lists([[7, 3, 9]]), [[7, 9]])
+    (measurement,) = NDCG(k=3).measure(evidence)
+    assert measurement.value == pytest.approx(1.5 / 1.630930, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_queries_without_test_items_are_counted_and_excluded(metric: Any) -> None:
+    # the first query hits at once, the second has no test item, the third has an empty list
+    evidence = make_evidence(make_lists([[0], [1], []]), [[0], [], [5]])
+    (measurement,) = metric(k=1).measure(evidence)
+    assert measurement.units.values[0] == 1
+    assert math.isnan(measurement.units.values[1])
+    assert measurement.units.values[2] == 0
+    assert (measurement.value, measurement.n, measurement.undefined) == (0.5, 2, 1)
+    assert measurement.units.unit == "user"
+    assert measurement.units.ids.tolist() == ["u0", "u1", "u2"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_without_k_the_whole_list_counts(metric: Any) -> None:
+    evidence = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
+    assert measure_values(metric(), evidence) == measure_values(metric(k=4), evidence)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_values_do_not_depend_on_item_codes(metric: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lists, relevant = sample_lists(rng, n_queries=4, n_items=12, k=5)
+    renamed = rng.permutation(12)
+    other = make_evidence(
+        make_lists([renamed[row].tolist() for row in lists]),
+        [renamed[row].tolist() for row in relevant],
+        n_items=12,
+    )
+    same = make_evidence(make_lists(lists), relevant, n_items=12)
+    np.testing.assert_array_equal(
+        measure_values(metric(k=5), other), measure_values(metric(k=5), same)
+    )
+
+
+def sample_lists(
+    rng: np.random.Generator, *, n_queries: int, n_items: int, k: int, full: bool = False
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Sample lists of up to k items, and 1 to 9 test items per query."""
+    lists, relevant = [], []
+    for _ in range(n_queries):
+        length = k if full else int(rng.integers(0, k + 1))
+        lists.append(rng.permutation(n_items)[:length].tolist())
+        relevant.append(rng.permutation(n_items)[: int(rng.integers(1, 10))].tolist())
+    return lists, relevant
+
+
+def to_ir_measures(
+    lists: list[list[int]], relevant: list[list[int]]
+) -> tuple[list[Qrel], list[ScoredDoc]]:
+    qrels = [Qrel(f"u{q}", f"i{item}", 1) for q, row in enumerate(relevant) for item in row]
+    run = [
+        ScoredDoc(f"u{q}", f"i{item}", float(-rank))
+        for q, row in enumerate(lists)
+        for rank, item in enumerate(row)
+    ]
+    return qrels, run
+
+
+def calculate_by_ir_measures(
+    measures: list[Measure], qrels: list[Qrel], run: list[ScoredDoc], n: int
+) -> Any:
+    """``(measures, queries)``."""
+    table = np.full((len(measures), n), np.nan)
+    for result in iter_calc(measures, qrels, run):
+        table[measures.index(result.measure), int(result.query_id[1:])] = result.value
+    return table
+
+
+def assert_equal_to_ir_measures(lists: list[list[int]], relevant: list[list[int]], k: int) -> None:
+    evidence = make_evidence(
+        make_lists(lists), relevant, n_items=1 + max(map(max, relevant), default=0) + 99
+    )
+    sizes = np.array([len(row) for row in relevant])
+    at = [
+        nDCG @ k,
+        Success @ k,
+        RR @ k,
+        AP @ k,
+        P @ k,
+        R @ k,
+        Rprec,
+        *(P @ n for n in range(1, k)),
+    ]
+    reference = calculate_by_ir_measures(
+        at, *to_ir_measures([row[:k] for row in lists], relevant), len(lists)
+    )
+    ndcg, success, rr, ap, p, r, rprec, *precisions = reference
+    np.testing.assert_array_equal(measure_values(NDCG(k=k), evidence), ndcg)
+    np.testing.assert_array_equal(measure_values(HitRate(k=k), evidence), success)
+    np.testing.assert_array_equal(measure_values(MRR(k=k), evidence), rr)
+    np.testing.assert_array_equal(measure_values(Precision(k=k), evidence), p)
+    np.testing.assert_array_equal(measure_values(Recall(k=k), evidence), r)
+    np.testing.assert_array_equal(measure_values(RPrecision(k=k), evidence), rprec)
+    # TREC's AP@k divides by all test items, ours by as many as fit a list of k: the same number
+    # where all fit, else equal after undoing that, which costs a rounding
+    ours = measure_values(MAP(k=k), evidence)
+    fits = sizes <= k
+    np.testing.assert_array_equal(ours[fits], ap[fits])
+    np.testing.assert_allclose(ours, ap * sizes / np.minimum(sizes, k), rtol=1e-14)
+    # what Elliot calls MAP is the mean of P@1 ... P@k
+    mean = np.mean([*precisions, p], axis=0)
+    np.testing.assert_allclose(measure_values(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(
+            measure_values(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
+        )
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_random_lists_equal_ir_measures_to_the_last_digit(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    lists, relevant = sample_lists(rng, n_queries=8, n_items=20, k=12)
+    if not any(lists):
+        lists[0] = [0]
+    assert_equal_to_ir_measures(lists, relevant, k)
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 10))
+@settings(max_examples=25, deadline=None)
+def test_full_lists_agree_with_scikit_learn(seed: int, k: int) -> None:
+    from sklearn.metrics import f1_score, ndcg_score, precision_score, recall_score
+
+    rng = np.random.default_rng(seed)
+    lists, relevant = sample_lists(rng, n_queries=5, n_items=20, k=10, full=True)
+    evidence = make_evidence(make_lists(lists), relevant, n_items=20)
+    truth, scores, chosen = np.zeros((3, 5, 20))
+    for row, (given_, test_items) in enumerate(zip(lists, relevant, strict=True)):
+        truth[row, test_items] = 1
+        scores[row, given_] = np.arange(10, 0, -1)
+        chosen[row, given_[:k]] = 1
+    for row in range(5):
+        ndcg = ndcg_score(truth[[row]], scores[[row]], k=k, ignore_ties=True)
+        assert measure_values(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
+        for metric, score in (
+            (Precision, precision_score),
+            (Recall, recall_score),
+            (F1, f1_score),
+        ):
+            expected = score(truth[row], chosen[row], zero_division=0)
+            assert measure_values(metric(k=k), evidence)[row] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def popular_lists(real_data: Path) -> tuple[list[list[int]], list[list[int]]]:
+    """MovieLens 1M, ratings of 4 and 5, a random fifth held out; the 10 most popular unseen."""
+    raw = pd.read_csv(
+        real_data / "ml-1m" / "ratings.dat", sep=":", header=None, usecols=[0, 2, 4]
+    ).to_numpy()
+    raw = raw[raw[:, 2] >= 4]
+    users, items = (np.unique(raw[:, column], return_inverse=True)[1] for column in (0, 1))
+    is_test = np.random.default_rng(7).random(users.size) < 0.2
+    shape = (int(users.max()) + 1, int(items.max()) + 1)
+    parts = [
+        csr_array((np.ones(part.sum()), (users[part], items[part])), shape=shape)
+        for part in (~is_test, is_test)
+    ]
+    train, test = (part[:600].toarray() for part in parts)
+    has_test = test.any(axis=1)
+    scores = np.where(train[has_test] > 0, -1, parts[0].sum(axis=0))
+    lists = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+    return lists.tolist(), [np.flatnonzero(row).tolist() for row in test[has_test]]
+
+
+@pytest.mark.real_data
+def test_real_lists_equal_ir_measures_to_the_last_digit(
+    popular_lists: tuple[list[list[int]], list[list[int]]],
+) -> None:
+    lists, relevant = popular_lists
+    assert len(lists) > 500
+    assert_equal_to_ir_measures(lists, relevant, 10)
+
+
+@pytest.mark.real_data
+def test_real_lists_agree_with_lenskit(
+    popular_lists: tuple[list[list[int]], list[list[int]]],
+) -> None:
+    from lenskit.data import ItemList
+    from lenskit.metrics import ranking
+    from lenskit.metrics.ranking import LogRankWeight
+
+    lists, relevant = [rows[:150] for rows in popular_lists]
+    evidence = make_evidence(make_lists(lists), relevant, n_items=4000)
+    theirs = {
+        # LensKit's own default does not discount rank 2; the usual discount is log2(rank + 1)
+        NDCG: ranking.NDCG(10, weight=LogRankWeight(offset=1)),
+        HitRate: ranking.Hit(10),
+        MRR: ranking.RecipRank(10),
+        MAP: ranking.AveragePrecision(10),
+        Precision: ranking.Precision(10),
+    }  # not Recall: LensKit divides by min(R, k)
+    recommended = [ItemList(item_ids=row, ordered=True) for row in lists]
+    tested = [ItemList(item_ids=row) for row in relevant]
+    for ours, metric in theirs.items():
+        expected = [
+            metric.measure_list(given_, test_items)
+            for given_, test_items in zip(recommended, tested, strict=True)
+        ]
+        np.testing.assert_allclose(measure_values(ours(k=10), evidence), expected, rtol=1e-12)
+
+
+SCORES: dict[str, Callable[..., FloatArray]] = {
+    name.removeprefix("_"): getattr(accuracy, name)
+    for name in (
+        *("_ndcg", "_hit_rate", "_reciprocal_rank", "average_precision", "_mean_precision"),
+        *("_precision", "_recall", "_r_precision", "_f1"),
+    )
+}
+
+
+def score_list(name: str, hits: list[int], n_relevant: int, k: int) -> float:
+    scores = SCORES[name](np.array([hits], dtype=bool), np.array([n_relevant]), k)
+    return float(scores[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # list: miss, hit, miss, hit; three test items; k = 4
+        # DCG 1/log2(3) + 1/log2(5) = 0.630930 + 0.430677 = 1.061606
+        # ideal 1 + 0.630930 + 0.5 = 2.130930
+        ("ndcg", 1.061606 / 2.130930),
+        ("hit_rate", 1.0),
+        ("reciprocal_rank", 1 / 2),
+        ("average_precision", (1 / 2 + 2 / 4) / 3),
+        ("mean_precision", (0 + 1 / 2 + 1 / 3 + 2 / 4) / 4),
+        ("precision", 2 / 4),
+        ("recall", 2 / 3),
+        ("r_precision", 1 / 3),  # one hit among the first three
+        ("f1", 2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3)),
+    ],
+)
+def test_score_of_a_list_with_two_hits(name: str, expected: float) -> None:
+    assert score_list(name, [0, 1, 0, 1], 3, 4) == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes
+from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
+from recbias.core.evidence import Evidence
+from recbias.data.demo import Demo
+from recbias.metrics.popularity import (
+    ACLT,
+    APLT,
+    ARP,
+    GiniDifference,
+    HerfindahlDifference,
+    LogPopularityDifference,
+    PopularityLift,
+    PopularityRankCorrelation,
+)
+from recbias.testing import check_metric
+from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.popularity_worlds import (
+    make_item_counts,
+    make_popularity_evidence,
+    measure_popularity_lists,
+    measure_queries,
+)
+from support.worlds.small_worlds import make_interactions
+
+HISTORY_METRICS = (LogPopularityDifference, PopularityLift)
+
+
+def test_arp_is_the_mean_popularity_of_the_list() -> None:
+    assert measure_queries(ARP(), make_popularity_evidence([[1, 3], [0]])) == [1.5, 4.0]
+
+
+def test_log_popularity_difference_by_hand() -> None:
+    # u0: list {0, 1}: (ln 4 + ln 2) / 2 = 1.5 ln 2; history {0, 1, 2}: (2 + 1 + 0) ln 2 / 3 = ln 2
+    # u1: list {2, 3}: 0;                            history {0, 1}: 1.5 ln 2
+    values = measure_queries(LogPopularityDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
+
+
+def test_popularity_lift_by_hand() -> None:
+    # u0: list {0, 1}: 3; history {0, 1, 2}: 7/3; lift (3 - 7/3) / (7/3) = 2/7
+    # u1: list {2, 3}: 1; history {0, 1}: 3;      lift -2/3
+    assert measure_queries(
+        PopularityLift(), make_popularity_evidence([[0, 1], [2, 3]])
+    ) == pytest.approx([2 / 7, -2 / 3])
+
+
+def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
+    # u0: list {4, 0} without 4: ln 4; history {0, 1, 2}: ln 2
+    # u1: no item remains
+    with collect_warnings() as warnings:
+        values = measure_queries(
+            LogPopularityDifference(), make_popularity_evidence([[4, 0], [4], [0]])
+        )
+    assert values == [pytest.approx(math.log(2)), pytest.approx(math.nan, nan_ok=True), 0.0]
+    message = "2 positions of the lists hold an item of popularity 0 and are excluded"
+    assert warnings == [f"the metric: {message}"]
+
+
+def test_popularity_0_in_a_history_raises_an_error_that_names_the_first_items() -> None:
+    train = make_interactions([(0, item) for item in range(9)], n_items=9)
+    items = make_item_counts([1, 0, 0, 0, 0, 0, 0, 1, 1])
+    of = make_evidence(make_lists([[0]]), n_items=9, train=train, items=items)
+    metric = LogPopularityDifference(popularity="n_ratings")
+    with pytest.raises(OutOfRange) as error:
+        metric.measure(of)
+    message = "6 item(s) of the histories have popularity 0, which has no logarithm"
+    assert str(error.value) == f"smoothing: {message}: i1, i2, i3, i4, i5, ..."
+    assert "smoothing: 1" in error.value.remedy
+    smoothed = LogPopularityDifference(popularity="n_ratings", smoothing=1)
+    # list ln 2; history (3 ln 2 + 6 ln 1) / 9
+    assert measure_queries(smoothed, of) == pytest.approx([2 / 3 * math.log(2)])
+
+
+def test_smoothing_is_added_to_every_popularity() -> None:
+    # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
+    values = measure_queries(
+        LogPopularityDifference(smoothing=1), make_popularity_evidence([[4, 0]])
+    )
+    assert values == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_planted_bias_is_measured(metric: Any, rng: np.random.Generator) -> None:
+    # items 0-49 have twice the interactions of items 50-99; everyone chose from the second half
+    # and is recommended from the first: ln 2 too popular, a lift of 1
+    crowd = [(user, item) for item in range(50) for user in range(100, 140)]
+    crowd += [(user, item) for item in range(50, 100) for user in range(100, 110)]
+    chosen = [(user, 50 + (user + step) % 50) for user in range(50) for step in range(10)]
+    train = make_interactions(crowd + chosen, n_items=100)
+    lists = make_lists([rng.permutation(50)[:10].tolist() for _ in range(50)])
+    of = make_evidence(lists, n_items=100, train=train)
+    assert of.popularity[:50].tolist() == [40] * 50
+    assert of.popularity[50:].tolist() == [20] * 50
+    (measurement,) = metric().measure(of)
+    assert measurement.value == pytest.approx(
+        math.log(2) if metric is LogPopularityDifference else 1.0
+    )
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    scale=st.sampled_from([2.0, 7.0, 0.125]),
+)
+def test_values_do_not_depend_on_scale_or_order(
+    metric: Any, given_: list[float], chosen: list[float], scale: float
+) -> None:
+    of = metric(popularity="n_ratings")
+    value = measure_popularity_lists(of, given_, chosen)
+    assert measure_popularity_lists(
+        of, [scale * count for count in given_], [scale * count for count in chosen]
+    ) == (pytest.approx(value, rel=1e-9, abs=1e-9))
+    turned = measure_popularity_lists(of, given_[::-1], chosen[::-1])
+    assert turned == pytest.approx(value, rel=1e-9, abs=1e-12)
+    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
+    assert metric().compare_sets(*sets) == pytest.approx(value, rel=1e-9, abs=1e-12)
+    assert metric().compare_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+)
+def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
+    given_: list[float], chosen: list[float]
+) -> None:
+    log = LogPopularityDifference(popularity="n_ratings")
+    assert measure_popularity_lists(log, given_, chosen) == pytest.approx(
+        -measure_popularity_lists(log, chosen, given_)
+    )
+    lift = PopularityLift(popularity="n_ratings")
+    forward, backward = (
+        measure_popularity_lists(lift, given_, chosen),
+        measure_popularity_lists(lift, chosen, given_),
+    )
+    assert (1 + forward) * (1 + backward) == pytest.approx(1.0)
+
+
+def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
+    """Random lists in a demo world; the column is the chance of a pick in a world of 0.8."""
+    rng = np.random.default_rng(seed)
+    demo = Demo(n_users=n_users, n_items=100, per_user=12, popularity=popularity)
+    world = replace(demo, taste=0, preference=0, prominence=0).load(Path(), rng)
+    assert world.items is not None
+    lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
+    frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
+    items = Attributes(world.items.ids, frame)
+    return make_evidence(
+        make_lists(lists.tolist()), n_items=100, train=world.interactions, items=items
+    )
+
+
+@pytest.mark.parametrize(
+    ("popularity", "planted"),
+    [
+        (0.0, 0.0),  # everybody picks at random, as Random recommends
+        # a first pick lies 0.8 (Σ_i p_i ln i - mean ln i) = -0.941 from a random item, p_i the
+        # chance of rank i; later ones, of what is left, less: -0.73 over the picks of many users
+        (0.8, None),
+    ],
+)
+def test_intervals_cover_the_planted_bias(popularity: float, planted: float | None) -> None:
+    metric = LogPopularityDifference(popularity="chance")
+    if planted is None:
+        planted = metric.measure(random_lists(12345, popularity, n_users=20_000))[0].value
+        logs = np.log(np.arange(1, 101))
+        first = 0.8 * float(np.average(logs, weights=np.exp(-popularity * logs)) - logs.mean())
+        assert first < planted < 0.7 * first
+    measurements = [metric.measure(random_lists(seed, popularity))[0] for seed in range(100)]
+    covered = sum(
+        measurement.ci_low <= planted <= measurement.ci_high for measurement in measurements
+    )
+    # 95 of 100, with a standard deviation of 2.2
+    assert 88 <= covered <= 100
+    assert np.mean([measurement.value for measurement in measurements]) == pytest.approx(
+        planted, abs=0.025
+    )
+
+
+PROFILE_HISTORY_METRICS = (GiniDifference, HerfindahlDifference)
+METRICS = (*PROFILE_HISTORY_METRICS, PopularityRankCorrelation)
+
+POPULARITIES = st.lists(st.integers(1, 10**6), min_size=1, max_size=12)
+
+
+def test_gini_difference_by_hand() -> None:
+    # list {0, 1}: popularities 4 2; ascending (-1 x 2 + 1 x 4) / (2 x 6) = 1/6
+    # history of u0 {0, 1, 2}: ascending 1 2 4: (-2 x 1 + 2 x 4) / (3 x 7) = 2/7
+    # list {2, 3}: 1 1: 0; history of u1 {0, 1}: 1/6
+    values = measure_queries(GiniDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([1 / 6 - 2 / 7, -1 / 6])
+
+
+def test_herfindahl_difference_by_hand() -> None:
+    # list {0, 1}: (4/6)² + (2/6)² = 20/36; history of u0: (16 + 4 + 1) / 49 = 21/49
+    # list {2, 3}: 1/2; history of u1: 20/36
+    values = measure_queries(HerfindahlDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([20 / 36 - 21 / 49, 1 / 2 - 20 / 36])
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([0, 1, 2], 1.0),  # popularities 4 2 1, falling from the top
+        ([2, 1, 0], -1.0),
+        # 2 4 1: ranks 2 3 1 against heights 3 2 1: 1 - 6 (1 + 1 + 0) / (3 x 8) = 0.5
+        ([1, 0, 2], 0.5),
+        # 1 1 2, ranks 1.5 1.5 3 against 3 2 1: covariance -1.5, spreads √1.5 and √2
+        ([2, 3, 1], -1.5 / math.sqrt(3)),
+        ([2, 3], math.nan),  # as popular
+        ([0], math.nan),
+        ([], math.nan),
+    ],
+)
+def test_rank_correlation_by_hand(items: list[int], expected: float) -> None:
+    values = measure_queries(
+        PopularityRankCorrelation(), make_popularity_evidence([items, [0, 1]])
+    )
+    assert values == pytest.approx([expected, 1.0], nan_ok=True)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_rank_correlation_equals_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    train = make_interactions([(0, int(item)) for item in rng.integers(0, 30, 120)], n_items=30)
+    items = rng.permutation(30)[:12].tolist()
+    of = make_evidence(make_lists([items]), n_items=30, train=train)
+    popularity = train.item_counts()[items]
+    expected = spearmanr(popularity, -np.arange(12)).statistic
+    assert measure_queries(PopularityRankCorrelation(), of) == pytest.approx([expected])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_missing_evidence_and_columns_raise_errors(metric: Any) -> None:
+    with pytest.raises(MissingEvidence, match="needs train"):
+        metric().measure(make_popularity_evidence([[0]], train=None))
+    with pytest.raises(MissingEvidence, match="needs items"):
+        metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
+    with pytest.raises(UnknownColumn) as error:
+        metric(popularity="n_rating").check(
+            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
+        )
+    assert error.value.where == "popularity"
+
+
+@pytest.mark.parametrize("metric", PROFILE_HISTORY_METRICS)
+@given(given_=POPULARITIES, chosen=POPULARITIES, scale=st.sampled_from([2.0, 7.0, 0.125]))
+def test_differences_are_antisymmetric_and_independent_of_scale_and_order(
+    metric: Any, given_: list[float], chosen: list[float], scale: float
+) -> None:
+    of = metric(popularity="n_ratings")
+    value = measure_popularity_lists(of, given_, chosen)
+    assert -1 <= value <= 1
+    assert measure_popularity_lists(of, chosen, given_) == pytest.approx(-value, abs=1e-12)
+    larger = ([scale * count for count in counts] for counts in (given_, chosen))
+    assert measure_popularity_lists(of, *larger) == pytest.approx(value, abs=1e-9)
+    assert measure_popularity_lists(of, given_[::-1], chosen[::-1]) == pytest.approx(
+        value, abs=1e-12
+    )
+    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
+    assert metric().compare_sets(*sets) == pytest.approx(value, abs=1e-12)
+
+
+@given(given_=st.lists(st.integers(1, 10**6), min_size=2, max_size=12))
+def test_rank_correlation_changes_sign_with_the_order_and_depends_on_ranks_only(
+    given_: list[float],
+) -> None:
+    of = PopularityRankCorrelation(popularity="n_ratings")
+    value = measure_popularity_lists(of, given_, [1])
+    turned = measure_popularity_lists(of, given_[::-1], [1])
+    assert turned == pytest.approx(-value, nan_ok=True, abs=1e-12)
+    cubed = measure_popularity_lists(of, [count**3 for count in given_], [1])
+    assert cubed == pytest.approx(value, nan_ok=True)
+    sets = PopularityRankCorrelation().compare_sets(np.array(given_, dtype=float), np.ones(1))
+    assert sets == pytest.approx(value, nan_ok=True)
+
+
+@pytest.mark.parametrize("metric", [GiniDifference, PopularityRankCorrelation])
+def test_intervals_cover_0_without_bias(metric: Any) -> None:
+    """Users pick ten items at random, and are recommended ten others at random."""
+    covered = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        chances = rng.random((60, 100)).argsort(axis=1)
+        train = make_interactions(
+            [(u, int(i)) for u in range(60) for i in chances[u, :10]], n_items=100
+        )
+        frame = Demo(n_users=2, n_items=100, per_user=2).load(Path(), rng).items
+        assert frame is not None
+        items = Attributes(train.item_ids, frame.frame)
+        lists = make_lists(chances[:, 10:20].tolist())
+        of = make_evidence(lists, n_items=100, train=train, items=items)
+        (measurement,) = metric(popularity="popularity_rank").measure(of)
+        covered += measurement.ci_low <= 0.0 <= measurement.ci_high
+    # 95 of 100, with a standard deviation of 2.2
+    assert 88 <= covered <= 100
+
+
+@pytest.mark.parametrize(
+    ("head", "of", "expected"),
+    [
+        # 8 interactions: item 0 holds 4 of them, items 0 and 1 hold 6, items 0, 1 and 2 hold 7
+        (0.0, "interactions", [3, 2]),
+        (0.5, "interactions", [2, 2]),
+        (0.75, "interactions", [1, 2]),
+        (0.8, "interactions", [0, 2]),
+        (1.0, "interactions", [0, 1]),  # the item without an interaction stays in the tail
+        # 5 items: 0.2 is item 0, 0.4 items 0 and 1; 0.5 needs a third, item 2
+        (0.0, "items", [3, 2]),
+        (0.2, "items", [2, 2]),
+        (0.4, "items", [1, 2]),
+        (0.5, "items", [0, 2]),
+        (1.0, "items", [0, 0]),
+    ],
+)
+def test_long_tail_is_outside_the_head(head: float, of: Any, expected: list[int]) -> None:
+    lists = make_popularity_evidence([[0, 1, 2], [3, 4]])
+    assert measure_queries(ACLT(head=head, head_of=of), lists) == expected
+    shares = [expected[0] / 3, expected[1] / 2]
+    assert measure_queries(APLT(head=head, head_of=of), lists) == pytest.approx(shares)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_aplt_is_aclt_divided_by_the_length_in_any_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    train = make_interactions([(0, item) for item in rng.integers(0, 12, 30)], n_items=12)
+    lists = [rng.permutation(12)[: rng.integers(1, 6)].tolist() for _ in range(4)]
+    evidence = make_evidence(make_lists(lists), n_items=12, train=train)
+    reversed_lists = make_evidence(
+        make_lists([row[::-1] for row in lists]), n_items=12, train=train
+    )
+    number, share = (
+        np.array(measure_queries(ACLT(), evidence)),
+        np.array(measure_queries(APLT(), evidence)),
+    )
+    assert share == pytest.approx(number / [len(row) for row in lists])
+    assert measure_queries(ACLT(), reversed_lists) == number.tolist()
+
+
+@pytest.mark.parametrize("popularity", [None, "train"])
+def test_popularity_train_counts_the_training_interactions(popularity: str | None) -> None:
+    evidence = make_popularity_evidence([[0, 1]], item_counts=np.full(5, 9.0))
+    assert measure_queries(ARP(popularity=popularity), evidence) == [3.0]
+
+
+def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
+    # of 5 items: 4 2 1 1 0 in training, 0 0 1 3 1 held out
+    counts = np.array([4.0, 2.0, 2.0, 4.0, 1.0])
+    evidence = make_popularity_evidence([[0, 4], [3]], item_counts=counts)
+    # u0: list (ln 4 + ln 1) / 2 = ln 2; history {0, 1, 2}: (2 + 1 + 1) ln 2 / 3
+    # u1: list 2 ln 2; history {0, 1}: 1.5 ln 2
+    values = measure_queries(LogPopularityDifference(popularity="all"), evidence)
+    assert values == pytest.approx([-math.log(2) / 3, math.log(2) / 2])
+    assert measure_queries(ARP(popularity="all"), evidence) == [2.5, 4.0]
+
+
+@pytest.mark.parametrize("over", ["list", "history", "test"])
+def test_rank_correlation_meets_the_contract_of_metrics(over: Any) -> None:
+    check_metric(PopularityRankCorrelation(over=over))

@@ -1,0 +1,517 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recbias.core.dataset import AnyArray, Split, TrainingData
+from recbias.kernels.sparse import compile_loop
+from recbias.models import sgd, training
+from recbias.models.factorization import (
+    AMF,
+    MF2020,
+    PMF,
+    FactorTables,
+    _AdversarialLearner,
+    _sum_penalized_errors,
+    compute_worst_perturbation,
+    count_pairs,
+    perturb,
+    weigh_penalties,
+)
+from recbias.models.sgd import Sampler, create_rating_sampler
+from support.models import recommending
+from support.worlds.small_worlds import make_interactions
+
+
+def disable_sample_steps(patch: pytest.MonkeyPatch) -> None:
+    """Make all learners use batch steps, as on a GPU."""
+    patch.setattr(training, "_steps_by_samples", lambda *_: False)
+
+
+def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
+    return torch.tensor(rng.normal(size=shape), requires_grad=True)
+
+
+def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
+    pairs = [
+        torch.tensor([0, 0, 2]),
+        torch.tensor([1, 3, 1]),
+        torch.tensor([1.0, 0.0, 1.0]).double(),
+    ]
+
+    def loss(*tables: Any) -> Any:
+        return MF2020(reg=0.3)._sum_losses(FactorTables(*tables), *pairs)
+
+    shapes = [(3, 2), (4, 2), (3, 1), (4, 1), (1,)]
+    assert torch.autograd.gradcheck(
+        loss, tuple(sample_tensor(*shape, rng=rng) for shape in shapes)
+    )
+
+
+def test_one_step_matches_a_hand_computation(monkeypatch: pytest.MonkeyPatch) -> None:
+    # one user with the only item, which is also the negative: both pairs are (0, 0), y = 1 and 0.
+    # Biases start at 0, s = p q; a batch step moves each by lr Σ (y - σ(s)) = 0.5 (1 - 2 σ(s))
+    disable_sample_steps(monkeypatch)
+    data = TrainingData(make_interactions([(0, 0)]))
+    model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.1, device="cpu")
+    first, fitted = (
+        replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
+        for rate in (1e-12, 0.5)
+    )
+    p, q = float(first.user_factors[0, 0]), float(first.item_factors[0, 0])
+    pull = 1 - 2 / (1 + np.exp(-p * q))
+    assert fitted.item_bias is not None
+    assert fitted.item_bias[0] == pytest.approx(0.5 * pull, rel=1e-4)
+    expected = p + 0.5 * (pull * q - 2 * 0.1 * p)
+    assert fitted.user_factors[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_two_sample_steps_match_a_hand_computation() -> None:
+    # the same pairs, one after the other, with two biases and an offset of 0 initially:
+    # b = b_u = b_i = 0.5 (1 - σ(p q)) after the first, and s = 3 b + p' q' in the second
+    data = TrainingData(make_interactions([(0, 0)]))
+    model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.0, device="cpu")
+    first, fitted = (
+        replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
+        for rate in (1e-12, 0.5)
+    )
+    p, q, b = float(first.user_factors[0, 0]), float(first.item_factors[0, 0]), 0.0
+    for label in (1, 0):
+        pull = 0.5 * (label - 1 / (1 + np.exp(-3 * b - p * q)))
+        p, q, b = p + pull * q, q + pull * p, b + pull
+    assert fitted.item_bias is not None
+    assert fitted.item_bias[0] == pytest.approx(b, rel=1e-4)
+    assert fitted.user_factors[0, 0] == pytest.approx(p, rel=1e-4)
+    assert fitted.item_factors[0, 0] == pytest.approx(q, rel=1e-4)
+
+
+def test_offset_converges_with_large_batches() -> None:
+    # 4 of 5 pairs are negatives: the constant prediction 0.2 has cross-entropy 0.5004 per pair
+    rng = np.random.default_rng(3)
+    pairs = {
+        (int(u), int(i))
+        for u, i in zip(rng.integers(99, size=3000), rng.integers(60, size=3000), strict=True)
+    }
+    data = TrainingData(make_interactions(sorted(pairs), n_users=99, n_items=60))
+    losses_by_epoch: list[float] = []
+
+    def record_losses(losses: list[float], schedule: object) -> None:
+        losses_by_epoch.extend(losses)
+
+    with pytest.MonkeyPatch.context() as patch:
+        disable_sample_steps(patch)
+        patch.setattr(training, "warn_about_stalled_loss", record_losses)
+        MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
+            data, rng
+        )
+    assert losses_by_epoch[-1] < 0.52
+    assert max(losses_by_epoch) < 0.8
+
+
+SMALL = PMF(embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, reg=0.5, device="cpu")
+MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=150)]
+all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
+
+
+def sample_tensor_of_pmf(*shape: int, rng: np.random.Generator) -> Any:
+    return torch.tensor(rng.normal(size=shape), requires_grad=True)
+
+
+def test_gradients_match_finite_differences_of_pmf(rng: np.random.Generator) -> None:
+    pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
+    penalties = torch.rand(3).double(), torch.rand(4).double()
+
+    def loss(users: Any, items: Any) -> Any:
+        return _sum_penalized_errors(FactorTables(users, items), penalties, *pairs)
+
+    assert torch.autograd.gradcheck(
+        loss, (sample_tensor_of_pmf(3, 2, rng=rng), sample_tensor_of_pmf(4, 2, rng=rng))
+    )
+
+
+def test_loss_of_pairs_matches_a_hand_computation() -> None:
+    # σ(2 · 0.5) = 0.731059; errors 1 - 0.731059 and 0 - 0.731059; the user has two pairs, so that
+    # each weighs 2² by 0.3 / 2, and the item four, two of them in other batches: 0.5² by 0.3 / 4
+    tables = FactorTables(torch.tensor([[2.0]]), torch.tensor([[0.5]]))
+    penalties = weigh_penalties(tables, (np.array([2]), np.array([4])), 0.3)
+    pairs = (torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([1.0, 0.0]))
+    expected = 0.268941**2 + 0.731059**2 + 2 * 0.15 * 4 + 2 * 0.075 * 0.25
+    loss = _sum_penalized_errors(tables, penalties, *pairs).item()
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_gradients_of_the_batches_of_an_epoch_add_up_to_that_of_the_objective(
+    rng: np.random.Generator,
+) -> None:
+    pairs = [(u, i) for u in range(6) for i in range(7) if rng.random() < 0.5 or i == u]
+    train = make_interactions(pairs, values=rng.integers(1, 6, len(pairs)).tolist())
+    tables = FactorTables(sample_tensor_of_pmf(6, 3, rng=rng), sample_tensor_of_pmf(7, 3, rng=rng))
+    of_users, of_items = weigh_penalties(tables, count_pairs(train, 4), 0.7)
+    weights = of_users.double(), of_items.double()
+    users, items, values = map(torch.tensor, create_rating_sampler(train, SMALL, unit=True)(rng))
+    errors = values - (tables.users[users] * tables.items[items]).sum(1).sigmoid()
+    squares = tables.users.square().sum() + tables.items.square().sum()
+    vectors = tables.parameters()
+    expected = torch.autograd.grad(errors.square().sum() + 0.7 * squares, vectors)
+    sums = [torch.zeros_like(table) for table in vectors]
+    for start in range(0, len(pairs), 4):
+        batch = (column[start : start + 4] for column in (users, items, values))
+        loss = _sum_penalized_errors(tables, weights, *batch)
+        for index, gradient in enumerate(torch.autograd.grad(loss, vectors)):
+            sums[index] += gradient
+    torch.testing.assert_close(sums, list(expected), rtol=1e-6, atol=1e-7)
+
+
+def test_counts_are_those_of_sampled_epochs_on_average(rng: np.random.Generator) -> None:
+    # user 0 has every item and is left out; every user has item 3, which is never unseen
+    pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (2, 1), (2, 3), (3, 0), (3, 2), (3, 3)]
+    train = make_interactions(pairs, n_users=5)
+    sampler = create_rating_sampler(train, replace(SMALL, negatives=2))
+    epochs = [sampler(rng) for _ in range(2_000)]
+    for code, (counts, n_rows) in enumerate(zip(count_pairs(train, 2), (5, 4), strict=True)):
+        drawn = [np.bincount(epoch[code], minlength=n_rows) for epoch in epochs]
+        spread = np.std(drawn, axis=0) / np.sqrt(len(drawn))
+        assert (np.abs(np.mean(drawn, axis=0) - counts) <= 4.5 * spread + 1e-12).all()
+    assert count_pairs(train, 2)[0].tolist() == [0, 3, 6, 9, 0]
+
+
+@all_variants
+def test_checkerboard_pattern_is_learned(model: PMF) -> None:
+    data, missing = recommending.make_checkerboard(20)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == missing).mean() > 0.8
+
+
+def test_ratings_are_learned_in_their_range(rng: np.random.Generator) -> None:
+    # users rate items of their own colour 5 and the others 1
+    pairs = [(u, i) for u in range(20) for i in range(20) if rng.random() < 0.7]
+    values = [5.0 if (u + i) % 2 == 0 else 1.0 for u, i in pairs]
+    fitted = replace(SMALL, reg=0.05).fit(
+        TrainingData(make_interactions(pairs, values=values)), np.random.default_rng(0)
+    )
+    scores = 1 / (1 + np.exp(-fitted.scores(np.arange(20, dtype=np.int32))))
+    colours = np.add.outer(np.arange(20), np.arange(20)) % 2 == 0
+    assert scores[colours].mean() > 0.8
+    assert scores[~colours].mean() < 0.2
+
+
+def test_elliot_variant_ignores_ratings() -> None:
+    pairs = [(0, 0), (0, 1), (1, 1), (2, 2)]
+    data = [
+        TrainingData(make_interactions(pairs, values=values))
+        for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
+    ]
+    model = replace(SMALL, variant="elliot", epochs=2)
+    first, second = (model.fit(part, np.random.default_rng(0)) for part in data)
+    np.testing.assert_array_equal(first.item_factors, second.item_factors)
+
+
+AMF_SMALL = AMF(
+    embedding_size=8,
+    epochs=30,
+    adversarial_epochs=15,
+    batch_size=32,
+    learning_rate=0.02,
+    device="cpu",
+)
+
+TINY = TrainingData(
+    make_interactions([(0, 1), (0, 3), (1, 0), (2, 0), (2, 4)], n_users=3, n_items=5)
+)
+TRIPLES = [torch.tensor(codes) for codes in ([0, 0, 2], [1, 3, 0], [2, 1, 4])]
+"""User 0 and item 1 occur twice, item 1 as a positive and as a negative; user 1 does not occur."""
+
+
+def sample_tensor_of_amf(*shape: int, rng: np.random.Generator) -> Any:
+    return torch.tensor(rng.normal(size=shape), requires_grad=True)
+
+
+def create_tables(rng: np.random.Generator) -> FactorTables:
+    users, items, bias = (
+        sample_tensor_of_amf(*shape, rng=rng) for shape in ((3, 2), (5, 2), (5, 1))
+    )
+    return FactorTables(users, items, item_bias=bias)
+
+
+def create_learner(model: AMF, tables: FactorTables, *, epoch: int = 1) -> _AdversarialLearner:
+    previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
+    epochs = torch.full((1,), float(epoch))
+    return _AdversarialLearner(
+        model, tables, Sampler.from_interactions(TINY.train), epochs, previous
+    )
+
+
+def sum_bpr_losses(
+    tables: FactorTables, change: Any = None, *, by_dimension: bool = False
+) -> float:
+    """Sum the BPR losses of TRIPLES, of the dot products or of each dimension."""
+    p, q = (table.detach().numpy() for table in (tables.users, tables.items))
+    if change is not None:
+        p, q = p + change[0].detach().numpy(), q + change[1].detach().numpy()
+    b = tables.item_bias.detach().numpy()[:, 0]
+    total = 0.0
+    for u, i, j in zip(*(codes.tolist() for codes in TRIPLES), strict=True):
+        groups = [[d] for d in range(2)] if by_dimension else [[0, 1]]
+        for dimensions in groups:
+            margin = b[i] - b[j] + sum(p[u, d] * (q[i, d] - q[j, d]) for d in dimensions)
+            total += math.log1p(math.exp(-margin))
+    return total
+
+
+def compute_penalty(model: AMF, tables: FactorTables, share: float) -> float:
+    p, q = (table.detach().numpy() for table in (tables.users, tables.items))
+    b = tables.item_bias.detach().numpy()[:, 0]
+    total = 0.0
+    for u, i, j in zip(*(codes.tolist() for codes in TRIPLES), strict=True):
+        squares = float((p[u] ** 2).sum() + (q[i] ** 2).sum() + (q[j] ** 2).sum())
+        biases = float(b[i] ** 2 + share * b[j] ** 2)
+        total += (model.reg * squares + model.reg_bias * biases) / 2
+    return total
+
+
+def test_gradients_match_finite_differences_of_amf(rng: np.random.Generator) -> None:
+    # the perturbation is a constant: its derivative is not part of the paper's step
+    fixed = create_tables(rng)
+    learner = create_learner(AMF(reg=0.1, reg_bias=0.2, adversarial_weight=0.7), fixed)
+    change = compute_worst_perturbation(
+        learner._sum_bpr_losses(fixed.look_up_triples(*TRIPLES)), fixed, 0.5
+    )
+
+    def loss(users: Any, items: Any, bias: Any) -> Any:
+        tables = FactorTables(users, items, item_bias=bias)
+        trained = replace(learner, tables=tables)
+        clean = trained._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
+        perturbed = trained._sum_bpr_losses(perturb(tables, change).look_up_triples(*TRIPLES))
+        return clean + 0.7 * perturbed + trained._compute_penalty(tables.look_up_triples(*TRIPLES))
+
+    assert torch.autograd.gradcheck(loss, (fixed.users, fixed.items, fixed.item_bias))
+
+
+def test_adversarial_epochs_add_the_perturbed_loss(rng: np.random.Generator) -> None:
+    model = AMF(epochs=4, adversarial_epochs=2, reg=0.1, reg_bias=0.2, adversarial_weight=0.7)
+    tables = create_tables(rng)
+    plain, penalty = sum_bpr_losses(tables), compute_penalty(model, tables, 1.0)
+    for epoch in (1, 2):
+        fitted = create_learner(model, tables, epoch=epoch).loss(*TRIPLES)
+        assert fitted.item() == pytest.approx(plain + penalty)
+    learner = create_learner(model, tables, epoch=3)
+    change = compute_worst_perturbation(
+        learner._sum_bpr_losses(tables.look_up_triples(*TRIPLES)), tables, model.eps
+    )
+    expected = plain + 0.7 * sum_bpr_losses(tables, change) + penalty
+    assert learner.loss(*TRIPLES).item() == pytest.approx(expected)
+
+
+def test_elliot_variant_trains_by_dimension_with_the_previous_perturbation(
+    rng: np.random.Generator,
+) -> None:
+    model = AMF(
+        epochs=4,
+        adversarial_epochs=2,
+        reg=0.1,
+        reg_bias=0.2,
+        adversarial_weight=0.7,
+        variant="elliot",
+    )
+    tables = create_tables(rng)
+    plain, penalty = sum_bpr_losses(tables, by_dimension=True), compute_penalty(model, tables, 0.1)
+    early = create_learner(model, tables, epoch=2)
+    assert early.loss(*TRIPLES).item() == pytest.approx(plain + penalty)
+    assert not any(table.any() for table in early.previous)
+    learner = create_learner(model, tables, epoch=3)
+    # the first step has no previous perturbation: both terms are of the same vectors
+    assert learner.loss(*TRIPLES).item() == pytest.approx(1.7 * plain + penalty)
+    change = [table.clone() for table in learner.previous]
+    np.testing.assert_allclose(change[1].norm(dim=1), [model.eps] * 5, rtol=1e-6)
+    expected = sum_bpr_losses(tables, change, by_dimension=True) + 0.7 * plain + penalty
+    assert learner.loss(*TRIPLES).item() == pytest.approx(expected)
+
+
+def test_variants_agree_for_one_dimension(rng: np.random.Generator) -> None:
+    tables = FactorTables(
+        sample_tensor_of_amf(3, 1, rng=rng),
+        sample_tensor_of_amf(5, 1, rng=rng),
+        item_bias=sample_tensor_of_amf(5, 1, rng=rng),
+    )
+    fitted = [
+        create_learner(AMF(variant=variant), tables)
+        ._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
+        .item()
+        for variant in ("paper", "elliot")
+    ]
+    assert fitted[0] == pytest.approx(fitted[1])
+
+
+def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
+    # with the same number of epochs, adversarial training has the lower perturbed loss
+    data, _ = recommending.make_checkerboard(20)
+    triples = [
+        torch.from_numpy(codes)
+        for codes in Sampler.from_interactions(data.train).sample_triples(
+            2000, np.random.default_rng(5)
+        )
+    ]
+    losses = []
+    for adversarial in (0, 30):
+        model = replace(AMF_SMALL, epochs=40, adversarial_epochs=adversarial, eps=1.0)
+        fitted = model.fit(data, np.random.default_rng(0))
+        assert fitted.item_bias is not None
+        tables = FactorTables(
+            torch.tensor(fitted.user_factors, requires_grad=True),
+            torch.tensor(fitted.item_factors, requires_grad=True),
+            item_bias=torch.tensor(fitted.item_bias[:, None]),
+        )
+        learner = create_learner(model, tables)
+        change = compute_worst_perturbation(
+            learner._sum_bpr_losses(tables.look_up_triples(*triples)), tables, 1.0
+        )
+        losses.append(
+            learner._sum_bpr_losses(perturb(tables, change).look_up_triples(*triples)).item()
+        )
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
+    # fewer epochs than the default, in large batches
+    data = movielens.training_data()
+    model = AMF(epochs=4, adversarial_epochs=2, batch_size=8192, learning_rate=0.01, device="cpu")
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.15
+
+
+SHAPES = ((3, 4), (5, 4), (3, 1), (5, 1), (1,))
+"""Vectors of users and items, their biases, the offset."""
+
+CODES = tuple(np.array(codes, dtype=np.int32) for codes in ([0, 0, 2], [1, 3, 1]))
+SGD_KERNELS_TRIPLES = (*CODES, np.array([2, 1, 4], dtype=np.int32))
+"""User 0 and item 1 occur twice, item 1 as a positive and as a negative."""
+
+CHOICES = (*CODES, np.array([1, 0, 1], dtype=np.float32))
+RATINGS = (*CODES, np.array([4, 1, 3], dtype=np.float32))
+
+Tables = Sequence[AnyArray]
+
+
+def sample_tables(rng: np.random.Generator) -> list[AnyArray]:
+    return [rng.normal(size=shape).astype(np.float32) for shape in SHAPES]
+
+
+def as_floats(*values: float) -> tuple[Any, ...]:
+    return tuple(np.array(values, dtype=np.float32))
+
+
+def compute_triple_loss(tables: Tables, u: int, i: int, j: int) -> tuple[float, float]:
+    """Return the loss of a triple, and its penalty with the weights 0.1, 0.2, 0.3 and 0.4."""
+    p, q, _, bias, _ = tables
+    margin = p[u] @ (q[i] - q[j]) + bias[i, 0] - bias[j, 0]
+    squares = 0.1 * p[u] @ p[u] + 0.2 * q[i] @ q[i] + 0.3 * q[j] @ q[j]
+    return math.log1p(math.exp(-margin)), (squares + 0.4 * (bias[[i, j]] ** 2).sum()) / 2
+
+
+def compute_logistic_loss(tables: Tables, u: int, i: int, label: float) -> tuple[float, float]:
+    p, q, user_bias, item_bias, offset = tables
+    score = p[u] @ q[i] + user_bias[u, 0] + item_bias[i, 0] + offset[0]
+    rows = [p[u], q[i], user_bias[u], item_bias[i], offset]
+    loss = math.log1p(math.exp(score)) - label * score
+    return loss, 0.3 * sum(row @ row for row in rows) / 2
+
+
+def compute_squared_loss(
+    tables: Tables, u: int, i: int, rating: float, *, biased: bool
+) -> tuple[float, float]:
+    p, q, user_bias, item_bias, _ = tables
+    rows = [p[u], q[i], *([user_bias[u], item_bias[i]] if biased else [])]
+    score = 2 + p[u] @ q[i] + (user_bias[u, 0] + item_bias[i, 0] if biased else 0)
+    return (rating - score) ** 2 / 2, 0.3 * sum(row @ row for row in rows) / 2
+
+
+def estimate_gradients(loss: Callable[..., Any], tables: Tables, *sample: Any) -> list[AnyArray]:
+    """Return central differences of the loss with penalty, by every entry of the tables."""
+    gradients = [np.zeros_like(table) for table in tables]
+    for table, slopes in zip(tables, gradients, strict=True):
+        for index in np.ndindex(table.shape):
+            before = table[index]
+            losses = []
+            for change in (1e-5, -1e-5):
+                table[index] = before + change
+                losses.append(sum(loss(tables, *sample)))
+            table[index] = before
+            slopes[index] = (losses[0] - losses[1]) / 2e-5
+    return gradients
+
+
+CASES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "pairwise": (
+        sgd.step_bpr,
+        compute_triple_loss,
+        SGD_KERNELS_TRIPLES,
+        as_floats(0.5, 0.1, 0.2, 0.3, 0.4),
+    ),
+    "logistic": (sgd.step_logistic, compute_logistic_loss, CHOICES, as_floats(0.5, 0.3)),
+    "squared": (
+        sgd.step_squared,
+        partial(compute_squared_loss, biased=True),
+        RATINGS,
+        as_floats(0.05, 0.3, 2),
+    ),
+}
+all_kernels = pytest.mark.parametrize("name", CASES)
+
+
+@all_kernels
+def test_each_step_follows_the_gradient_after_the_previous_step(
+    name: str, rng: np.random.Generator
+) -> None:
+    kernel, loss, samples, settings = CASES[name]
+    tables = sample_tables(rng)
+    exact, total = [table.astype(np.float64) for table in tables], 0.0
+    for sample in zip(*samples, strict=True):
+        total += loss(exact, *sample)[0]
+        slopes = estimate_gradients(loss, exact, *sample)
+        for table, slope in zip(exact, slopes, strict=True):
+            np.subtract(table, float(settings[0]) * slope, out=table)
+    assert compile_loop(kernel)(samples, tuple(tables), settings) == pytest.approx(total, rel=1e-5)
+    for table, expected in zip(tables, exact, strict=True):
+        np.testing.assert_allclose(table, expected, rtol=1e-4, atol=1e-5)
+
+
+@all_kernels
+def test_compiled_kernel_matches_the_python_function(name: str, rng: np.random.Generator) -> None:
+    kernel, _, samples, settings = CASES[name]
+    first = sample_tables(rng)
+    second = [table.copy() for table in first]
+    losses = [
+        function(samples, tuple(tables), settings)
+        for function, tables in ((kernel, first), (compile_loop(kernel), second))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for table, compiled_table in zip(first, second, strict=True):
+        np.testing.assert_allclose(table, compiled_table, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("far", "expected"), [(200, 200), (-200, 0)])
+def test_extreme_scores_do_not_overflow(far: float, expected: float) -> None:
+    # -ln σ(-x) is x for large x
+    ones, none = np.ones((1, 1), dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
+    zero = np.zeros(1, dtype=np.int32)
+    pair = (zero, zero, np.zeros(1, dtype=np.float32))
+    tables = (ones.copy(), ones * far, none, none.copy(), np.zeros(1, dtype=np.float32))
+    loss = compile_loop(sgd.step_logistic)(pair, tables, as_floats(0.1, 0))
+    assert loss == pytest.approx(expected, abs=1e-6)
+    items = np.array([[0], [far]], dtype=np.float32)
+    triple = (zero, zero, zero + 1)
+    tables = (ones.copy(), items, none, np.zeros((2, 1), dtype=np.float32), none[0])
+    loss = compile_loop(sgd.step_bpr)(triple, tables, as_floats(0.1, 0, 0, 0, 0))
+    assert loss == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.errors import MissingEvidence
+from recbias.models import deepfm
+from recbias.models.deepfm import (
+    DeepFM,
+    DeepFMTensors,
+    Fields,
+    _Side,
+    select_columns,
+    sum_crossed_losses,
+)
+from recbias.models.neumf import score_block, sum_pair_losses
+from recbias.models.training import Dense
+from support.models import recommending
+
+SMALL = DeepFM(
+    embedding_size=8,
+    hidden_sizes=(8,),
+    epochs=30,
+    batch_size=64,
+    learning_rate=0.01,
+    device="cpu",
+)
+MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=80)]
+
+
+def test_crossed_loss_equals_the_loss_over_a_table_of_all_pairs(rng: np.random.Generator) -> None:
+    products, offsets = (
+        torch.tensor(rng.normal(size=6, scale=3), requires_grad=True) for _ in range(2)
+    )
+    labels = torch.tensor([1.0, 0, 1, 1, 0, 0], dtype=torch.float64)
+
+    def sum_over_table() -> Any:
+        table = torch.sigmoid(offsets[:, None] + products[None, :])
+        losses = -table.log() * labels[None, :] - (1 - table).log() * (1 - labels[None, :])
+        return losses.sum() / 6
+
+    expected = torch.autograd.grad(sum_over_table(), (products, offsets))
+    gradients = torch.autograd.grad(
+        sum_crossed_losses(products, offsets, labels), (products, offsets)
+    )
+    assert sum_crossed_losses(products, offsets, labels).item() == pytest.approx(
+        sum_over_table().item()
+    )
+    for gradient, reference in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, reference)
+
+
+def test_losses_by_hand() -> None:
+    # σ(0) = 1/2: two pairs have a loss of ln 2 each, crossed or not
+    zeros, labels = torch.zeros(2), torch.tensor([1.0, 0.0])
+    assert sum_pair_losses(zeros, labels).item() == pytest.approx(2 * np.log(2))
+    assert sum_crossed_losses(zeros, zeros, labels).item() == pytest.approx(2 * np.log(2))
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_elliot_applies_the_sigmoid_when_ranking() -> None:
+    data, _ = recommending.make_checkerboard(12)
+    fitted = replace(MODELS[1], epochs=2).fit(data, np.random.default_rng(0))
+    assert fitted.sigmoid
+    assert MODELS[1].restore(fitted.state()).sigmoid
+
+
+CPU = torch.device("cpu")
+
+
+def make_fields() -> tuple[Fields, Fields]:
+    """Return the fields of three users with two ages and four items with three genres."""
+    ages, genres = {"age": [1.0, 2.0, 1.0]}, {"genres": ["A|B", "C", None, "B"]}
+    users, items = (
+        Attributes(Vocabulary.of([str(n) for n in range(len(rows))]), pd.DataFrame({name: rows}))
+        for table in (ages, genres)
+        for name, rows in table.items()
+    )
+    return Fields.from_attributes(3, users, ("age",)), Fields.from_attributes(
+        4, items, ("genres",)
+    )
+
+
+def sample_parameters(tensors: DeepFMTensors, rng: np.random.Generator) -> list[Any]:
+    return [
+        torch.tensor(rng.normal(size=tensor.shape), requires_grad=True)
+        for tensor in tensors.parameters()
+    ]
+
+
+def replace_parameters(tensors: DeepFMTensors, values: Any) -> DeepFMTensors:
+    """Return the model with other tensors, in the order of its parameters."""
+    vectors, weights, item_vectors, item_weights, offset, *layers = values
+    users, items = (
+        _Side(table, biases, side.values, side.shares.to(table.dtype), side.widths)
+        for table, biases, side in (
+            (vectors, weights, tensors.users),
+            (item_vectors, item_weights, tensors.items),
+        )
+    )
+    deep = [Dense(*layer) for layer in zip(layers[::2], layers[1::2], strict=True)]
+    return DeepFMTensors(users, items, offset, deep)
+
+
+def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
+    initial = DeepFMTensors.initialize(make_fields(), (2, 3, 2), device=CPU, rng=rng)
+    users, items = torch.tensor([0, 1, 2]), torch.tensor([0, 2, 3])
+
+    def sum_terms(*values: Any) -> Any:
+        terms = replace_parameters(initial, values).compute_terms(users, items)
+        return terms.logits.sigmoid().sum() + terms.squares.sum()
+
+    assert torch.autograd.gradcheck(sum_terms, sample_parameters(initial, rng))
+
+
+def test_score_terms_by_hand() -> None:
+    # fields of the pair (user 1, item 0): user 1 with vector 2 and weight 1, age 2 with 3 and 10,
+    # item 0 with 5 and 100, and the mean of the genres A with 1 and 0 and B with 3 and 2000
+    users, items = make_fields()
+    sides = (
+        _Side(
+            torch.tensor([[0.0], [2], [0], [0], [3]]),
+            torch.tensor([[0.0], [1], [0], [0], [10]]),
+            torch.from_numpy(users.values),
+            torch.from_numpy(users.shares[..., None]),
+            users.widths,
+        ),
+        _Side(
+            torch.tensor([[5.0], [0], [0], [0], [1], [3], [0]]),
+            torch.tensor([[100.0], [0], [0], [0], [0], [2000], [0]]),
+            torch.from_numpy(items.values),
+            torch.from_numpy(items.shares[..., None]),
+            items.widths,
+        ),
+    )
+    deep = [Dense(torch.tensor([[1.0], [10], [100], [1000]]), torch.tensor([0.5]))]
+    tensors = DeepFMTensors(*sides, torch.tensor([0.25]), deep)
+    terms = tensors.compute_terms(torch.tensor([1]), torch.tensor([0]))
+    # products of two fields: 2·5 + 2·2 + 3·5 + 3·2 across sides, 2·3 and 5·2 within a side
+    assert terms.products.item() == 35
+    assert terms.linear.item() == 0.25 + 1 + 10 + 100 + 1000 + 6 + 10
+    assert terms.deep.item() == 2 + 30 + 500 + 2000 + 0.5
+    assert terms.squares.item() == 4 + 9 + 25 + 4
+
+
+@pytest.mark.parametrize("has_attributes", [True, False])
+@pytest.mark.parametrize("hidden", [(), (6,), (6, 3)])
+def test_exported_scores_equal_scores_of_pairs_up_to_a_constant_per_user(
+    has_attributes: bool,
+    hidden: tuple[int, ...],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deepfm, "ROW_BLOCK", 2)
+    sides = make_fields()
+    if not has_attributes:
+        sides = (Fields.from_attributes(3, None, ()), Fields.from_attributes(4, None, ()))
+    initial = DeepFMTensors.initialize(sides, (2, *hidden), device=CPU, rng=rng)
+    tensors = replace_parameters(
+        initial, [value.detach().float() for value in sample_parameters(initial, rng)]
+    )
+    users, items = (torch.from_numpy(codes.ravel()) for codes in np.mgrid[:3, :4])
+    pairs = tensors.compute_terms(users, items).logits.numpy().reshape(3, 4)
+    scores = score_block(tensors.state(), np.arange(3))
+    offsets = pairs[:, :1] - scores[:, :1]
+    np.testing.assert_allclose(scores + offsets, pairs, rtol=1e-4, atol=1e-4)
+
+
+def make_attributes(kind: str = "item", **columns: Any) -> Attributes:
+    frame = pd.DataFrame(columns)
+    return Attributes(Vocabulary.of([f"x{n}" for n in range(len(frame))]), frame, kind)
+
+
+def test_slots_by_hand() -> None:
+    attributes = make_attributes(genres=["B|A", None, "A"], year=[1999.0, 2001.0, np.nan])
+    fields = Fields.from_attributes(3, attributes, ("genres", "year"))
+    # values 0 to 2 are the rows, 3 and 4 the genres A and B, 5 and 6 the years
+    assert fields.widths == (1, 2, 1)
+    assert fields.n_values == 7
+    row_values = [
+        {int(value): float(share) for value, share in zip(*row, strict=True) if share}
+        for row in zip(fields.values, fields.shares, strict=True)
+    ]
+    assert row_values == [{0: 1, 3: 0.5, 4: 0.5, 5: 1}, {1: 1, 6: 1}, {2: 1, 3: 1}]
+
+
+def test_auto_selects_columns_with_many_rows_per_value() -> None:
+    attributes = make_attributes(
+        title=[f"film {n}" for n in range(40)],
+        genres=["A|B", "C"] * 20,
+        year=[1990.0, 1991.0] * 20,
+        price=np.arange(40) / 7,
+        note=[None] * 40,
+    )
+    assert select_columns(attributes, "auto", "item_features") == ("genres", "year")
+    assert select_columns(None, "auto", "item_features") == ()
+    assert select_columns(attributes, "none", "item_features") == ()
+    assert select_columns(attributes, ("title",), "item_features") == ("title",)
+
+
+def test_columns_without_table_are_refused() -> None:
+    with pytest.raises(MissingEvidence, match="the dataset has no users table") as error:
+        select_columns(None, ("age",), "user_features")
+    assert error.value.where == "user_features"

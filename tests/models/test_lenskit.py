@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray, Split, TrainingData
+from recbias.models.lenskit import (
+    FittedScorer,
+    LensKitBias,
+    LensKitBiasedMF,
+    LensKitBiasedSVD,
+    LensKitEASE,
+    LensKitFlexMFImplicit,
+    LensKitFunkSVD,
+    LensKitImplicitMF,
+    LensKitItemKNN,
+    LensKitPopular,
+    LensKitSLIM,
+    LensKitUserKNN,
+    seed_global_numpy,
+    to_lenskit_dataset,
+    train_scorer,
+    warn_about_equal_ratings,
+)
+from recbias.testing import make_checkerboard, query_all_users
+from support.models import recommending
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_fitted_scorer_returns_scores_of_library() -> None:
+    from lenskit.data import ItemList, RecQuery
+    from lenskit.knn import ItemKNNScorer
+
+    data = make_checkerboard()
+    scorer = train_scorer(
+        ItemKNNScorer(max_nbrs=3, feedback="implicit"), data, np.random.default_rng(0)
+    )
+    fitted = FittedScorer.from_training(scorer, data)
+    lists = fitted.recommend(query_all_users(data), 4, data)
+    items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=fitted.dataset.items)
+    for user in (0, 7, 39):
+        query = RecQuery(user_id=user, history_items=fitted.dataset.user_row(user))
+        scores = scorer(query, items).scores()
+        assert scores[lists.items[user]].tolist() == lists.scores[user].tolist()
+
+
+@pytest.mark.parametrize(("value", "warns"), [(5.0, True), (4.0, False)])
+def test_equal_ratings_are_reported(value: float, warns: bool) -> None:
+    train = make_interactions([(0, 0), (0, 1)], values=[5.0, value])
+    with collect_warnings() as messages:
+        warn_about_equal_ratings(TrainingData(train), "mine")
+    assert bool(messages) == warns
+
+
+# item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
+PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]
+RATINGS = [5.0, 4.0, 3.0, 5.0, 1.0, 1.0]
+
+
+def fit_item_scores(model: Any) -> list[float]:
+    data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
+    scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        ("count", [3, 1, 2]),
+        ("rank", [3, 1, 2]),
+        # cumulative counts in ascending order: 1, 1 + 2 and 1 + 2 + 3 of 6 rows
+        ("quantile", [6 / 6, 1 / 6, 3 / 6]),
+    ],
+)
+def test_popularity_scores_by_hand(score: Any, expected: list[float]) -> None:
+    assert fit_item_scores(LensKitPopular(score=score)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("damping", "expected"),
+    [
+        # mean 19 / 6; the means of the items are 4, 5, 1
+        (0.0, [4, 5, 1]),
+        # 19/6 + (12 - 19/2) / 4,   19/6 + (5 - 19/6) / 2,   19/6 + (2 - 19/3) / 3
+        (1.0, [19 / 6 + 2.5 / 4, 19 / 6 + 11 / 12, 19 / 6 - 13 / 9]),
+    ],
+)
+def test_bias_scores_by_hand(damping: float, expected: list[float]) -> None:
+    assert fit_item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
+
+
+def fit_model(model: Any, seed: int = 0) -> Any:
+    return model.fit(make_checkerboard(), np.random.default_rng(seed))
+
+
+def score_by_library(scorer: Any, data: TrainingData, user: int) -> AnyArray:
+    from lenskit.data import ItemList, RecQuery
+
+    dataset = to_lenskit_dataset(data.train)
+    items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=dataset.items)
+    scores: AnyArray = scorer(RecQuery(user_id=user), items).scores()
+    return scores
+
+
+def test_implicit_mf_of_one_pair_equals_the_closed_form() -> None:
+    # p = q c / (c q² + reg), c = 1 + weight, and the same for q: p = q, p q = 1 - reg / c
+    data = TrainingData(make_interactions([(0, 0)]))
+    model = LensKitImplicitMF(embedding_size=1, weight=3.0, reg=1.0, epochs=30)
+    factors = model.fit(data, np.random.default_rng(0))
+    assert factors.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "library"),
+    [
+        (LensKitImplicitMF(embedding_size=4), "als:ImplicitMFScorer"),
+        (LensKitBiasedMF(embedding_size=4), "als:BiasedMFScorer"),
+        (LensKitFunkSVD(embedding_size=4, epochs=10), "funksvd:FunkSVDScorer"),
+    ],
+)
+def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
+    model: Any, library: str
+) -> None:
+    import importlib
+
+    module, _, name = library.partition(":")
+    scorer = getattr(importlib.import_module(f"lenskit.{module}"), name)(
+        embedding_size=4, epochs=model.epochs
+    )
+    data = make_checkerboard()
+    train_scorer(scorer, data, np.random.default_rng(0))
+    ours = fit_model(model).scores(np.arange(5, dtype=np.int32))
+    for user in range(5):
+        gap = ours[user, :-1] - score_by_library(scorer, data, user)[:-1]
+        assert np.ptp(gap) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_quality_on_movielens(movielens: Split) -> None:
+    # the library itself on another split: 0.303
+    data = movielens.training_data()
+    model = LensKitImplicitMF(embedding_size=64, weight=1.0, reg=10.0, epochs=15)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert 0.295 < recommending.compute_mean_ndcg(lists, movielens) < 0.305
+
+
+def test_biased_svd_scores_equal_those_of_the_library_up_to_a_constant_per_user() -> None:
+    from lenskit.data import ItemList, RecQuery
+    from lenskit.sklearn.svd import BiasedSVDScorer
+
+    data, rng = make_checkerboard(), np.random.default_rng(0)
+    scorer = BiasedSVDScorer(embedding_size=4)
+    with seed_global_numpy(rng):
+        train_scorer(scorer, data, rng)
+    model = LensKitBiasedSVD(embedding_size=4)
+    ours = model.fit(data, np.random.default_rng(0)).scores(np.array([4], dtype=np.int32))[0]
+    items = ItemList(
+        item_nums=np.arange(data.train.n_items), vocabulary=to_lenskit_dataset(data.train).items
+    )
+    gap = ours - scorer(RecQuery(user_id=4), items).scores()
+    assert np.ptp(gap) < 1e-5
+
+
+SMALL = {"embedding_size": 8, "batch_size": 32}
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_scores_equal_those_of_the_library_up_to_a_constant_per_user_of_lenskit_flexmf(
+    layers: int,
+) -> None:
+    from lenskit.data import ItemList, RecQuery
+    from lenskit.flexmf import FlexMFImplicitScorer
+
+    data = make_checkerboard()
+    scorer = FlexMFImplicitScorer(
+        embedding_size=8, batch_size=32, epochs=2, convolution_layers=layers
+    )
+    train_scorer(scorer, data, np.random.default_rng(0))
+    model = LensKitFlexMFImplicit(epochs=2, layers=layers, **SMALL)  # type: ignore[arg-type]
+    ours = model.fit(data, np.random.default_rng(0)).scores(np.array([4], dtype=np.int32))[0]
+    items = ItemList(
+        item_nums=np.arange(data.train.n_items), vocabulary=to_lenskit_dataset(data.train).items
+    )
+    gap = ours - scorer(RecQuery(user_id=4), items).scores()
+    assert np.ptp(gap) < 1e-5
+
+
+def make_data() -> TrainingData:
+    #      i0 i1 i2
+    # u0   x  x
+    # u1   x  x  x
+    # u2      x
+    # u3         x
+    pairs = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (3, 2)]
+    return TrainingData(make_interactions(pairs))
+
+
+def recommend_to(model: Any, user: int) -> dict[int, float]:
+    fitted = model.fit(make_data(), np.random.default_rng(0))
+    lists = fitted.recommend(make_queries(["q"], [user]), 3, make_data())
+    filled = lists.items[0] >= 0
+    return dict(
+        zip(lists.items[0][filled].tolist(), lists.scores[0][filled].tolist(), strict=True)
+    )
+
+
+def test_item_neighbour_scores_by_hand() -> None:
+    # u2 has i1 (3 users); i0 (2 users) shares 2, i2 (2 users) shares 1
+    scores = recommend_to(LensKitItemKNN(), 2)
+    assert scores == pytest.approx({0: 2 / np.sqrt(6), 2: 1 / np.sqrt(6)})
+
+
+def test_user_neighbour_scores_by_hand() -> None:
+    # LensKit normalizes the rows of the neighbours, not that of the user:
+    # u2 has i1; its similarity is 1/√2 to u0 (2 items), 1/√3 to u1 (3 items) and 0 to u3
+    scores = recommend_to(LensKitUserKNN(), 2)
+    assert scores == pytest.approx({0: 1 / np.sqrt(2) + 1 / np.sqrt(3), 2: 1 / np.sqrt(3)})
+
+
+def test_ease_equals_the_ease_of_this_package(rng: np.random.Generator) -> None:
+    from recbias.models.linear import EASE
+
+    data = make_checkerboard()
+    library, own_model = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))
+    queries = make_queries(["a", "b"], [3, 8])
+    first, second = (model.recommend(queries, 5, data) for model in (library, own_model))
+    np.testing.assert_allclose(first.scores, second.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(("l1_reg", "empty"), [(0.1, False), (1000.0, True)])
+def test_slim_weights_are_positive_and_vanish_under_a_large_l1_reg(
+    l1_reg: float, empty: bool
+) -> None:
+    fitted = LensKitSLIM(l1_reg=l1_reg).fit(make_checkerboard(), np.random.default_rng(0))
+    data = fitted.state()["data"]
+    assert (data > 0).all()
+    assert (data.size == 0) == empty
+
+
+@pytest.mark.parametrize(
+    "model", [LensKitItemKNN(feedback="explicit"), LensKitUserKNN(feedback="explicit")], ids=type
+)
+def test_equal_ratings_are_reported_of_lenskit_neighbours(model: Any) -> None:
+    with collect_warnings() as messages:
+        model.fit(make_data(), np.random.default_rng(0))
+    assert any("all training ratings are 1" in message for message in messages)

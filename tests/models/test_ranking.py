@@ -1,0 +1,411 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.sparse import coo_array, csr_array
+
+from recbias.core.dataset import AnyArray, Codes, Interactions, TrainingData, Vocabulary
+from recbias.core.errors import BrokenContract, OutOfRange
+from recbias.core.plugins import FittedRecommender
+from recbias.kernels import topk
+from recbias.models import gpu, ranking
+from recbias.models import ranking as product_lists
+from recbias.models.fitted import FittedFactors, FittedItemWeights, ItemWeightModel, score_block
+from recbias.models.gpu import (
+    LARGE_TABLE,
+    PAGE,
+    Ranking,
+    count_available_bytes,
+    create_parameter,
+    create_torch_generator,
+    top_k,
+)
+from recbias.models.knn import ItemKNN, UserKNN
+from recbias.models.linear import EASE
+from recbias.models.ranking import (
+    BYTES_PER_SCORE,
+    RANKING_LIMIT,
+    rank_by_product,
+    rank_by_scores,
+    rank_rows,
+    rank_tiles,
+)
+from support.models.recommending import make_random_data, query_all_users
+from support.worlds.query_sets import make_queries
+from support.worlds.small_worlds import make_interactions
+
+SCORES = np.array([[5, 4, 3, 2], [1, 1, 1, 1], [0, np.nan, 2, -np.inf]], dtype=np.float32)
+
+
+def create_data() -> TrainingData:
+    """u0 has i0, u1 has i0 and i2, u2 has i0; u3 and i3 have no training row."""
+    return TrainingData(make_interactions([(0, 0), (1, 0), (1, 2), (2, 1)], n_users=4, n_items=4))
+
+
+def look_up_scores(users: Codes) -> AnyArray:
+    return SCORES[users]
+
+
+def test_history_noncandidates_and_nan_are_excluded() -> None:
+    lists = rank_by_scores(look_up_scores, make_queries(["a", "b", "c"]), 3, create_data())
+    # u0: neither i0 (history) nor i3 (no candidate): i1 with 4, i2 with 3;  u1: i1;  u2: i2 and i0
+    assert lists.items.tolist() == [[1, 2, -1], [1, -1, -1], [2, 0, -1]]
+    expected = [[4, 3, np.nan], [1, np.nan, np.nan], [2, 0, np.nan]]
+    np.testing.assert_array_equal(lists.scores, np.array(expected, dtype=np.float32))
+
+
+def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) -> None:
+    data = make_random_data(rng)
+    scores = rng.random((60, 45), dtype=np.float32)
+    lists = rank_by_scores(lambda users: scores[users], query_all_users(data), 7, data)
+    bounded = rank_by_scores(
+        lambda users: scores[users], query_all_users(data), 7, data, memory_limit=1
+    )
+    assert np.array_equal(lists.items, bounded.items)
+    backwards = query_all_users(data, list(range(60))[::-1])
+    reversed_lists = rank_by_scores(lambda users: scores[users], backwards, 7, data)
+    assert np.array_equal(lists.items[::-1], reversed_lists.items)
+
+
+@pytest.mark.parametrize("limit", [0, 2**28], ids=["sparse", "dense"])
+def test_sparse_and_dense_products_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, limit: int
+) -> None:
+    monkeypatch.setattr(product_lists, "DENSE_LIMIT", limit)
+    data = make_random_data(rng)
+    weights = rng.integers(0, 3, (45, 45)).astype(np.float32)
+    expected = rank_by_scores(
+        lambda users: data.train.binary[users].toarray() @ weights, query_all_users(data), 5, data
+    )
+    for right in (weights, csr_array(weights)):
+        lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
+        assert np.array_equal(lists.items, expected.items)
+        np.testing.assert_array_equal(lists.scores, expected.scores)
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_compiled_loops_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, k: int
+) -> None:
+    data = make_random_data(rng)
+    queries = query_all_users(data)
+    scores = rng.integers(-3, 4, (60, 45)).astype(np.float32)  # many ties
+    scores[rng.random(scores.shape) < 0.1] = np.nan
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    models: list[FittedRecommender] = [
+        ItemKNN(neighbors=5).fit(data, rng),
+        UserKNN(neighbors=5).fit(data, rng),
+        EASE(reg=5.0).fit(data, rng),
+    ]
+    monkeypatch.setattr(topk, "DENSE_TILE", 7)
+    found = []
+    for least in (0, np.inf):
+        monkeypatch.setattr(topk, "MIN_SCORES", least)
+        lists = [rank_by_scores(lambda users: scores[users], queries, k, data)]
+        found.append([*lists, *(model.recommend(queries, k, data) for model in models)])
+    for compiled, plain in zip(*found, strict=True):
+        assert np.array_equal(compiled.items, plain.items)
+        assert np.array_equal(compiled.scores, plain.scores, equal_nan=True)
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_tiles_give_the_same_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, k: int
+) -> None:
+    data = make_random_data(rng)
+    scores = rng.integers(-3, 4, (60, 45)).astype(np.float32)  # many ties
+    scores[rng.random(scores.shape) < 0.1] = np.nan
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    users = np.arange(-1, 59, dtype=np.int32)
+    plain = rank_rows(lambda rows: scores[rows], users, k, data)
+    for n_rows, n_items in ((60, 45), (7, 4), (1, 1), (128, 2048)):
+        monkeypatch.setattr(ranking, "TILE_ROWS", n_rows)
+        monkeypatch.setattr(ranking, "TILE_ITEMS", n_items)
+        tiles = rank_tiles(
+            lambda rows, first, last: scores[rows, first:last].copy(), users, k, data
+        )
+        assert np.array_equal(tiles.items, plain.items)
+        assert np.array_equal(tiles.scores, plain.scores, equal_nan=True)
+
+
+CPU = torch.device("cpu")
+
+
+def score_products(state: Mapping[str, Any], users: Any) -> Any:
+    return state["p"][users] @ state["q"]
+
+
+def sample_integer_state(rng: np.random.Generator, data: TrainingData) -> dict[str, Any]:
+    """Sample integers, so that products are exact and ties are frequent on every device."""
+    shapes = {"p": (data.train.n_users, 3), "q": (3, data.train.n_items)}
+    return {name: rng.integers(-2, 3, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+class Recorder:
+    """Records the block sizes and runs out of memory for blocks of more than ``max_users``."""
+
+    def __init__(self, max_users: int = 10**9) -> None:
+        self.max_users, self.sizes = max_users, [0]
+
+    def __call__(self, state: Mapping[str, Any], users: Any) -> Any:
+        self.sizes.append(len(users))
+        if len(users) > self.max_users:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return score_products(state, users)
+
+
+@pytest.mark.parametrize("memory_limit", [None, 1, 40_000])
+@pytest.mark.parametrize("k", [1, 7, 100])
+def test_tensors_and_arrays_give_the_same_lists(
+    rng: np.random.Generator, k: int, memory_limit: int | None
+) -> None:
+    data = make_random_data(rng)
+    ranking = Ranking(
+        score_products, sample_integer_state(rng, data), "cpu", memory_limit=memory_limit
+    )
+    expected = ranking.lists(query_all_users(data), k, data)
+    device_lists = ranking.rank_on_device(CPU, query_all_users(data), k, data)
+    assert np.array_equal(device_lists.items, expected.items)
+    np.testing.assert_array_equal(device_lists.scores, expected.scores)
+
+
+@pytest.mark.parametrize("max_users", [1, 2, 5, 29])
+def test_block_is_halved_when_memory_runs_out(rng: np.random.Generator, max_users: int) -> None:
+    data = make_random_data(rng)
+    state, recorder = sample_integer_state(rng, data), Recorder(max_users)
+    device_lists = Ranking(recorder, state, "cpu").rank_on_device(
+        CPU, query_all_users(data), 7, data
+    )
+    expected = Ranking(score_products, state, "cpu").lists(query_all_users(data), 7, data)
+    assert np.array_equal(device_lists.items, expected.items)
+    failed = [size for size in recorder.sizes if size > max_users]
+    assert len(failed) <= 6  # the size is halved each time, and no size fails twice
+
+
+def test_out_of_memory_error_has_a_remedy(rng: np.random.Generator) -> None:
+    data = make_random_data(rng)
+    ranking = Ranking(Recorder(max_users=0), sample_integer_state(rng, data), "cpu")
+    with pytest.raises(OutOfRange, match="too little memory to rank even one user") as caught:
+        ranking.rank_on_device(CPU, query_all_users(data), 7, data)
+    assert caught.value.where == "device"
+    assert caught.value.remedy == "set device: cpu, or lower embedding_size"
+
+
+@pytest.mark.gpu
+def test_gpu_and_cpu_give_the_same_lists(rng: np.random.Generator) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    data = make_random_data(rng)
+    state = sample_integer_state(rng, data)
+    expected = Ranking(score_products, state, "cpu").lists(query_all_users(data), 7, data)
+    device_lists = Ranking(score_products, state, "cuda").lists(query_all_users(data), 7, data)
+    assert np.array_equal(device_lists.items, expected.items)
+    np.testing.assert_array_equal(device_lists.scores, expected.scores)
+    assert 0 < count_available_bytes(torch.device("cuda")) <= torch.cuda.mem_get_info()[1]
+
+
+USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
+ITEMS = np.array([[1, 1], [0, 3], [2, 0], [np.nan, 0]], dtype=np.float32)
+BIAS = np.array([0, 0, -4, 0], dtype=np.float32)
+
+
+def create_data_of_factor_model() -> TrainingData:
+    return TrainingData(make_interactions([(0, 3), (1, 0), (1, 1), (2, 2)], n_users=3, n_items=4))
+
+
+@pytest.mark.parametrize(
+    ("bias", "items", "scores"),
+    [
+        # u0 = (1, 0): i0 1, i1 0, i2 2;  u1 = (2, 1) has i0 and i1: i2 4
+        (None, [[2, 0, 1], [2, -1, -1], [-1, -1, -1]], [[2, 1, 0], [4, np.nan, np.nan]]),
+        (BIAS, [[0, 1, 2], [2, -1, -1], [-1, -1, -1]], [[1, 0, -2], [0, np.nan, np.nan]]),
+    ],
+)
+def test_scores_are_dot_products_and_nan_vectors_have_no_score(
+    bias: np.ndarray | None, items: list[list[int]], scores: list[list[float]]
+) -> None:
+    lists = FittedFactors(USERS, ITEMS, bias).recommend(
+        make_queries(["a", "b", "c"]), 3, create_data_of_factor_model()
+    )
+    assert lists.items.tolist() == items
+    np.testing.assert_array_equal(lists.scores[:2], np.array(scores, dtype=np.float32))
+
+
+@pytest.fixture(scope="module")
+def large_data() -> TrainingData:
+    """A million users and a hundred thousand items; every tenth user has an item."""
+    vocabularies = [
+        Vocabulary(np.arange(n).astype(str).astype(object)) for n in (1_000_000, 100_000)
+    ]
+    items = np.arange(100_000, dtype=np.int32)
+    return TrainingData(
+        Interactions(items * 10, items, np.ones(items.size, "f4"), None, *vocabularies)
+    )
+
+
+@pytest.mark.parametrize("spread", [1, 0], ids=["apart", "all equal"])
+@pytest.mark.parametrize("kind", ["arrays", "tensors"])
+def test_scores_are_computed_in_blocks(
+    large_data: TrainingData, rng: np.random.Generator, spread: int, kind: str
+) -> None:
+    """All scores would take 400 GB, those of the queries 160 MB."""
+    sides = large_data.train.n_users, large_data.train.n_items
+    p, q = (spread * rng.standard_normal((n_rows, 4), dtype=np.float32) for n_rows in sides)
+    fitted, queries = (
+        FittedFactors(p, q),
+        query_all_users(large_data, list(range(0, 1_000_000, 2_500))),
+    )
+    max_users = 0
+
+    def record_block(state: Mapping[str, Any], users: Any) -> Any:
+        nonlocal max_users
+        max_users = max(max_users, len(users))
+        return score_block(state, users)
+
+    ranking = Ranking(record_block, fitted.state(), "cpu")
+    fitted.recommend(queries.take(np.arange(1)), 10, large_data)  # the training rows as a matrix
+    tracemalloc.start()
+    if kind == "arrays":
+        lists = ranking.lists(queries, 10, large_data)
+    else:
+        lists = ranking.rank_on_device(torch.device("cpu"), queries, 10, large_data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < RANKING_LIMIT
+    assert 0 < max_users * large_data.train.n_items * BYTES_PER_SCORE <= RANKING_LIMIT
+    scores = q @ p[2_500]
+    scores[250] = -np.inf
+    first = np.argsort(-scores, kind="stable")[:10]
+    assert lists.items[1].tolist() == first.tolist()
+
+
+# W_ji: item 0 has the weight 2 for item 1 and 1 for item 2; item 1 has the weight 5 for item 2
+WEIGHTS = np.array([[0, 2, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=np.float64)
+
+
+def create_data_of_item_weight_model() -> TrainingData:
+    pairs = [(0, 0), (1, 0), (1, 1), (2, 2), (2, 3)]
+    return TrainingData(make_interactions(pairs, n_users=4, n_items=4))
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array, coo_array])
+def test_scores_are_sums_of_weights_over_the_history(make: type) -> None:
+    lists = FittedItemWeights.from_matrix(make(WEIGHTS)).recommend(
+        make_queries(["a", "b"]), 3, create_data_of_item_weight_model()
+    )
+    # u0 has 0: 1 -> 2, 2 -> 1, 3 -> 0;   u1 has 0 and 1: 2 -> 1 + 5, 3 -> 0
+    assert lists.items.tolist() == [[1, 2, 3], [2, 3, -1]]
+    np.testing.assert_array_equal(
+        lists.scores, np.array([[2, 1, 0], [6, 0, np.nan]], dtype=np.float32)
+    )
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+def test_a_stored_state_gives_the_same_lists(make: type) -> None:
+    fitted = FittedItemWeights.from_matrix(make(WEIGHTS))
+    restored = ItemWeightModel().restore(dict(fitted.state()))
+    queries = make_queries(["a", "b", "c"])
+    first, second = (
+        model.recommend(queries, 4, create_data_of_item_weight_model())
+        for model in (fitted, restored)
+    )
+    assert first.items.tolist() == second.items.tolist()
+    np.testing.assert_array_equal(first.scores, second.scores)
+
+
+LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])
+
+
+def compute_top_k(scores: AnyArray, k: int) -> tuple[list[list[int]], AnyArray]:
+    columns, values = top_k(torch.tensor(scores), k)
+    assert (columns.dtype, values.dtype) == (torch.int32, torch.float32)
+    return columns.tolist(), values.numpy()
+
+
+def assert_same_as_arrays(scores: AnyArray, k: int) -> None:
+    columns, values = compute_top_k(scores, k)
+    expected, expected_values = topk.top_k(scores, k)
+    assert columns == expected.tolist()
+    np.testing.assert_array_equal(values, expected_values)
+
+
+@given(
+    scores=arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=60), elements=LEVELS),
+    k=st.integers(1, 70),
+)
+def test_result_equals_the_top_k_of_arrays(scores: AnyArray, k: int) -> None:
+    assert_same_as_arrays(scores, k)
+
+
+TENSORS_CPU = torch.device("cpu")
+
+
+def test_torch_generator_is_seeded_by_the_numpy_generator() -> None:
+    first, second = (
+        torch.rand(4, generator=create_torch_generator(np.random.default_rng(seed), TENSORS_CPU))
+        for seed in (5, 5)
+    )
+    assert torch.equal(first, second)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 300),
+    k=st.integers(1, 12),
+    n_values=st.sampled_from([2, 20, 10**6]),
+    special=st.sampled_from([0.0, 0.3, 0.97]),
+)
+def test_groups_of_columns_select_the_same_scores(
+    seed: int, n: int, k: int, n_values: int, special: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-n_values, n_values, (5, n)).astype(np.float32)
+    is_special = rng.random(scores.shape) < special
+    scores[is_special] = rng.choice([-np.inf, np.inf, np.nan], is_special.sum(), p=[0.8, 0.1, 0.1])
+    expected = top_k(torch.tensor(scores), k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu, "GROUP", 8)
+        grouped = torch.tensor(scores)
+        size = min(k, n)
+        columns = gpu._select_by_groups(grouped, size).sort(dim=1).values
+        others = gpu._select_largest(gpu._replace_special(torch.tensor(scores)), size)
+    others = others.sort(dim=1).values
+    is_infinite = torch.isneginf(gpu._replace_special(torch.tensor(scores)))
+    for row in range(5):
+        found, right = (
+            [int(column) for column in part[row] if not is_infinite[row, column]]
+            for part in (columns, others)
+        )
+        assert found == right
+        assert len(found) == int((expected[0][row] >= 0).sum())
+
+
+@pytest.mark.parametrize("shape", [(LARGE_TABLE // 64, 64), (LARGE_TABLE + 3,), (3, 5)])
+def test_parameters_of_every_size_are_trainable_copies(shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).random(shape)
+    table = create_parameter(values, TENSORS_CPU)
+    assert table.is_leaf
+    assert table.requires_grad
+    assert table.dtype == torch.float32
+    np.testing.assert_array_equal(table.detach().numpy(), values.astype(np.float32))
+    if values.size >= LARGE_TABLE:
+        assert table.data_ptr() % PAGE == 0
+    with torch.no_grad():
+        table += 1
+    assert values.max() < 1
+    table.square().sum().backward()
+    assert table.grad.shape == shape
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 3), (2, 5)])
+def test_wrong_score_shape_raises_broken_contract(shape: tuple[int, int]) -> None:
+    with pytest.raises(BrokenContract, match=r"scores have shape \(\d, \d\), expected \(2, 4\)"):
+        rank_by_scores(lambda users: np.zeros(shape), make_queries(["a", "b"]), 1, create_data())

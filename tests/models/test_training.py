@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from recbias.core.context import collect_warnings
+from recbias.core.dataset import AnyArray, Interactions, TrainingData
+from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.models import sgd
+from recbias.models.factorization import BPRMF
+from recbias.models.fitted import FittedFactors
+from recbias.models.gpu import copy_to_array, create_parameter
+from recbias.models.sgd import Sampler, UserBlocks
+from recbias.models.training import (
+    EarlyStopping,
+    Learner,
+    Schedule,
+    has_validation_users,
+    train,
+    validate_learning_rate,
+    validation_ndcg,
+)
+from support.worlds.small_worlds import make_interactions
+
+DATA = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
+CPU = torch.device("cpu")
+
+
+class Parabola(Learner[FittedFactors]):
+    """Learns one number w; the loss of a sample x is (w - x)² / 2."""
+
+    def __init__(self, samples: list[float]) -> None:
+        self.samples = np.array(samples, dtype=np.float32)
+        self.weight = create_parameter(np.zeros(1), CPU)
+        self.batches: list[list[float]] = []
+        self.threads = 0
+
+    def parameters(self) -> Sequence[Any]:
+        return [self.weight]
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        return [self.samples]
+
+    def loss(self, *batch: Any) -> Any:
+        self.batches.append(batch[0].tolist())
+        self.threads = torch.get_num_threads()
+        return (self.weight - batch[0]).square().sum() / 2
+
+    def export(self) -> FittedFactors:
+        value = copy_to_array(self.weight)
+        return FittedFactors(np.ones((2, 1), dtype=np.float32), value * np.ones((4, 1), "f4"))
+
+
+def create_schedule(**settings: Any) -> Schedule:
+    defaults: dict[str, Any] = {
+        "name": "Parabola",
+        "epochs": 1,
+        "batch_size": 2,
+        "learning_rate": 0.1,
+    }
+    return Schedule(**(defaults | settings))
+
+
+def test_sgd_steps_match_a_hand_computation(rng: np.random.Generator) -> None:
+    # first batch (1, 2): w = 0 - 0.1 ((0 - 1) + (0 - 2)) = 0.3; second (4): 0.3 + 0.1 · 3.7 = 0.67
+    learner = Parabola([1, 2, 4])
+    fitted = train(learner, create_schedule(optimizer="sgd"), DATA, rng)
+    assert fitted.item_factors[0, 0] == pytest.approx(0.67)
+    assert learner.batches == [[1, 2], [4]]
+
+
+def test_first_adam_step_has_the_length_of_the_learning_rate(rng: np.random.Generator) -> None:
+    fitted = train(Parabola([5]), create_schedule(), DATA, rng)
+    assert fitted.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_divergence_error_names_epoch_loss_and_setting(rng: np.random.Generator) -> None:
+    with pytest.raises(OutOfRange) as caught:
+        train(
+            Parabola([1]),
+            create_schedule(optimizer="sgd", learning_rate=1e12, epochs=9),
+            DATA,
+            rng,
+        )
+    # w = 1e12, 1e24, 1e36, then beyond float32: squares overflow from 1e24 on, in epoch 3
+    assert "diverged in epoch 3 of 9: the loss is inf" in str(caught.value)
+    assert caught.value.remedy == "lower learning_rate, which is 1e+12"
+
+
+def test_batches_are_split_when_the_device_is_full() -> None:
+    class Full(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            if len(batch[0]) > 2:
+                torch.empty(2**60)  # torch's own error
+            return super().loss(*batch)
+
+    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    schedule = create_schedule(batch_size=7, epochs=5)
+    plain = train(Parabola(samples), schedule, DATA, np.random.default_rng(1))
+    with collect_warnings() as warnings:
+        split = train(Full(samples), schedule, DATA, np.random.default_rng(1))
+    np.testing.assert_allclose(split.item_factors, plain.item_factors, rtol=1e-5)
+    assert [warning.split("computed in ")[1][:7] for warning in warnings] == ["2 parts", "4 parts"]
+
+
+def test_early_stopping_returns_the_best_epoch(rng: np.random.Generator) -> None:
+    # all items have the same vector, so that no epoch is better than the first
+    data = TrainingData(DATA.train, make_interactions([(0, 2), (1, 0)], n_items=4))
+    learner = Parabola([5])
+    fitted = train(learner, create_schedule(epochs=50, patience=3), data, rng)
+    assert len(learner.batches) == 4
+    assert fitted.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize("error", [MemoryError("4 TiB"), RuntimeError("can't allocate memory: 9")])
+def test_cpu_memory_errors_are_reported(rng: np.random.Generator, error: Exception) -> None:
+    class Hungry(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            raise error
+
+    with pytest.raises(TooLittleMemory, match="too little memory"):
+        train(Hungry([1]), create_schedule(), DATA, rng)
+
+
+# user 0 lacks items 1, 2 and 3, user 1 lacks 0, 2 and 3; user 2 has no training row
+TRAIN = make_interactions([(0, 0), (1, 1), (1, 2), (1, 3), (0, 3)], n_users=3, n_items=4)
+VALIDATION = make_interactions([(0, 2), (1, 0), (2, 1)], n_users=3, n_items=4)
+EARLY_STOPPING_DATA = TrainingData(TRAIN, VALIDATION)
+
+
+def create_recommender(*scores: float) -> FittedFactors:
+    """Return a recommender with the same scores of the four items for all users."""
+    vectors = np.array(scores, dtype=np.float32)[:, None]
+    return FittedFactors(np.ones((3, 1), dtype=np.float32), vectors)
+
+
+def test_ndcg_matches_a_hand_computation() -> None:
+    # user 0 has the list 1, 2 with a hit at rank 2: 1 / log2(3); user 1 has the list 0: 1; user 2
+    # has no training row
+    expected = (1 / math.log2(3) + 1) / 2
+    assert validation_ndcg(create_recommender(0, 5, 4, 3), EARLY_STOPPING_DATA) == pytest.approx(
+        expected
+    )
+
+
+def test_training_stops_after_patience_and_restores_the_best_epoch() -> None:
+    stopping, value = (
+        EarlyStopping(has_validation_users(EARLY_STOPPING_DATA), patience=2),
+        torch.zeros(1),
+    )
+    recommenders = [
+        create_recommender(0, 5, 4, 3),
+        create_recommender(0, 4, 5, 3),
+        create_recommender(0, 5, 4, 3),
+        create_recommender(0, 5, 4, 3),
+    ]
+    stops = []
+    for epoch, fitted in enumerate(recommenders):
+        value.fill_(epoch)
+        stopping.record(validation_ndcg(fitted, EARLY_STOPPING_DATA), [value])
+        stops.append(stopping.should_stop)
+    assert stops == [False, False, False, True]
+    stopping.restore([value])
+    assert value.item() == 1
+
+
+WORLD = make_interactions(
+    [(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3), (2, 3)], n_users=4, n_items=5
+)
+"""User 0 has items 1, 3; user 1 has 0, 1, 2; user 2 has 3 (twice). User 3 and item 4 have none."""
+
+N = 60_000
+
+
+def is_seen(train: Interactions, users: AnyArray, items: AnyArray) -> AnyArray:
+    mask: AnyArray = train.binary.toarray()[users, items] > 0
+    return mask
+
+
+def matches_shares(counts: AnyArray, shares: list[float]) -> bool:
+    """Test by chi-square whether counts are consistent with these shares."""
+    expected = np.array(shares) / np.sum(shares) * counts.sum()
+    return bool(chisquare(counts, expected).pvalue > 0.001)
+
+
+def test_unseen_items_are_sampled_uniformly(rng: np.random.Generator) -> None:
+    users = np.repeat(np.arange(4, dtype=np.int32), N // 4)
+    items = Sampler.from_interactions(WORLD).sample_unseen(users, rng)
+    assert not is_seen(WORLD, users, items).any()
+    for user, unseen_items in enumerate([[0, 2, 4], [3, 4], [0, 1, 2, 4], [0, 1, 2, 3, 4]]):
+        counts = np.bincount(items[users == user], minlength=5)
+        assert matches_shares(counts[unseen_items], [1] * len(unseen_items))
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_popularity_weights_are_powers_of_the_row_counts(
+    power: float, rng: np.random.Generator
+) -> None:
+    # rows of the items 0 to 4: 1, 2, 1, 3, 0
+    sampler = Sampler.from_interactions(WORLD, popularity=power)
+    weights = np.array([1, 2, 1, 3]) ** power
+    counts = np.bincount(sampler.sample_items(N, rng), minlength=5)
+    assert counts[4] == 0
+    assert matches_shares(counts[:4], weights.tolist())
+    items = sampler.sample_unseen(np.full(N, 2, dtype=np.int32), rng)
+    assert matches_shares(np.bincount(items, minlength=5)[:3], weights[:3].tolist())
+    assert items.max() == 2
+
+
+@pytest.mark.parametrize("unseen", [True, False])
+def test_each_positive_is_followed_by_its_negatives(
+    unseen: bool, rng: np.random.Generator
+) -> None:
+    users, items, labels = Sampler.from_interactions(WORLD).sample_with_negatives(
+        3, rng, unseen=unseen
+    )
+    assert users.dtype == items.dtype == np.int32
+    np.testing.assert_array_equal(labels, np.tile([1, 0, 0, 0], 6))
+    positives = set(zip(users[::4].tolist(), items[::4].tolist(), strict=True))
+    assert positives == {(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3)}
+    assert (users.reshape(6, 4) == users[::4, None]).all()
+    if unseen:
+        assert not is_seen(WORLD, users, items)[labels == 0].any()
+
+
+@given(
+    pairs=st.sets(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1),
+    popularity=st.sampled_from([0.0, 0.75, 1.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_sampled_negatives_are_never_training_items(
+    pairs: set[tuple[int, int]], popularity: float, seed: int
+) -> None:
+    train = make_interactions(sorted(pairs), n_users=6, n_items=8)
+    sampler = Sampler.from_interactions(train, popularity=popularity)
+    users, positives, negatives = sampler.sample_triples(200, np.random.default_rng(seed))
+    assert is_seen(train, users, positives).all()
+    assert not is_seen(train, users, negatives).any()
+    if popularity:
+        assert (train.item_counts()[negatives] > 0).all()
+
+
+def create_schedule_of_divergence(**changes: Any) -> Schedule:
+    defaults: dict[str, Any] = {"name": "M", "epochs": 9, "batch_size": 4096, "learning_rate": 0.1}
+    return Schedule(**(defaults | changes))
+
+
+def test_learning_rate_that_is_zero_in_float32_raises() -> None:
+    validate_learning_rate(
+        create_schedule_of_divergence(learning_rate=1e-40)
+    )  # a subnormal number
+    with pytest.raises(OutOfRange, match="1e-60 is 0 in float32"):
+        validate_learning_rate(create_schedule_of_divergence(learning_rate=1e-60))
+
+
+DENSE = 40
+"""Items of user 0, who has half of the 80; others have few."""
+
+
+def make_world(n_users: int = 30, n_items: int = 80) -> Interactions:
+    rng = np.random.default_rng(7)
+    pairs = [(0, item) for item in range(0, 2 * DENSE, 2)]
+    for user in range(1, n_users):
+        size = int(rng.integers(0, 12))
+        pairs += [(user, int(item)) for item in rng.choice(n_items, size, replace=False)]
+    return make_interactions(pairs, n_users=n_users, n_items=n_items)
+
+
+def sample_many(blocks: UserBlocks, n_epochs: int) -> tuple[AnyArray, ...]:
+    rng = np.random.default_rng(3)
+    epochs = [blocks.sample(rng) for _ in range(n_epochs)]
+    return tuple(np.concatenate(arrays) for arrays in zip(*epochs, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_pairs_and_unseen_items_are_sampled_uniformly(size: int) -> None:
+    train = make_world()
+    sampler = Sampler.from_interactions(train)
+    users, positives, negatives = sample_many(UserBlocks(sampler, size), 400)
+    assert users.size == 400 * sampler.users.size
+    is_seen = train.binary.toarray() > 0
+    assert is_seen[users, positives].all()
+    assert not is_seen[users, negatives].any()
+    drawn = np.bincount(users * 80 + positives, minlength=30 * 80).reshape(30, 80)
+    assert chisquare(drawn[is_seen]).pvalue > 0.001
+    unseen = np.bincount(users * 80 + negatives, minlength=30 * 80).reshape(30, 80)
+    for user in (0, 1, 2):
+        assert chisquare(unseen[user][~is_seen[user]]).pvalue > 0.001
+
+
+@given(
+    pairs=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 7)), min_size=1),
+    size=st.integers(1, 12),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_triple_has_a_seen_and_an_unseen_item(
+    pairs: set[tuple[int, int]], size: int, seed: int
+) -> None:
+    train = make_interactions(sorted(pairs), n_users=10, n_items=8)
+    blocks = UserBlocks(Sampler.from_interactions(train), size)
+    users, positives, negatives = blocks.sample(np.random.default_rng(seed))
+    is_seen = train.binary.toarray() > 0
+    assert is_seen[users, positives].all()
+    assert not is_seen[users, negatives].any()
+
+
+def test_a_model_of_many_users_learns_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # users of even numbers have items below 20, others those from 20 on
+    rng = np.random.default_rng(0)
+    pairs = {
+        (user, 20 * (user % 2) + int(item))
+        for user in range(200)
+        for item in rng.choice(20, 8, replace=False)
+    }
+    train = make_interactions(sorted(pairs), n_users=200, n_items=40)
+    monkeypatch.setattr(sgd, "MANY_USERS", 200)
+    monkeypatch.setattr(sgd.UserBlocks.__init__, "__defaults__", (20,))
+    model = BPRMF(embedding_size=8, epochs=60, device="cpu")
+    fitted = model.fit(TrainingData(train), np.random.default_rng(0))
+    assert fitted.item_bias is not None
+    scores = fitted.user_factors @ fitted.item_factors.T + fitted.item_bias
+    scores[train.users, train.items] = -np.inf
+    best = scores.argsort(axis=1)[:, -5:]
+    assert (best // 20 == np.arange(200)[:, None] % 2).mean() > 0.95

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, hstack
+
+from recbias.kernels.sparse import (
+    argsort_codes,
+    build_rows,
+    compile_loop,
+    cover_without_rows,
+    entropy_without_rows,
+    gini_without_rows,
+    jain_without_rows,
+    join_columns,
+    keep_columns,
+    map_blocks,
+    prefetch_row,
+    register_prefetch,
+)
+from recbias.statistics.inequality import cover, entropy, gini, jain
+
+
+@pytest.mark.parametrize(("n_rows", "size"), [(0, 3), (1, 3), (7, 3), (9, 3), (5, 100)])
+def test_blocks_cover_every_row_once_in_order(n_rows: int, size: int) -> None:
+    blocks = map_blocks(lambda start, stop: list(range(start, stop)), n_rows, size)
+    assert [row for block in blocks for row in block] == list(range(n_rows))
+
+
+@pytest.mark.parametrize(("rows", "left", "right"), [(20, 6, 4), (5, 1, 9), (3, 2, 0), (0, 2, 3)])
+def test_joined_columns_are_those_of_scipy(
+    rows: int, left: int, right: int, rng: np.random.Generator
+) -> None:
+    a = csr_array(rng.integers(0, 3, (rows, left)).astype(np.int32))
+    b = csr_array(rng.integers(0, 3, (rows, right)) * 0.5)
+    joined, expected = join_columns(a, b), hstack([a, b], format="csr")
+    assert joined.dtype == expected.dtype
+    assert joined.shape == expected.shape
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(expected, name))
+
+
+@given(st.lists(st.integers(0, 20)))
+def test_the_order_is_that_of_a_stable_sort(values: list[int]) -> None:
+    codes = np.array(values, dtype=np.int32)
+    order = argsort_codes(codes, 21)
+    assert order.dtype == np.int32
+    assert order.tolist() == np.argsort(codes, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("values", [1.0, np.arange(1.0, 5.0)])
+def test_rows_hold_the_included_codes(values: Any, rng: np.random.Generator) -> None:
+    codes = rng.permuted(np.tile(np.arange(9), (6, 1)), axis=1)[:, :4]
+    included = rng.random(codes.shape) < 0.6
+    expected = np.zeros((6, 9))
+    of_position = np.broadcast_to(values, codes.shape)
+    for row, position in zip(*np.nonzero(included), strict=True):
+        expected[row, codes[row, position]] = of_position[row, position]
+    built = build_rows(codes, included, 9, values)
+    np.testing.assert_array_equal(built.toarray(), expected)
+    assert built.indices.dtype == np.int32
+
+
+def test_kept_columns_are_ones_and_all_of_them_the_matrix_itself(
+    rng: np.random.Generator,
+) -> None:
+    matrix = csr_array((rng.random((7, 5)) < 0.5).astype(np.float32))
+    kept = np.array([True, False, True, True, False])
+    np.testing.assert_array_equal(keep_columns(matrix, kept).toarray(), matrix.toarray() * kept)
+    assert keep_columns(matrix, np.ones(5, dtype=bool)) is matrix
+    doubled = keep_columns(matrix * 2, np.ones(5, dtype=bool))
+    np.testing.assert_array_equal(doubled.toarray(), matrix.toarray())
+
+
+PAIRS = (
+    (cover, cover_without_rows),
+    (jain, jain_without_rows),
+    (entropy, entropy_without_rows),
+    (gini, gini_without_rows),
+)
+
+
+@pytest.mark.parametrize(("measure", "measure_without"), PAIRS)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_values_equal_those_of_the_other_rows(
+    measure: Any, measure_without: Any, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    q, n = rng.integers(1, 9), rng.integers(1, 7)
+    rows = (rng.random((q, n)) < rng.random()).astype(np.int32)
+    expected = [float(measure(np.delete(rows, row, axis=0).sum(axis=0))) for row in range(q)]
+    assert measure_without(csr_array(rows)) == pytest.approx(expected, nan_ok=True, abs=1e-12)
+
+
+def add_up(values: Any) -> Any:
+    total = 0.0
+    for index in range(values.size):
+        total += values[index]
+    return total
+
+
+def test_compiled_loop_matches_the_python_function() -> None:
+    values = np.arange(10.0)
+    assert compile_loop(add_up)(values) == add_up(values) == 45
+    assert compile_loop(add_up) is compile_loop(add_up)
+
+
+def test_function_without_a_file_is_compiled_without_cache() -> None:
+    # code that does not come from a file has no cache folder
+    namespace: dict[str, Any] = {}
+    exec(compile("def twice(x):\n    return 2 * x\n", "<nowhere>", "exec"), namespace)
+    assert compile_loop(namespace["twice"])(4) == 8
+
+
+LOOP = """
+import numpy as np
+import pytest
+from recbias.kernels.sparse import compile_loop
+
+def add_up(values):
+    total = 0.0
+    for index in range(values.size):
+        total += values[index]
+    return total
+
+print(compile_loop(add_up)(np.arange(10.0)))
+"""
+
+
+@pytest.mark.slow
+def test_corrupt_cache_files_are_ignored(tmp_path: Path) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(LOOP, encoding="utf-8")
+
+    def run() -> str:
+        # only a new process reads the cache
+        process = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip()
+
+    assert run() == "45.0"
+    cache_files = sorted((tmp_path / "__pycache__").glob("*.nb?"))
+    assert {path.suffix for path in cache_files} == {".nbc", ".nbi"}
+    for path in cache_files:
+        content = path.read_bytes()
+        for broken in (b"", content[: len(content) // 2]):
+            path.write_bytes(broken)
+            assert run() == "45.0"
+        path.write_bytes(content)
+
+
+def sum_rows(table: Any, rows: Any) -> float:
+    total = 0.0
+    for place in range(rows.size):
+        prefetch_row(table, rows[min(place + 4, rows.size - 1)])
+        total += table[rows[place]].sum()
+    return total
+
+
+@pytest.mark.parametrize("width", [1, 16, 33])
+@pytest.mark.parametrize("row_type", [np.int32, np.int64, np.uint64])
+def test_a_loop_that_prefetches_gives_the_sums_of_numpy(width: int, row_type: Any) -> None:
+    rng = np.random.default_rng(width)
+    table, rows = rng.random((50, width)), rng.integers(50, size=200).astype(row_type)
+    assert compile_loop(sum_rows)(table, rows) == pytest.approx(table[rows].sum(), rel=1e-12)
+    assert sum_rows(table, rows) == pytest.approx(table[rows].sum(), rel=1e-12)
+
+
+def test_the_machine_code_has_an_instruction_that_prefetches() -> None:
+    import numba
+
+    register_prefetch()
+    run: Any = numba.njit(sum_rows)  # code that numba has cached cannot be inspected
+    run(np.ones((3, 20)), np.zeros(5, dtype=np.int32))
+    if not hasattr(run, "inspect_asm"):
+        pytest.skip("compilation is switched off")
+    code = "".join(run.inspect_asm().values())
+    assert "prefetch" in code or "prfm" in code
+
+
+def test_entries_of_a_vector_are_prefetched_too() -> None:
+    def take(vector: Any, places: Any) -> float:
+        total = 0.0
+        for place in places:
+            prefetch_row(vector, place)
+            total += vector[place]
+        return total
+
+    vector, places = np.arange(9.0), np.array([0, 8, 4])
+    assert compile_loop(take)(vector, places) == 12.0

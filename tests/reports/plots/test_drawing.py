@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import itertools
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recbias.reports import svg
+from recbias.reports import svg as axes_module
+from recbias.reports.svg import (
+    COLOURS,
+    SHAPES,
+    Axes,
+    FileNames,
+    Plot,
+    Scale,
+    Spot,
+    choose_look,
+    draw_curve_labels,
+    estimate_width,
+    place_labels,
+    read_style_sheet,
+)
+from recbias.reports.wording import Safe, join
+from reports.plots.svg_reading import read_texts
+from support.plot_rows import FOODS
+from support.run_folders import HOSTILE
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_are_few_and_inside_the_range(low: float, span: float) -> None:
+    ticks = axes_module.choose_ticks(low, low + span)
+    assert 1 <= len(ticks) <= 7
+    assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in ticks)
+
+
+def test_default_ticks_are_round_values_with_their_unit() -> None:
+    axes = Axes(Scale(0, 1, 50, 450), Scale(0, 100, 150, 10))
+    texts = read_texts(Plot("p", "t", "c", 200, axes.draw(unit="%")))
+    assert texts[:2] == ["0%", "20%"]
+    assert texts[-1] == "1"
+
+
+FRAME = (4.0, 30.0, 476.0, 590.0)
+
+
+def do_overlap(a: Spot, b: Spot) -> bool:
+    (left, top, right, bottom), (x, y, end, low) = a.box(), b.box()
+    return min(right, end) - max(left, x) > 1e-9 and min(bottom, low) - max(top, y) > 1e-9
+
+
+def count_overlaps(spots: list[Spot | None]) -> int:
+    placed = [spot for spot in spots if spot is not None]
+    return sum(do_overlap(a, b) for a, b in itertools.combinations(placed, 2))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.floats(60, 460), st.floats(40, 580)), max_size=25))
+def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]) -> None:
+    spots = place_labels(points, FOODS[: len(points)], FRAME)
+    assert count_overlaps(spots) == 0
+    for spot in spots:
+        if spot is not None:
+            left, top, right, bottom = spot.box()
+            assert left >= FRAME[0]
+            assert top >= FRAME[1]
+            assert right <= FRAME[2]
+            assert bottom <= FRAME[3]
+
+
+def test_names_of_curves_and_marks_do_not_overlap() -> None:
+    curve = [(100.0, 100.0), (110.0, 101.0)]
+    names = {"first": curve, "second": [(100.0, 102.0), (110.0, 103.0)]}
+    drawn = draw_curve_labels(
+        names,
+        dict.fromkeys(names, "c0"),
+        (0.0, 0.0, 400.0, 200.0),
+        marks={"model": (100.0, 100.0)},
+    )
+    root = ET.fromstring(f"<svg>{drawn}</svg>")
+    spots = [
+        Spot(float(text.get("x", "")), float(text.get("y", "")), estimate_width(text.text or ""))
+        for text in root.iter("text")
+    ]
+    assert len(spots) == 3
+    assert count_overlaps([*spots]) == 0
+
+
+def compute_luminance(colour: str) -> float:
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def compute_contrast(a: str, b: str) -> float:
+    low, high = sorted((compute_luminance(a), compute_luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("block", "paper"), [(0, "#ffffff"), (1, "#1a2027")])
+def test_every_series_has_a_colour_that_contrasts_with_the_paper(block: int, paper: str) -> None:
+    rules = read_style_sheet().split("@media screen")[block]
+    colours = [
+        re.findall(rf"\.fig \.c{series} {{ stroke: (#[0-9a-f]{{6}})", rules)
+        for series in range(COLOURS)
+    ]
+    assert all(len(rule) == 1 for rule in colours)
+    assert min(compute_contrast(rule[0], paper) for rule in colours) > 2.5
+
+
+def test_no_two_series_look_alike() -> None:
+    looks = [choose_look(series) for series in range(COLOURS * len(SHAPES))]
+    assert len(set(looks)) == len(looks)
+    assert all(a[0] != b[0] and a[1] != b[1] for a, b in itertools.pairwise(looks))
+
+
+def make_plot(label: str = "label") -> svg.Plot:
+    body = join(
+        svg.draw_circle((10, 20), 4, "dot c0", f"{label}: 0.5"),
+        svg.draw_rectangle((0, 0), (5, 5), "box", label),
+        svg.draw_text((10, 60), label),
+    )
+    return svg.Plot("name", f"T {label}", f"C {label}", 100, body)
+
+
+def test_document_and_inline_svg_escape_title_and_caption() -> None:
+    plot = svg.Plot("f", "<b>", "a & b", 20, Safe("<g></g>"), 10)
+    root = ET.fromstring(plot.document())
+    assert root.get("viewBox") == "0 0 10 20"
+    assert root.findtext("{*}title") == "<b>"
+    assert root.findtext("{*}desc") == "a & b"
+    assert 'role="img"' in plot.svg
+    assert 'aria-label="&lt;b&gt;. a &amp; b"' in plot.svg
+
+
+@pytest.mark.parametrize("label", [*HOSTILE, "$x_1$", "$\\frac{1}{0}$", "女性", "]]>", "a -- b"])
+def test_hostile_labels_are_text(label: str) -> None:
+    plot = make_plot(label)
+    assert read_texts(plot) == [" ".join(label.split())]
+    for text in (plot.document(), plot.svg):
+        assert "<script" not in text
+        ET.fromstring(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
+)
+def test_file_names_are_plain(text: str, stem: str) -> None:
+    assert FileNames().free(text) == stem

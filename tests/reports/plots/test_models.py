@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias.core.measures import ROUNDS
+from recbias.reports.conclusions import split_conclusions
+from recbias.reports.gallery import (
+    draw_gallery,
+    draw_search_progress,
+    draw_setting_importance,
+    list_improvements,
+)
+from recbias.reports.llm import Search, collect_searches
+from recbias.reports.plots_models import (
+    draw_metric_agreement,
+    draw_scatter,
+    draw_setting_curves,
+    draw_win_matrix,
+    pair_variants,
+    sort_by_mean,
+)
+from recbias.reports.plots_units import MOST_POINTS, draw_learning_curves, draw_round_curves
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.svg import FileNames, Plot
+from recbias.reports.tables import build_round_table
+from recbias.reports.views import Comparisons, collect_comparisons
+from reports.plots.svg_reading import (
+    find_elements,
+    find_marks,
+    read_marks,
+    read_texts,
+    read_tooltips,
+    require_plot,
+)
+from support.models.search_rows import write_search_run
+from support.run_folders import SEVEN_MODELS, RunSpec, make_run
+from support.swept_runs import read_swept_run
+
+
+def draw(folder: Path, world: RunSpec | None = None) -> Plot:
+    if world is not None:
+        make_run(folder, world)
+    return draw_scatter(read_run(folder), "ml-1m", name="s")
+
+
+def test_better_models_stand_further_right_and_more_popular_ones_higher(tmp_path: Path) -> None:
+    points = read_marks(draw(tmp_path, RunSpec(models=("Random", "MostPop", "PureSVD"))))
+    assert points == sorted(points, key=lambda point: point[0])  # 0.01, 0.16, 0.31
+    assert points == sorted(points, key=lambda point: -point[1])  # -0.6, -0.3, 0.0
+
+
+def write_models(folder: Path, models: list[dict[str, Any]]) -> None:
+    make_run(folder, RunSpec(models=[model["label"] for model in models]))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"models": models}))
+
+
+def make_wok(label: str, mitigation: str | None = None, **llm: Any) -> dict[str, Any]:
+    settings = {"mitigation": mitigation, "llm": {"model": "small", "prices": None, **llm}}
+    return {"label": label, "name": "WOK", "parameters": settings}
+
+
+def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_path: Path) -> None:
+    other = {"label": "b", "name": "Other", "parameters": {"mitigation": None}}
+    models = [
+        make_wok("x", "minimize", prices={"input": 1}),  # what it costs changes no reply
+        make_wok("a"),
+        make_wok("a-mitigate", "mitigate", model="large"),  # another model, whatever its label
+        make_wok("y", "mitigate"),
+        other,
+    ]
+    write_models(tmp_path, models)
+    assert pair_variants(read_run(tmp_path)) == [("a", "x"), ("a", "y")]
+    plot = draw(tmp_path)
+    marks = find_marks(plot)
+    named = {title.partition(":")[0]: mark for title, mark in marks.items()}
+    lines = [
+        tuple(float(line.get(end, "")) for end in ("x1", "y1", "x2", "y2"))
+        for line in find_elements(plot, "line", "pair")
+    ]
+    assert lines == [(*named["a"], *named["x"]), (*named["a"], *named["y"])]
+    assert "Solid lines join models with their mitigated variants." in plot.caption
+
+
+def draw_of_win_matrix(family: Comparisons) -> Plot:
+    return draw_win_matrix(family, name="m")
+
+
+def list_cells(plot: Plot) -> list[str]:
+    squares = find_elements(plot, "rect")
+    return [square.get("class", "") for square in squares if square.find("{*}title") is not None]
+
+
+def compare_three(folder: Path, metric: str) -> Comparisons:
+    """Return comparisons of x, y and z: z - x is significant, y differs from neither."""
+    make_run(folder, RunSpec(models=("x", "y", "z"), metrics=(metric,)))
+    path = folder / "significance.csv"
+    means = {"x": 0.1, "y": 0.2, "z": 0.3}
+    frame = pd.read_csv(path)
+    frame["mean_a"], frame["mean_b"] = frame["a"].map(means), frame["b"].map(means)
+    frame["difference"] = frame["mean_a"] - frame["mean_b"]
+    frame["effect_size"] = frame["difference"]
+    frame["significant"] = (frame["a"] + frame["b"]) == "xz"
+    frame.to_csv(path, index=False)
+    return collect_comparisons(read_run(folder))[0]
+
+
+def test_best_model_comes_first_and_wins_are_coloured(tmp_path: Path) -> None:
+    family = compare_three(tmp_path, "HR")
+    assert sort_by_mean(family) == ["z", "y", "x"]
+    # row z: y, x; row y: z, x; row x: z, y
+    assert list_cells(draw_of_win_matrix(family)) == [
+        *("maybe-better", "better", "maybe-worse", "maybe-better", "worse", "maybe-worse")
+    ]
+
+
+def draw_of_metric_agreement(folder: Path) -> Plot | None:
+    return draw_metric_agreement(read_run(folder), "ml-1m", name="a")
+
+
+def draw_world(
+    folder: Path, metrics: tuple[str, ...], models: tuple[str, ...] = SEVEN_MODELS
+) -> Plot | None:
+    return draw_of_metric_agreement(
+        make_run(folder, RunSpec(models=models, metrics=metrics, users=9, items=20))
+    )
+
+
+def draw_values(folder: Path, values: dict[str, list[float]]) -> Plot | None:
+    """Return the plot of a run of four models with these values."""
+    make_run(folder, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
+    set_values(folder, values)
+    return draw_of_metric_agreement(folder)
+
+
+def set_values(folder: Path, values: dict[str, list[float]]) -> None:
+    frame = pd.read_csv(folder / "metrics.csv", keep_default_na=False)
+    for metric, column in values.items():
+        frame.loc[frame["metric"] == metric, "value"] = column
+    frame.to_csv(folder / "metrics.csv", index=False)
+
+
+def test_tau_equals_the_hand_calculation(tmp_path: Path) -> None:
+    # b is a reversed; c ties its first two: of six pairs five agree, 5 / sqrt(6 * 5) = 0.913
+    values = {"a": [1.0, 2, 3, 4], "b": [4.0, 3, 2, 1], "c": [1.0, 1, 2, 3]}
+    tooltips = read_tooltips(draw_values(tmp_path, values))
+    assert "a@10 and b@10: tau-b −1 over 4 models" in tooltips
+    assert "a@10 and c@10: tau-b 0.91 over 4 models" in tooltips
+    assert "c@10 and b@10: tau-b −0.91 over 4 models" in tooltips
+
+
+def test_matrix_has_each_pair_twice(tmp_path: Path) -> None:
+    plot = require_plot(draw_world(tmp_path, ("nDCG", "HR", "MRR", "ARP")))
+    tooltips = read_tooltips(plot)
+    assert len(tooltips) == 4 * 3
+    assert "between 4 metrics over 7 models" in plot.caption
+    for pair in ("nDCG@10 and HR@10", "HR@10 and nDCG@10"):
+        assert sum(tooltip.startswith(f"{pair}: tau-b") for tooltip in tooltips) == 1
+
+
+def draw_of_setting_curves(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
+    return list(draw_setting_curves(run, dataset, FileNames().free))
+
+
+def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: Path) -> None:
+    run = read_swept_run(tmp_path)
+    plots = draw_of_setting_curves(run)
+    assert [plot.name for plot in plots] == [
+        "ndcg-10-by-neighbors",
+        "hr-10-by-neighbors",
+        "mrr-10-by-neighbors",
+        "log-popularity-difference-10-by-neighbors",
+    ]
+    assert [plot.name for _, plot in draw_gallery(run).overview if "neighbors" in plot.name] == [
+        plot.name for plot in plots
+    ]
+    plot = plots[0]
+    assert len(find_elements(plot, "polyline", "curve")) == 2
+    assert {"llm.shrink=0", "llm.shrink=10", "nDCG@10", "Neighbors"} <= set(read_texts(plot))
+    assert {"5", "20", "80"} <= set(read_texts(plot))
+    assert plot.title == "nDCG@10 over neighbors of ItemKNN"
+
+
+def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Path) -> None:
+    plot = draw_of_setting_curves(read_swept_run(tmp_path))[0]
+    metrics = pd.read_csv(tmp_path / "metrics.csv")
+    values = metrics[metrics["metric"] == "nDCG"].set_index("model")["value"]
+    tips = read_tooltips(plot, "circle")
+    assert [tip.partition(": ")[0] for tip in tips[:3]] == [
+        f"llm.shrink=0, {n}" for n in (5, 20, 80)
+    ]
+    for tip, n in zip(tips[:3], (5, 20, 80), strict=True):
+        assert tip.partition(": ")[2].startswith(f"{values[f'knn {n} 0']:.4f} (95% interval")
+    circles = find_elements(plot, "circle")
+    xs = [float(circle.get("cx", "")) for circle in circles[:3]]
+    ys = [float(circle.get("cy", "")) for circle in circles[:3]]
+    assert xs == sorted(xs)
+    assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
+        range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
+    )
+
+
+def make_search(folder: Path, values: list[float], **options: Any) -> Search:
+    rows = [
+        (value, "failed" if math.isnan(value) else "done", {"a": number})
+        for number, value in enumerate(values)
+    ]
+    return collect_searches(write_search_run(folder, rows=rows, **options))[0]
+
+
+@pytest.mark.parametrize(
+    ("direction", "numbers"), [("higher", [1, 3]), ("lower", [1, 2, 4]), ("zero", [1, 2])]
+)
+def test_improvements_follow_the_direction(
+    tmp_path: Path, direction: str, numbers: list[int]
+) -> None:
+    search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], entry={"direction": direction})
+    assert [trial.number for trial in list_improvements(search)] == numbers
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5.0, 7.0, 9.0]])
+def test_points_lie_inside_for_any_values(tmp_path: Path, values: list[float]) -> None:
+    search = make_search(tmp_path, values, entry={"trial": 1})
+    for x, y in read_marks(draw_search_progress(search, name="x")):
+        assert 0 < x < 480
+        assert 30 < y < 270
+
+
+def draw_of_search_plots(
+    folder: Path, importances: dict[str, float], **options: Any
+) -> Plot | None:
+    (search,) = collect_searches(write_search_run(folder, importances=importances, **options))
+    return draw_setting_importance(search, name="x")
+
+
+def test_bars_are_as_long_as_the_shares_the_longest_first(tmp_path: Path) -> None:
+    plot = draw_of_search_plots(tmp_path, {"b": 0.25, "a": 0.75})
+    assert read_tooltips(plot) == ["a: 0.75", "b: 0.25"]
+    longest, shortest = find_elements(plot, "rect", "bar")
+    width = float(longest.get("width", ""))
+    assert width == pytest.approx(3 * float(shortest.get("width", "")), abs=0.3)
+    assert float(longest.get("y", "")) < float(shortest.get("y", ""))
+
+
+MODELS = ("Random", "MostPop")
+
+
+def make_curves(n_steps: int) -> pd.DataFrame:
+    """Losses that fall linearly to 1, of two seeds that differ by 2."""
+    rows = [
+        ("ml-1m", model, seed, 1, 1, step, loss, scale * (2 - step / n_steps) + 2 * (seed - 1))
+        for model in MODELS
+        for seed in (1, 2)
+        for step in range(1, n_steps + 1)
+        for loss, scale in (("language_model", 1.0), ("bias", 10.0))
+    ]
+    columns = ["dataset", "model", "seed", "fold", "epoch", "step", "loss", "value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def draw_of_learning_curves(
+    folder: Path, curves: pd.DataFrame | None, dataset: str = "ml-1m"
+) -> list[Plot]:
+    made = make_run(folder, RunSpec(models=MODELS))
+    if curves is not None:
+        curves.to_csv(made / "learning_curves.csv", index=False)
+    return list(draw_learning_curves(read_run(made), dataset, FileNames().free))
+
+
+def test_each_loss_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> None:
+    plots = draw_of_learning_curves(tmp_path, make_curves(300))
+    assert [plot.name for plot in plots] == [
+        "learning-curve-language-model",
+        "learning-curve-bias",
+    ]
+    for plot in plots:
+        curves = find_elements(plot, "polyline", "curve")
+        assert [len(curve.get("points", "").split()) for curve in curves] == [MOST_POINTS] * 2
+    # the last point is the mean of steps 296 to 300 and of both seeds: 2 - 298 / 300 + 1
+    assert read_tooltips(plots[0])[:2] == [f"{model}: 2.0067 at the end" for model in MODELS]
+
+
+ROUND_CURVES_MODELS = ("Random", "MostPop")
+
+
+def make_rounds(n_rounds: int, *, group: str = "") -> pd.DataFrame:
+    """nDCG from 0.1 (Random) and 0.2, 0.1 more a round, of two seeds that differ by 0.02."""
+    rows = [
+        {
+            "dataset": "ml-1m",
+            "model": model,
+            "seed": seed,
+            "fold": 1,
+            "round": number,
+            "interactions": 100 * number,
+            "metric": "nDCG",
+            "k": 10,
+            "group": group,
+            "value": 0.1 * (at + number) + 0.02 * (seed - 1),
+        }
+        for at, model in enumerate(ROUND_CURVES_MODELS)
+        for seed in (1, 2)
+        for number in range(1, n_rounds + 1)
+    ]
+    return pd.DataFrame(rows, columns=list(ROUNDS.names))
+
+
+def make_tables(folder: Path, rounds: pd.DataFrame | None) -> RunTables:
+    made = make_run(folder, RunSpec(models=ROUND_CURVES_MODELS))
+    if rounds is not None:
+        rounds.to_csv(made / "rounds.csv", index=False)
+    return read_run(made)
+
+
+def draw_of_round_curves(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
+    return list(draw_round_curves(run, dataset, FileNames().free))
+
+
+def test_each_metric_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> None:
+    (plot,) = draw_of_round_curves(make_tables(tmp_path, make_rounds(3)))
+    assert plot.name == "rounds-ndcg-10"
+    curves = find_elements(plot, "polyline", "curve")
+    assert [len(curve.get("points", "").split()) for curve in curves] == [3, 3]
+    # the mean of both seeds: 0.1 + 0.01 in round 1 of Random
+    assert "Random, round 1: 0.110" in read_tooltips(plot)[2]
+
+
+def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path: Path) -> None:
+    table = build_round_table(make_tables(tmp_path, make_rounds(3)))
+    assert table is not None
+    assert [column.title for column in table.columns] == [
+        *("metric", "model", "round 1", "round 2", "round 3")
+    ]
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["nDCG@10", "Random", "0.1100", "0.2100", "0.3100"],
+        ["nDCG@10", "MostPop", "0.2100", "0.3100", "0.4100"],
+    ]
+    assert table.notes[-1] == "The values are means over seeds and folds."
+
+
+def test_conclusions_begin_with_the_change_of_each_value(tmp_path: Path) -> None:
+    rounds = make_rounds(3)
+    rounds.loc[(rounds["model"] == "MostPop") & (rounds["round"] == 3), "value"] -= 0.5
+    first, _ = split_conclusions(make_tables(tmp_path, rounds))
+    # MostPop: 0.21 and 0.41 - 0.5 = -0.09, a change of 0.3; Random: 0.11 and 0.31
+    assert first[0].kind == "rounds"
+    assert first[0].sentence == (
+        "nDCG@10, from round 1 to round 3: MostPop 0.2100 to -0.0900, Random 0.1100 to 0.3100."
+    )

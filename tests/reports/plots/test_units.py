@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset import FloatArray
+from recbias.reports import plots as rows
+from recbias.reports.plots_units import (
+    Exposure,
+    compute_exposure,
+    count_recommendations,
+    draw_hit_shares,
+    draw_long_tail,
+    draw_popularity,
+    draw_popularity_means,
+    draw_running_means,
+    make_edges,
+)
+from recbias.reports.run import RunTables, read_run
+from recbias.reports.svg import FileNames, Plot
+from reports.plots.svg_reading import (
+    find_elements,
+    read_points,
+    read_texts,
+    read_tooltips,
+    require_plot,
+)
+from support.plot_rows import EXPOSURE, MODELS, Measure, make_exposure_units, write_run
+from support.run_folders import RunSpec, make_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunTables:
+    return read_run(make_run(tmp_path, RunSpec(models=("x", "y"))))
+
+
+def draw(run: RunTables, models: dict[str, FloatArray], training: FloatArray | None) -> Plot:
+    return draw_long_tail(run, Exposure(models, training), name="t")
+
+
+def test_each_model_has_a_curve_beside_the_training_data(run: RunTables) -> None:
+    models = {"y": np.array([0.5, 1.0]), "x": np.array([0.1, 1.0])}
+    lines = find_elements(draw(run, models, np.array([0.3, 1.0])), "polyline")
+    assert [line.get("class") for line in lines] == ["reference", "curve c0", "curve c1"]
+    heads = [read_points(line)[0][1] for line in lines]
+    assert heads[2] < heads[0] < heads[1]  # y recommends the first item most: it starts highest
+    assert [read_points(line)[-1][1] for line in lines] == [34.0] * 3  # shares add up to 100%
+
+
+LISTS = [("A", "x"), ("A", "x"), ("A", "y"), ("A", "x"), ("B", "z"), ("B", "y")]
+
+
+def make_lists(
+    folder: Path, lists: list[tuple[str, str]], popularity: dict[str, int]
+) -> RunTables:
+    """Return a run with (model, item) recommendations and training interactions by item."""
+    make_run(folder, RunSpec(lists=False, popularity=False))
+    frame = pd.DataFrame(lists, columns=["model", "item_id"]).assign(dataset="ml-1m", fold="1")
+    frame.to_parquet(folder / "lists.parquet", row_group_size=2)
+    if popularity:
+        counts = pd.DataFrame(popularity.items(), columns=["item_id", "interactions"])
+        counts.assign(dataset="ml-1m", seed="", fold="1").to_parquet(folder / "popularity.parquet")
+    return read_run(folder)
+
+
+def expose(run: RunTables) -> Exposure:
+    exposure = compute_exposure(run, count_recommendations(run), "ml-1m")
+    assert exposure is not None
+    return exposure
+
+
+def test_recommendations_are_counted_over_row_groups(tmp_path: Path) -> None:
+    frame = count_recommendations(make_lists(tmp_path, LISTS, {}))
+    counts = {(row.model, row.item_id): row.lists for row in frame.itertuples()}
+    assert counts == {("A", "x"): 3, ("A", "y"): 1, ("B", "z"): 1, ("B", "y"): 1}
+
+
+def test_shares_accumulate_over_items_by_training_interactions(tmp_path: Path) -> None:
+    exposure = expose(make_lists(tmp_path, LISTS, {"z": 6, "y": 3, "w": 1}))
+    # In order of interactions: z 6, y 3, w 1, x 0 (recommended, and never in training).
+    assert exposure.n_items == 4
+    assert exposure.models["A"].tolist() == [0.0, 0.25, 0.25, 1.0]
+    assert exposure.models["B"].tolist() == [0.5, 1.0, 1.0, 1.0]
+    assert exposure.training is not None
+    assert exposure.training.tolist() == [0.6, 0.9, 1.0, 1.0]
+
+
+SMALL = RunSpec(models=("one",), metrics=("nDCG",), users=5)
+
+
+def write_counts(
+    folder: Path, counts: list[int] | None = None, world: RunSpec = SMALL
+) -> RunTables:
+    make_run(folder, world)
+    if counts is not None:
+        items = [f"i{number}" for number in range(len(counts))]
+        frame = pd.DataFrame({"item_id": items, "interactions": counts})
+        frame = frame.assign(dataset="ml-1m", seed="42", fold="1")
+        frame.to_parquet(folder / "popularity.parquet", index=False)
+    return read_run(folder)
+
+
+def draw_of_popularity_histogram(
+    folder: Path, counts: list[int] | None = None, world: RunSpec = SMALL
+) -> Plot | None:
+    return draw_popularity(write_counts(folder, counts, world), "ml-1m", name="p")
+
+
+def test_every_item_is_in_a_bin(tmp_path: Path) -> None:
+    plot = require_plot(draw_of_popularity_histogram(tmp_path))
+    bars = [tooltip for tooltip in read_tooltips(plot, "rect") if " with " in tooltip]
+    assert sum(int(tooltip.split(" ")[0]) for tooltip in bars) == 300
+    assert "of 300 items" in plot.caption
+    assert "the most popular 1,000" in plot.caption
+
+
+@pytest.mark.parametrize("counts", [[1, 2], [5, 5000], [3, 4, 100000]])
+def test_bins_cover_every_count_once(counts: list[int]) -> None:
+    edges = make_edges(np.array(counts, dtype=np.float64))
+    assert edges[0] <= min(counts)
+    assert edges[-1] > max(counts)
+    assert (np.diff(edges) >= 1).all()
+
+
+def test_power_law_is_drawn_and_in_the_caption(tmp_path: Path) -> None:
+    # 1000 // rank: P(count >= x) = 1000 / x / 300, so the density falls as x^-2
+    plot = require_plot(draw_of_popularity_histogram(tmp_path))
+    assert "power law with exponent" in plot.caption
+    (line,) = find_elements(plot, "polyline")
+    start, end = read_points(line)
+    assert start[0] < end[0]
+    assert start[1] < end[1] <= 306
+
+
+def test_exponent_of_a_power_law_is_recovered(tmp_path: Path) -> None:
+    counts = np.random.default_rng(5).zipf(2.5, 4000)
+    plot = require_plot(draw_of_popularity_histogram(tmp_path, counts[counts < 10**6].tolist()))
+    exponent = re.search(r"exponent (\d\.\d\d),", plot.caption)
+    assert exponent is not None
+    assert 2.3 < float(exponent[1]) < 2.7
+
+
+METRICS = ("nDCG", "HR", "log_popularity_difference", "ARP")
+
+
+def draw_of_running_means(folder: Path, world: RunSpec) -> list[Plot]:
+    run, names = read_run(make_run(folder, world)), FileNames()
+    return list(draw_running_means(run, "ml-1m", names.free))
+
+
+def test_the_right_end_is_the_reported_mean_and_its_standard_error(tmp_path: Path) -> None:
+    plot = draw_of_running_means(tmp_path, RunSpec(models=("Random", "MostPop"), metrics=METRICS))[
+        1
+    ]
+    metrics = pd.read_csv(tmp_path / "metrics.csv")
+    rows = metrics[metrics["metric"] == "log_popularity_difference"].set_index("model")
+    for tooltip, model in zip(read_tooltips(plot), ("Random", "MostPop"), strict=True):
+        error = rows["std"][model] / np.sqrt(200)
+        value = f"{rows['value'][model]:.4f}".replace("-", "\N{MINUS SIGN}")
+        assert tooltip.replace("-", "\N{MINUS SIGN}") == (
+            f"{model}: {value} (standard error {error:.4f})"
+        )
+
+
+def test_the_right_end_is_the_mean_over_folds(tmp_path: Path) -> None:
+    plot = draw_of_running_means(
+        tmp_path, RunSpec(models=("Random", "MostPop"), metrics=METRICS, folds=3)
+    )[1]
+    metrics = pd.read_csv(tmp_path / "metrics.csv")
+    rows = metrics[(metrics["metric"] == "log_popularity_difference") & (metrics["fold"] == "all")]
+    (value,) = rows[rows["model"] == "MostPop"]["value"]
+    assert f"MostPop: {value:.4f} ".replace("-", "\N{MINUS SIGN}") in "".join(
+        read_tooltips(plot)
+    ).replace("-", "\N{MINUS SIGN}")
+
+
+def test_undefined_units_are_excluded(tmp_path: Path) -> None:
+    units = make_exposure_units(("BERT",), 4)
+    units["value"][0] = np.nan
+    run = write_run(tmp_path, [EXPOSURE], units=units)
+    (metric,) = rows.find_metrics(run, "REC-ST")
+    assert len(rows.read_units(run, metric, "ml-1m")) == 3
+    (tmp_path / "per_unit.parquet").unlink()
+    assert rows.read_units(run, metric, "ml-1m").empty
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        (["race=a&gender=F", "race=b&gender=M"], "race&gender"),
+        (["categories=Coffee & Tea", "categories=Bars"], "categories"),
+        (["x=1", "y=2"], ""),
+        (["age<18", "not age<18"], ""),
+        ([], ""),
+    ],
+)
+def test_name_that_labels_share(labels: list[str], name: str) -> None:
+    assert rows.get_label_name(labels) == name
+
+
+def test_shares_of_lists_with_a_label_are_bars_in_their_order(tmp_path: Path) -> None:
+    hits = Measure("HIT_BAD", {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}, spread=0.25)
+    everyone, women = draw_hit_shares(write_run(tmp_path, [hits]), "ml-1m", str)
+    assert [text for text in read_texts(everyone) if text in MODELS] == list(MODELS)
+    widths = [float(bar.get("width", 0)) for bar in find_elements(everyone, "rect", "bar")]
+    # 0.2, 0.45 and 0.7 from 0 on
+    assert [width / widths[0] for width in widths] == pytest.approx([1, 2.25, 3.5], rel=0.01)
+    assert read_tooltips(everyone, "rect")[0].startswith("Random: 0.200 (95% interval 0.1")
+    assert "Lines are 95% intervals." in everyone.caption
+    assert women.title == "HIT_BAD: the share of lists with a labelled item, gender=F"
+    assert "intervals" not in women.caption
+
+
+LOG_POPULARITY = replace(SMALL, metrics=("nDCG", "log_popularity_difference"))
+
+
+def test_running_mean_of_popularity_jumps_at_one_item_and_that_of_its_logarithm_less(
+    tmp_path: Path,
+) -> None:
+    run = write_counts(tmp_path, [0, *[1, 2] * 40, 10_000], LOG_POPULARITY)
+    plot = require_plot(draw_popularity_means(run, "ml-1m", name="p"))
+    assert "log popularity" in read_texts(plot)
+    raw, log = (
+        np.array([float(pair.split(",")[1]) for pair in line.get("points", "").split()])
+        for line in find_elements(plot, "polyline")
+    )
+    # the means over 81 items are 124.9 and 0.46: without the popular item 1.5 and 0.35
+    assert raw[-1] == pytest.approx(log[-1])  # each ends at its mean
+    jumps = [np.abs(np.diff(heights)).max() for heights in (raw, log)]
+    assert jumps[0] > 3 * jumps[1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "world"),
+    [([*range(1, 40)], SMALL), ([7] * 50, LOG_POPULARITY), ([1, 2, 3], LOG_POPULARITY)],
+)
+def test_running_mean_of_popularity_needs_its_metric_and_unequal_items(
+    tmp_path: Path, counts: list[int], world: RunSpec
+) -> None:
+    run = write_counts(tmp_path, counts, world)
+    assert draw_popularity_means(run, "ml-1m", name="p") is None

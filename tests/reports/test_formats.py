@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import UnknownName, Unwritable
+from recbias.reports.environments import escape_latex, load_environment, render_csv, render_latex
+from recbias.reports.render import Content, render_json, render_markdown
+from recbias.reports.run import read_run
+from recbias.reports.wording import Cell, Column, Table, list_warnings, make_columns
+from recbias.reports.write import FORMATS, write_reports
+from support.run_folders import HOSTILE, RunSpec, make_run
+
+
+def list_names(folder: Path, paths: list[Path]) -> set[str]:
+    assert all(path.is_file() for path in paths)
+    return {path.relative_to(folder).as_posix() for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("formats", "present", "absent"),
+    [
+        (["json"], {"report.json"}, {"report.md", "figures/long-tail.svg"}),
+        (["md"], {"report.md", "figures/long-tail.svg"}, {"report.html"}),
+        (["html"], {"report.html", "figures/accuracy-popularity.svg"}, {"report.json"}),
+        (["latex"], {"tables/summary.tex", "figures/significance-ndcg-10.svg"}, {"report.md"}),
+        (["csv"], set(), {"report.json", "report.md", "report.html"}),
+        ([], set(), {"report.json"}),
+    ],
+)
+def test_each_format_writes_its_files(
+    tmp_path: Path, formats: list[str], present: set[str], absent: set[str]
+) -> None:
+    names = list_names(tmp_path, write_reports(make_run(tmp_path), formats=formats))
+    assert present <= names
+    assert not absent & names
+
+
+def test_reports_that_are_written_twice_are_identical(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    contents = [
+        {path: path.read_bytes() for path in write_reports(tmp_path, formats=FORMATS)}
+        for _ in range(2)
+    ]
+    assert contents[0] == contents[1]
+
+
+def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
+    parts = (("race=<b>", "price=$"),)
+    failures = [
+        {"stage": "fit <x>", "message": "no /home/ann/x.csv", "traceback": "/home/ann/y.py"}
+    ]
+    make_run(
+        tmp_path, RunSpec(models=HOSTILE, parts=parts, failures=failures, datasets=("a|<b>",))
+    )
+    spec = "queries: {name: table, path: /home/ann/q.csv}\nsplit: {test: /home/ann/t.csv}\n"
+    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
+    for path in write_reports(tmp_path, formats=FORMATS):
+        text = path.read_text(encoding="utf-8")
+        assert "<script>alert" not in text or path.suffix == ".json"
+        assert "/home/ann" not in text
+        if path.suffix == ".svg":
+            ET.fromstring(text)
+        elif path.suffix == ".json":
+            json.loads(text)
+
+
+def test_the_error_for_an_unknown_format_suggests_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="no report format is called 'htm'") as caught:
+        write_reports(make_run(tmp_path), formats=["htm"])
+    assert caught.value.remedy == "did you mean html?"
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    (tmp_path / "figures").write_text("in the way", encoding="utf-8")
+    with pytest.raises(Unwritable, match="cannot be written"):
+        write_reports(tmp_path, formats=["md"])
+
+
+def test_a_full_disk_keeps_the_previous_report(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    (tmp_path / "report.json").write_text("old", encoding="utf-8")
+    names = {path.name for path in tmp_path.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))  # bytes of a file
+    try:
+        with pytest.raises(Unwritable, match="File too large"):
+            write_reports(tmp_path, formats=["json"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "report.json").read_text(encoding="utf-8") == "old"
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
+    code = (
+        "import sys, recbias.reports.write; "
+        "heavy = {'matplotlib', 'jinja2', 'torch', 'rich', 'sklearn', 'scipy.stats'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_linked_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "elsewhere").mkdir()
+    (run / "tables").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Unwritable, match="link to another folder") as caught:
+        write_reports(run, formats=["latex"])
+    assert caught.value.remedy == "remove the link"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_linked_report_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    (tmp_path / "kept.json").write_text("kept")
+    (run / "report.json").symlink_to(tmp_path / "kept.json")
+    write_reports(run, formats=["json"])
+    assert not (run / "report.json").is_symlink()
+    assert (tmp_path / "kept.json").read_text() == "kept"
+
+
+def render_report(folder: Path, world: RunSpec) -> str:
+    return render_markdown(Content(read_run(make_run(folder, world))))
+
+
+def test_a_table_has_one_line_per_row_whatever_the_labels() -> None:
+    rows = tuple((Cell(label), Cell("0.1", 0.1, best=True, mark="a")) for label in HOSTILE)
+    columns = (Column("model"), Column("x", numeric=True))
+    parts: Any = load_environment("md").get_template("parts.md.jinja").module
+    lines = parts.table(Table("t", columns, rows)).strip().splitlines()
+    assert lines[1] == "| :-- | --: |"
+    assert len(lines) == 2 + len(HOSTILE)
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
+    assert lines[2].endswith("| **0.1**<sup>a</sup> |")
+
+
+def test_the_report_has_every_section(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec())
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        *("Conclusions", "Data and settings", "Results", "Agreement of the metrics", "Plots"),
+        *("Significance", "Definitions", "Models", "Stages", "Provenance"),
+    ]
+    assert "](figures/accuracy-popularity.svg)" in text
+    assert "| Random | MostPop |" in text
+    assert re.search(r"\n## Stages\n\n\| stage \| kind \| duration \|", text)
+    assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
+
+
+def test_blocks_are_separated_by_one_blank_line(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec(folds=2, users=20))
+    assert "\n\n\n" not in text
+    assert re.search(r"[^\n]\n\n## Results\n\n\| model", text)
+    assert not re.search(r"[^|\n]\n\|", text)  # a table needs a blank line before it
+
+
+def test_markup_in_labels_is_escaped(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec(models=HOSTILE))
+    assert "<script" not in text
+    assert "](http" not in text.replace(r"\](http", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("50%", r"50\%"),
+        ("a_b & c", r"a\_b \& c"),
+        ("$x^2$", r"\$x\textasciicircum{}2\$"),
+        (r"\end{document}", r"\textbackslash{}end\{document\}"),
+        ("~#", r"\textasciitilde{}\#"),
+        ("<a|b>", r"\textless{}a\textbar{}b\textgreater{}"),
+        ("two\nlines", "two lines"),
+        ("🦊", "🦊"),
+    ],
+)
+def test_special_characters_are_escaped(text: str, escaped: str) -> None:
+    assert escape_latex(text) == escaped
+
+
+@given(st.text())
+def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
+    latex = escape_latex(text)
+    for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
+        latex = latex.replace(command, "")
+    latex = re.sub(r"\\text(less|greater|bar|quotedbl)\{\}", "", latex)
+    assert not re.search(r"(?<!\\)[&%$#_{}~^]", latex)
+
+
+def test_a_table_has_rules_bold_values_marks_and_notes() -> None:
+    table = Table(
+        "Results & more",
+        (Column("model"), Column("nDCG@10", numeric=True, direction="higher")),
+        ((Cell("a_b", mark="a"), Cell("0.3000", 0.3, best=True, mark="b")),
+         (Cell("c"), Cell("-0.1000", -0.1))),
+        ("50% of them",),
+    )  # fmt: skip
+    latex = render_latex(table)
+    assert r"\caption{Results \& more}" in latex
+    assert r"\begin{tabular}{lr}" in latex
+    assert r"model & nDCG@10 $\uparrow$ \\" in latex
+    assert r"a\_b\textsuperscript{a} & \textbf{0.3000}\textsuperscript{b} \\" in latex
+    assert r"c & $-0.1000$ \\" in latex
+    assert r"50\% of them" in latex
+    assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
+
+
+def test_hostile_labels_do_not_break_the_table() -> None:
+    rows = tuple((Cell(label), Cell("1", 1.0)) for label in HOSTILE)
+    latex = render_latex(Table("t", (Column("model"), Column("x", numeric=True)), rows))
+    lines = latex.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
+    assert len(lines) == len(HOSTILE)
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in lines)
+
+
+def parse_strictly(text: str) -> dict[str, Any]:
+    """Parse JSON that must not hold NaN or infinity."""
+
+    def refuse_constant(constant: str) -> None:
+        raise AssertionError(constant)
+
+    report: dict[str, Any] = json.loads(text, parse_constant=refuse_constant)
+    return report
+
+
+def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE, folds=2, users=20)))
+    report = parse_strictly(render_json(run))
+    assert report["schema_version"] == 1
+    assert list(report) == [
+        *("schema_version", "conclusions", "metrics", "significance", "trials", "importances"),
+        *("reference", "checks", "definitions", "manifest"),
+    ]
+    assert [row["model"] for row in report["metrics"]] == run.metrics["model"].tolist()
+    assert report["metrics"][-1]["ci_low"] is None  # a mean over folds has no interval here
+    assert {row["significant"] for row in report["significance"]} <= {True, False}
+    assert report["reference"] is None
+    assert report["manifest"] == run.manifest
+
+
+TABLE = Table(
+    "nDCG@10, by <b>",
+    make_columns(("model", "value", "95% interval", "p", "n"), numeric={"value", "p"}),
+    (
+        (
+            Cell("a, b", mark="x"),
+            Cell("0.3333", 1 / 3, mark="y"),
+            Cell("0.1 to 0.5", 0.1),
+            Cell("< 0.0001", 2.5e-7),
+            Cell("1,682", 1682.0),
+        ),
+        (Cell('"c"'), Cell("n/a", math.nan), Cell(""), Cell("1.0", 1.0), Cell("2", 2.0)),
+    ),
+)
+
+
+def test_a_table_as_csv_has_unrounded_numbers_and_no_marks() -> None:
+    assert list(csv.reader(io.StringIO(render_csv(TABLE)))) == [
+        ["model", "value", "95% interval", "p", "n"],
+        ["a, b", "0.333333333333333", "0.1 to 0.5", "2.5e-07", "1682"],
+        ['"c"', "", "", "1", "2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("warnings", "lines"),
+    [
+        (["w", "v", "w"], ["w", "v"]),
+        (
+            ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"],
+            ["3 lost (2 stages)", "measure a of Y: 2 lost"],
+        ),
+    ],
+)
+def test_a_warning_of_several_stages_is_listed_once(
+    tmp_path: Path, warnings: list[str], lines: list[str]
+) -> None:
+    assert list_warnings(read_run(make_run(tmp_path, RunSpec(warnings=warnings)))) == lines
+
+
+def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
+    failures = [{"stage": "fit X", "model": "X", "message": "boom", "help": "", "traceback": "t"}]
+    make_run(tmp_path, RunSpec(significance=False, lists=False, failures=failures))
+    header = (tmp_path / "metrics.csv").read_text(encoding="utf-8").partition("\n")[0]
+    (tmp_path / "metrics.csv").write_text(f"{header}\n", encoding="utf-8")
+    write_reports(tmp_path, formats=FORMATS, reference="children/a3")
+    assert "fit X failed: boom" in (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias.core.errors import MixedRuns
+from recbias.core.measures import METRICS, SIGNIFICANCE
+from recbias.reports.published import (
+    COLUMNS,
+    build_reference_table,
+    compare_published,
+    list_published,
+    load_published,
+    read_source,
+)
+from recbias.reports.run import RunTables, read_run, to_records
+from support.run_folders import RunSpec, make_run
+
+
+def make_run_with(folder: Path, world: RunSpec, values: list[float]) -> RunTables:
+    """Return a run whose values, by metric and then by model, are ``values``."""
+    make_run(folder, world)
+    path = folder / "metrics.csv"
+    pd.read_csv(path, keep_default_na=False).assign(value=values).to_csv(path, index=False)
+    return read_run(folder)
+
+
+def test_a_run_is_compared_with_table_a3(tmp_path: Path) -> None:
+    world = RunSpec(models=("ItemKNN", "EASE"), metrics=("nDCG", "MAP", "mean_precision"))
+    run = make_run_with(tmp_path, world, [0.2939, 0.34, 0.17, 0.21, 0.31, 0.34])
+    table = compare_published(run, "children/a3", tolerance=0.006)
+    assert tuple(table.columns) == COLUMNS
+    assert table["system"].tolist() == ["ItemKNN", "ItemKNN"]  # EASE is not published
+    assert table["metric"].tolist() == ["nDCG", "MAP"]  # and MRR and HR are not measured
+    assert table["k"].tolist() == [10.0, 10.0]
+    # 0.2939 - 0.2993 = -0.0054; the thesis' MAP is mean_precision: 0.31 - 0.3023 = 0.0077
+    assert table["published"].tolist() == [0.2993, 0.3023]
+    assert table["difference"].tolist() == pytest.approx([-0.0054, 0.0077])
+    assert table["relative"].tolist() == pytest.approx([-0.0054 / 0.2993, 0.0077 / 0.3023])
+    assert table["within"].tolist() == [True, False]
+    assert table["published_std"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("label", "name", "system"),
+    [
+        ("BPR-MF", "BPR-MF", "BPRMF"),
+        ("bpr_mf", "x", "BPRMF"),
+        ("mine", "item-knn", "ItemKNN"),
+        ("theirs", "lenskit/ItemKNN", "ItemKNN"),
+    ],
+)
+def test_systems_match_in_any_spelling(tmp_path: Path, label: str, name: str, system: str) -> None:
+    world = RunSpec(models=(label,), metrics=("nDCG",), names={label: name})
+    table = compare_published(make_run_with(tmp_path, world, [0.3]), "children/a3")
+    published = {"BPRMF": 0.2765, "ItemKNN": 0.2993}
+    assert table["published"].tolist() == [published[system]]
+    assert table["system"].tolist() == [label]
+
+
+def test_a_different_cutoff_does_not_match(tmp_path: Path) -> None:
+    run = make_run_with(tmp_path, RunSpec(models=("ItemKNN",), metrics=("nDCG",), k=5), [0.3])
+    assert compare_published(run, "children/a3").empty
+
+
+def test_an_undefined_value_is_not_within(tmp_path: Path) -> None:
+    run = make_run_with(tmp_path, RunSpec(models=("ItemKNN",), metrics=("nDCG",)), [math.nan])
+    table = compare_published(run, "children/a3")
+    assert table["within"].tolist() == [False]
+    assert table["measured"].isna().all()
+
+
+def test_the_mean_over_folds_is_compared(tmp_path: Path) -> None:
+    world = RunSpec(models=("ItemKNN",), metrics=("nDCG",), folds=2, users=20)
+    run = make_run_with(tmp_path, world, [0.1, 0.2, 0.15])
+    assert compare_published(run, "children/a3")["measured"].tolist() == [0.15]
+
+
+def test_stereotype_metrics_match_by_their_label(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("MostPop",), metrics=("HIT_BAD(label=x)",)))
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["metrics"][0]["parameters"] = {"label": "ngim.gender", "k": 10}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    run = read_run(tmp_path)
+    table = compare_published(run, "children/a5")
+    assert table["metric"].tolist() == ["HIT_BAD_Gender"]
+    assert table["published"].tolist() == [1.0]
+    assert compare_published(run, "children/a9").empty  # that is race
+
+
+def test_a_table_without_comparable_values_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MixedRuns, match="no figures that a run could have") as caught:
+        compare_published(read_run(make_run(tmp_path)), "children/a2")
+    assert "children/a3" in caught.value.remedy
+
+
+def test_the_table_has_one_row_per_compared_value() -> None:
+    frame = pd.DataFrame(
+        {
+            "table": ["children/a3"],
+            "system": ["ItemKNN"],
+            "metric": ["nDCG"],
+            "published": [0.2993],
+            "measured": [0.2939],
+            "difference": [-0.0054],
+            "within": [True],
+        }
+    )
+    table = build_reference_table("children/a3", frame, ["a remark"])
+    assert table.title == "Comparison with children/a3"
+    assert [cell.text for cell in table.rows[0]] == [
+        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes")
+    ]
+    assert table.notes == ("a remark",)
+
+
+@pytest.mark.parametrize("name", list_published())
+def test_every_table_has_a_description_and_can_be_loaded(name: str) -> None:
+    table = read_source(name)
+    assert table.name == name
+    assert table.title
+    assert "20" in table.citation
+    frame = load_published(name)
+    assert len(frame) > 0
+    assert not frame.columns.duplicated().any()
+    if table.comparable:
+        assert {"system", "metric", "cutoff", "value", "std"} <= set(frame.columns)
+        assert table.joins or not table.metrics or set(table.metrics) & {*frame["metric"]}
+
+
+CATEGORIES = ("Gender", "Orientation", "Age", "Appearance")
+METHODS = ("Baseline", "LMD", "ADD", "HD", "CADA", "CTDA")
+SYSTEMS = ("CDial-GPT", "EVA2.0")
+MEASURES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "t-value": ("perplexity_gap", {"estimate": "t", "scale": "perplexity"}),
+    "log t": ("perplexity_gap", {"estimate": "t", "scale": "log"}),
+    "BLEU-4": ("BLEU", {"n": 4}),
+    "BLEU-2": ("BLEU", {"n": 2}),
+    "Dist-1": ("distinct", {"n": 1}),
+    "Dist-2": ("distinct", {"n": 2}),
+    "Dist-4": ("distinct", {"n": 4}),
+    "F1": ("unigram_F1", {}),
+    "R-L": ("ROUGE-L", {}),
+    "E-Average": ("embedding_average", {}),
+    "G-Matching": ("greedy_matching", {}),
+    "share of responses with score +2": ("human_rate", {"score": 2.0}),
+    "share of responses with score +1": ("human_rate", {"score": 1.0}),
+    "share of responses with score +0": ("human_rate", {"score": 0.0}),
+    "rate of biased responses (human)": ("human_rate", {"score": 1.0, "by": "category"}),
+}
+"""What each published metric is called here, with its settings."""
+
+PERCENT = ("Dist-1", "Dist-2", "Dist-4", "F1", "R-L", "E-Average", "G-Matching")
+BY_CATEGORY = ("t-value", "rate of biased responses (human)")
+TABLES = [name for name in list_published() if name.startswith("chbias/")]
+
+PRINTED = {
+    "CDial-GPT": """\
+        -2.51  4.28  2.74 -0.94
+        -0.93  1.31 -2.39  0.40
+         0.17 -0.54  0.50  0.03
+        -2.12 -6.10 -0.63  1.27
+        -1.74  0.65 -0.43 -0.55
+        -0.22  0.11 -0.25  0.05""",
+    "EVA2.0": """\
+         1.48  3.04 -2.30  3.28
+        -0.89  1.09 -0.18  2.55
+        -0.54  0.77 -1.20  1.43
+         1.21  0.27  0.40 -2.59
+         0.89  0.46  0.72  0.80
+         0.37 -0.79 -0.17  0.28""",
+}
+"""Table 3 as it is printed: a row for each method, and a column for each category."""
+
+
+def label_model(system: str, method: str) -> str:
+    return system if method == "Baseline" else f"{system} {method}"
+
+
+def write_run(
+    folder: Path, metrics: Sequence[str], categories: Sequence[str] = CATEGORIES
+) -> tuple[RunTables, dict[tuple[str, str, str, str], float]]:
+    """Return a run with a dataset for each category, and its values, of which none is equal."""
+    numbers = itertools.count(1)
+    values, rows = {}, []
+    for cell in itertools.product(metrics, SYSTEMS, METHODS, categories):
+        metric, system, method, category = cell
+        values[cell] = next(numbers) / 8
+        location = {"dataset": category.lower(), "model": label_model(system, method), "fold": 1}
+        location |= {"seed": 1, "metric": metric, "group": "", "target": ""}
+        own = f"category={category.lower()}" if metric in BY_CATEGORY else ""
+        rows += [
+            {**location, "group": own, "value": values[cell]},
+            {**location, "group": own, "value": -1.0, "target": "within 3 sd"},
+        ]
+        if own:
+            rows.append({**location, "value": -2.0})  # all sentences together
+    write_files(folder, rows, metrics, categories)
+    return read_run(folder), values
+
+
+def write_files(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    categories: Sequence[str],
+    tests: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    models = [label_model(*pair) for pair in itertools.product(SYSTEMS, METHODS)]
+    manifest = {
+        "models": [{"label": label, "name": "language_model"} for label in models],
+        "datasets": [{"label": name.lower(), "name": "chbias"} for name in categories],
+        "metrics": [
+            {
+                "metric": metric,
+                "k": None,
+                "direction": "none",
+                "name": name,
+                "parameters": settings,
+            }
+            for metric, (name, settings) in MEASURES.items()
+            if metric in metrics
+        ],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    for file, table, columns in (
+        ("metrics", rows, METRICS.names),
+        ("significance", tests, SIGNIFICANCE.names),
+    ):
+        pd.DataFrame(table, columns=list(columns)).to_csv(folder / f"{file}.csv", index=False)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if read_source(name).comparable])
+def test_every_value_matches_its_model_category_and_metric(name: str, tmp_path: Path) -> None:
+    published = load_published(name).dropna(subset=["value"])
+    run, values = write_run(tmp_path, sorted(set(published["metric"])))
+    expected = [
+        {
+            "system": label_model(row["system"], row["method"]),
+            "metric": f"{row['metric']} ({row['bias_category']})",
+            "published": row["value"],
+            "measured": values[row["metric"], row["system"], row["method"], row["bias_category"]]
+            * (100 if row["metric"] in PERCENT else 1),
+        }
+        for row in to_records(published)
+    ]
+    compared = compare_published(run, name)[["system", "metric", "published", "measured"]]
+    assert to_records(compared) == expected
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_table_3_has_the_printed_value_in_each_cell(system: str, tmp_path: Path) -> None:
+    run, _ = write_run(tmp_path, ["t-value"])
+    table = compare_published(run, "chbias/3").set_index(["system", "metric"])["published"]
+    lines = PRINTED[system].splitlines()
+    for method, line in zip(METHODS, lines, strict=True):
+        label = label_model(system, method)
+        row = [table[label, f"t-value ({category})"] for category in CATEGORIES]
+        assert row == [float(text) for text in line.split()], method

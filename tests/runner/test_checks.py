@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from recbias.api import read_experiment
+from recbias.config.checks import Check, CheckSpec
+from recbias.config.specs import PluginSpec
+from recbias.core.errors import Faults, OutOfRange, UnknownName, UserError, WrongType
+from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.runner.gates import (
+    CheckRow,
+    Interval,
+    Tolerance,
+    Tolerances,
+    Verdict,
+    decide,
+    evaluate_checks,
+    measure_worsening,
+    parse_tolerance,
+    render_junit,
+)
+from recbias.runner.results import ModelMeasurement
+from support.specs import make_small_spec
+
+METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
+OLD, NEW = [0.5, 0.25, 1.0, 0.0], [0.5, 0.5, 1.0, 0.25]
+
+
+def make_row(model: str, values: list[float], **keys: Any) -> ModelMeasurement:
+    ids = np.array([f"u{user}" for user in range(len(values))], dtype=object)
+    measurement = Measurement.from_units(UnitScores("user", ids, np.array(values)))
+    fit_keys = {"dataset": "d", "seed": 42, "fold": 1, **keys}
+    return ModelMeasurement(model=model, metric=METRIC, measurement=measurement, **fit_keys)
+
+
+def make_set_row(model: str, value: float, replicates: list[float] | None) -> ModelMeasurement:
+    """Return a measurement of a whole set of lists, with its bootstrap samples."""
+    samples = None if replicates is None else np.array(replicates)
+    measurement = Measurement(value, n=4, undefined=0, replicates=samples)
+    return ModelMeasurement("d", model, 42, 1, METRIC, measurement)
+
+
+def check(
+    rows: list[ModelMeasurement], models: tuple[str, ...] = ("new",), **settings: Any
+) -> list[CheckRow]:
+    spec = CheckSpec(metric="nDCG", **settings)
+    return evaluate_checks([Check(spec, METRIC, models, spec.baseline)], rows)
+
+
+def test_value_is_checked_with_the_interval_of_its_row() -> None:
+    # mean 0.5625, sd 0.3146, t(3) = 3.1824, half width 3.1824 * 0.3146 / 2 = 0.5006
+    (row,) = check([make_row("new", NEW)], at_least=0.05)
+    assert (row["value"], row["verdict"], row["basis"]) == (0.5625, "pass", "interval")
+    assert row["ci_low"] == pytest.approx(0.5625 - 0.5006, abs=1e-4)
+    (row,) = check([make_row("new", NEW)], at_least=0.0625)
+    assert (row["verdict"], row["failed"]) == ("undecided", False)
+    (row,) = check([make_row("new", NEW)], at_least=0.0625, strict=True)
+    assert (row["verdict"], row["failed"]) == ("undecided", True)
+
+
+def test_difference_from_a_baseline_has_its_paired_interval() -> None:
+    # differences 0, 0.25, 0, 0.25: mean 0.125, sd 0.1443, half width 3.1824 * 0.0722 = 0.2297
+    expected = stats.ttest_rel(NEW, OLD).confidence_interval()
+    rows = [make_row("old", OLD), make_row("new", NEW)]
+    (row,) = check(rows, not_below="old", margin=0.11)
+    assert (row["value"], row["verdict"], row["baseline"]) == (0.125, "pass", "old")
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([expected.low, expected.high])
+    assert check(rows, not_below="old", margin=0.1)[0]["verdict"] == "undecided"
+    assert check(rows, not_above="old", margin=0.36)[0]["verdict"] == "pass"
+    (worse,) = check(rows, ("old",), not_below="new", margin=0.1)
+    assert (worse["value"], worse["verdict"]) == (-0.125, "undecided")
+
+
+def test_whole_set_metrics_are_compared_by_their_shared_bootstrap_samples() -> None:
+    old = make_set_row("old", 0.5, [0.4, 0.5, 0.6])
+    new = make_set_row("new", 0.6, [0.6, 0.6, 0.7])
+    # differences of the samples 0.2, 0.1, 0.1: sd 0.0577, interval 0.1 ± 1.96 * 0.0577
+    (row,) = check([old, new], not_below="old", margin=0.02)
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([-0.01316, 0.21316], abs=1e-5)
+    assert row["verdict"] == "pass"
+    assert check([old, new], not_below="old")[0]["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_model_without_a_value_is_undecided(strict: bool) -> None:
+    undefined = make_row("old", [math.nan, math.nan])
+    for rows, models in ([[make_row("x", NEW)], ("new",)], [[undefined], ("old",)]):
+        (row,) = check(rows, models, at_least=0.1, strict=strict)  # type: ignore[arg-type]
+        assert math.isnan(row["value"])
+        assert (row["verdict"], row["basis"], row["failed"]) == ("undecided", "undefined", strict)
+
+
+def test_a_missing_baseline_is_undecided() -> None:
+    (row,) = check([make_row("new", NEW)], not_below="old")
+    assert (row["verdict"], row["basis"]) == ("undecided", "undefined")
+
+
+KEYS = {"dataset": "d", "group": "", "target": "", "model": "EASE", "metric": "nDCG", "k": 10}
+VALUES = {"baseline": "", "value": 0.3, "ci_low": 0.2, "ci_high": 0.4, "line": "at least 0.5"}
+ROW: dict[str, Any] = {**KEYS, **VALUES, "verdict": "fail", "failed": True, "basis": "interval"}
+
+
+def test_verdicts_become_failures_and_skipped_cases() -> None:
+    undecided = ROW | {"value": math.nan, "verdict": "undecided", "failed": False}
+    stopped = undecided | {"basis": "failure", "failed": True}
+    undecided |= {"basis": "undefined"}
+    rows = [ROW, ROW | {"verdict": "pass", "failed": False}, undecided, undecided | {"failed": 1}]
+    rows.append(stopped)
+    root = ET.fromstring(render_junit("release", rows))
+    (suite,) = root.findall("testsuite")
+    expected = {"tests": "5", "failures": "2", "skipped": "1", "errors": "1"}
+    for element in (root, suite):
+        assert {name: element.get(name) for name in expected} == expected
+    cases = suite.findall("testcase")
+    assert [[child.tag for child in case] for case in cases] == [
+        ["failure"],
+        [],
+        ["skipped"],
+        ["failure"],
+        ["error"],
+    ]
+    assert "is undefined because a stage failed" in str(cases[4][0].get("message"))
+    assert cases[0].get("classname") == "release.EASE"
+    assert cases[0].get("name") == "nDCG@10 at least 0.5 [d]"
+    message = cases[0][0].get("message")
+    assert message == "fail: nDCG@10 of EASE is 0.3 [0.2, 0.4], must be at least 0.5"
+
+
+METRICS = [
+    "nDCG",
+    "nDCG@3",
+    {"name": "HR", "label": "hits"},
+    {"name": "nDCG", "by": "gender & age < 25"},
+    {"name": "MRR", "by": "gender", "gap": "ratio", "label": "evenness"},
+    {"name": "APLT", "head": 0.5},
+]
+
+
+def resolve(**check: Any) -> Check:
+    spec = make_small_spec(metrics=METRICS, checks=[check])
+    (resolved,) = read_experiment(spec).checks
+    return resolved
+
+
+@pytest.mark.parametrize(
+    ("check", "label", "k"),
+    [
+        ({"metric": "ndcg"}, "nDCG", 5),  # the cutoff of the spec
+        ({"metric": "nDCG@3"}, "nDCG", 3),
+        ({"metric": "hits"}, "hits", 5),
+        ({"metric": "HR@5"}, "hits", 5),
+        ({"metric": "APLT"}, "APLT(head=0.5)", 5),
+        ({"metric": "APLT(head=0.5)@5"}, "APLT(head=0.5)", 5),
+        ({"metric": "nDCG", "by": "gender&age < 25"}, "nDCG(by=gender & age < 25)", 5),
+        (
+            {"metric": "nDCG", "by": "gender & age < 25", "gap": "difference"},
+            "nDCG(by=gender & age < 25, gap=difference)",
+            5,
+        ),
+        (
+            {"metric": "nDCG(by=gender & age < 25, gap=std)"},
+            "nDCG(by=gender & age < 25, gap=std)",
+            5,
+        ),
+        ({"metric": "evenness"}, "evenness", 5),
+        ({"metric": "MRR", "by": "gender", "gap": "ratio"}, "evenness", 5),
+    ],
+)
+def test_a_check_names_its_metric_as_the_reports_do(
+    check: dict[str, Any], label: str, k: int
+) -> None:
+    metric = resolve(**check, at_most=1).metric
+    assert (metric.label, metric.cutoff) == (label, k)
+
+
+def test_all_models_are_checked_but_the_baseline() -> None:
+    assert resolve(metric="hits", at_most=1).models == ("MostPop", "ItemKNN")
+    check = resolve(metric="hits", not_below="mostpop", margin=0.5)
+    assert (check.models, check.baseline) == (("ItemKNN",), "MostPop")
+    assert check.spec.line == "not below MostPop - 0.5"
+    assert resolve(metric="hits", at_most=1, models=["itemknn"]).models == ("ItemKNN",)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.05", Tolerance("", 0.05)),
+        ("0", Tolerance("", 0.0)),
+        ("nDCG=0.01", Tolerance("nDCG", 0.01)),
+        ("nDCG(by=age >= 25, gap=std)@10=1e-3", Tolerance("nDCG(by=age >= 25, gap=std)@10", 1e-3)),
+    ],
+)
+def test_a_tolerance_is_a_number_with_or_without_its_metric(
+    text: str, expected: Tolerance
+) -> None:
+    assert parse_tolerance(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *(("nDCG", WrongType), ("nDCG=", WrongType), ("", WrongType), ("nDCG=x", WrongType)),
+        *(("-1", OutOfRange), ("nDCG=nan", OutOfRange), ("inf", OutOfRange)),
+    ],
+)
+def test_other_text_is_refused(text: str, kind: type[UserError]) -> None:
+    with pytest.raises(kind):
+        parse_tolerance(text)
+
+
+def test_a_tolerance_of_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(UnknownName) as caught:
+        Tolerances([Tolerance("nDGC", 0.1)]).require_known(["nDCG", "HR"])
+    assert caught.value.lines() == [
+        "error: --fail-over: no compared metric is called 'nDGC'",
+        "help: did you mean nDCG?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "direction", "expected"),
+    [
+        (0.5, 0.25, "higher", 0.25),
+        (0.25, 0.5, "higher", -0.25),
+        (0.25, 0.5, "lower", 0.25),
+        (-0.5, 0.25, "zero", -0.25),  # 0.5 from 0, then 0.25
+        (-0.25, 0.75, "none", 0.5),
+        (0.5, math.nan, "higher", math.inf),
+        (math.nan, 0.5, "higher", 0.0),
+        (math.nan, math.nan, "lower", 0.0),
+    ],
+)
+def test_worsening_is_the_change_in_the_bad_direction(
+    old: float, new: float, direction: Direction, expected: float
+) -> None:
+    assert measure_worsening(old, new, direction) == expected
+
+
+directions: st.SearchStrategy[Direction] = st.sampled_from(["higher", "lower", "zero", "none"])
+numbers = st.floats(-10, 10)
+
+
+@given(old=numbers, new=numbers, direction=directions)
+def test_a_change_and_its_reverse_are_never_both_worse(
+    old: float, new: float, direction: Direction
+) -> None:
+    there, back = (measure_worsening(*pair, direction) for pair in ((old, new), (new, old)))
+    assert there == -back
+    assert there <= abs(new - old) + 1e-12
+
+
+UNKNOWN = (math.nan, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "limits", "verdict"),
+    [
+        (0.03, (0.01, 0.05), (-math.inf, 0.05), "pass"),  # the end at the line passes
+        (0.04, (0.01, 0.06), (-math.inf, 0.05), "undecided"),
+        (0.06, (0.04, 0.08), (-math.inf, 0.05), "undecided"),  # straddles from the other side
+        (0.08, (0.06, 0.10), (-math.inf, 0.05), "fail"),
+        (0.60, (0.55, 0.65), (0.5, math.inf), "pass"),
+        (0.52, (0.45, 0.59), (0.5, math.inf), "undecided"),
+        (0.40, (0.35, 0.45), (0.5, math.inf), "fail"),
+        (0.10, (0.00, 0.20), (-0.2, 0.2), "pass"),
+        (0.00, (-0.30, 0.30), (-0.2, 0.2), "undecided"),  # wider than both lines
+        (-0.40, (-0.50, -0.30), (-0.2, 0.2), "fail"),
+        (0.05, UNKNOWN, (-math.inf, 0.05), "pass"),
+        (0.06, UNKNOWN, (-math.inf, 0.05), "fail"),
+        (math.nan, UNKNOWN, (-math.inf, 0.05), "undecided"),
+        (math.nan, (0.0, 0.0), (-math.inf, 0.05), "undecided"),
+    ],
+)
+def test_verdict_is_that_of_the_interval_or_else_of_the_value(
+    value: float, interval: Interval, limits: Interval, verdict: Verdict
+) -> None:
+    assert decide(value, interval, limits) == verdict
+
+
+numbers_of_verdicts = st.floats(-1, 1)
+widths = st.floats(0, 1)
+sizes: dict[Verdict, int] = {"fail": 0, "undecided": 1, "pass": 2}
+
+
+@given(
+    value=numbers_of_verdicts,
+    half=widths,
+    low=numbers_of_verdicts,
+    width=widths,
+    more=st.tuples(widths, widths),
+)
+def test_wider_limits_never_turn_pass_into_fail(
+    value: float, half: float, low: float, width: float, more: tuple[float, float]
+) -> None:
+    interval, limits = (value - half, value + half), (low, low + width)
+    wider = (limits[0] - more[0], limits[1] + more[1])
+    before, after = decide(value, interval, limits), decide(value, interval, wider)
+    assert sizes[after] >= sizes[before]
+
+
+@given(
+    value=numbers_of_verdicts, half=widths, growth=widths, low=numbers_of_verdicts, width=widths
+)
+def test_a_wider_interval_only_makes_a_verdict_undecided(
+    value: float, half: float, growth: float, low: float, width: float
+) -> None:
+    limits = (low, low + width)
+    before = decide(value, (value - half, value + half), limits)
+    after = decide(value, (value - half - growth, value + half + growth), limits)
+    assert after in {before, "undecided"}
+
+
+@given(value=numbers_of_verdicts, half=widths, low=numbers_of_verdicts, width=widths)
+def test_mirrored_values_and_limits_have_the_same_verdict(
+    value: float, half: float, low: float, width: float
+) -> None:
+    limits, interval = (low, low + width), (value - half, value + half)
+    mirrored = decide(-value, (-interval[1], -interval[0]), (-limits[1], -limits[0]))
+    assert mirrored == decide(value, interval, limits)
+
+
+@pytest.mark.parametrize(
+    ("check", "where", "text"),
+    [
+        ({"metric": "nDGC", "at_most": 1}, "metric", "did you mean nDCG"),
+        (
+            {"metric": "hits", "not_below": "MostPop", "models": ["ItemKNN", "mostpop"]},
+            "models[1]",
+            "MostPop is the model that the others are compared with",
+        ),
+        ({"metric": "nDCG", "by": "age", "at_most": 1}, "metric", "add it to metrics"),
+        ({"metric": "Gini", "at_most": 1}, "metric", "Gini is not among the metrics"),
+        ({"metric": "hits", "not_below": "EASY"}, "not_below", "'EASY'"),
+        ({"metric": "hits", "not_above": "MostPopp"}, "not_above", "did you mean MostPop?"),
+        ({"metric": "hits", "models": ["X"], "at_most": 1}, "models[0]", "'X'"),
+        ({"metric": "hits"}, "", "found none"),
+        ({"metric": "hits", "at_most": 1, "at_least": 0}, "", "found at_least and at_most"),
+        ({"metric": "hits", "at_most": 1, "margin": 0.1}, "margin", "not_below"),
+        ({"metric": "hits", "not_below": "MostPop", "margin": -1}, "margin", "at least 0"),
+        ({"metric": "hits", "within": [1, 0]}, "within", "larger"),
+        ({"metric": "hits", "within": [1]}, "within", "list of 2"),
+        ({"metric": "hits", "gap": "std", "at_most": 1}, "gap", "needs by"),
+        ({"metric": "hits", "at_moist": 1}, "at_moist", "did you mean at_most"),
+        ({"metric": "hits", "at_most": "high"}, "at_most", "must be a number"),
+    ],
+)
+def test_a_faulty_check_is_refused_at_its_place(
+    check: dict[str, Any], where: str, text: str
+) -> None:
+    with pytest.raises(Faults) as caught:
+        resolve(**check)
+    lines = "\n".join(caught.value.lines())
+    assert f"checks[0]{'.' if where else ''}{where}" in lines
+    assert text in lines

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import recbias
+from recbias import api
+from recbias.core.context import collect_warnings
+from recbias.core.errors import Contradiction, Faults, UserError
+from recbias.kernels import devices
+from recbias.kernels.devices import (
+    choose_precision,
+    find_device,
+    find_devices,
+    list_devices,
+    resolve_device,
+)
+from support.commands import SMALL, invoke_recbias, write_small_spec
+from support.models.small_encoder import write_small_encoder
+from support.specs import make_small_spec
+
+BPR: dict[str, Any] = {"name": "BPR-MF", "epochs": 1, "patience": 0}
+HAS_GPU = torch.cuda.is_available()
+ABSENT = "mps" if HAS_GPU else "cuda"
+"""A device that this machine does not have."""
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the planner see two GPUs; nothing is computed."""
+    monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cpu"))
+
+
+def list_addresses(tmp_path: Path, model: Any, **options: Any) -> dict[str, str]:
+    spec = make_small_spec(models=[model], metrics=["nDCG"])
+    plan, _ = api.plan(spec, out=tmp_path, **options)
+    return {stage.title: stage.digest for stage in plan.stages}
+
+
+def test_the_machine_has_a_cpu_and_auto_is_its_first_device() -> None:
+    assert list_devices()[-1] == "cpu"
+    assert find_device("auto") == list_devices()[0]
+    assert find_device("cpu") == "cpu"
+
+
+@pytest.mark.usefixtures("gpus")
+def test_auto_and_numbers_are_resolved() -> None:
+    assert find_device("auto") == "cuda"
+    assert find_device("cuda:1") == "cuda:1"
+    assert [choose_precision("auto", name) for name in ("cuda:1", "mps", "cpu")] == [
+        *("bfloat16", "float32", "float32")
+    ]
+    assert choose_precision("float32", "cuda") == "float32"
+
+
+def test_the_device_of_the_spec_is_a_default_that_the_model_overrides(tmp_path: Path) -> None:
+    spec = make_small_spec(models=["MostPop", BPR, {**BPR, "label": "own", "device": "auto"}])
+    plan, _ = api.plan({**spec, "device": "cpu"}, out=tmp_path)
+    _, default, own = plan.experiment.models
+    assert (default.plugin.device, own.plugin.device) == ("cpu", "auto")
+    plan, _ = api.plan({**spec, "device": ABSENT}, out=tmp_path, device="cpu")
+    assert plan.experiment.models[1].plugin.device == "cpu", "the option replaces the key"
+
+
+def test_a_device_that_the_machine_lacks_is_refused_by_plan(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "name: x\ndataset: demo\nsplit: {name: random, test: 0.2}\nmetrics: [nDCG]\n"
+        f"models:\n  - MostPop\n  - {{name: BPR-MF, device: {ABSENT}}}\n  - NeuMF\n  - MultiVAE\n"
+    )
+    with pytest.raises(Faults) as caught:
+        api.plan(path, out=tmp_path, device=ABSENT)
+    first, second = caught.value.faults
+    assert first.where.endswith("spec.yaml:7:28: models[1].device")
+    assert second.where == f"--device={ABSENT}: device"
+    for fault in (first, second):
+        assert f"device {ABSENT}: torch" in fault.message
+        assert f"finds {', '.join(list_devices())} on this machine" in fault.message
+        assert fault.remedy == f"set device: auto, or {' or '.join(list_devices())}"
+
+
+def test_plan_prints_the_warning_of_an_unused_device(tmp_path: Path) -> None:
+    write_small_spec(tmp_path, SMALL.replace(", ItemKNN", ""))
+    for device, n in (("cuda", 1), ("cpu", 0)):
+        planned = invoke_recbias("plan", "small", "--device", device, folder=tmp_path)
+        assert planned.code == 0
+        assert planned.err.count(f"warning: device {device} has no effect") == n
+
+
+@pytest.mark.usefixtures("gpus")
+def test_another_device_has_another_address_but_another_gpu_has_not(tmp_path: Path) -> None:
+    addresses = {name: list_addresses(tmp_path, BPR, device=name) for name in ("cpu", "cuda:1")}
+    cuda = list_addresses(tmp_path, BPR)
+    assert addresses["cuda:1"] == cuda
+    differing = {title for title in cuda if cuda[title] != addresses["cpu"][title]}
+    assert differing == {"fit BPR-MF", "ask BPR-MF", "measure nDCG of BPR-MF"}
+    without = [list_addresses(tmp_path, "MostPop", device=name) for name in ("cpu", "cuda")]
+    assert without[0] == without[1], "a model without a device has the same address"
+
+
+@pytest.mark.usefixtures("gpus")
+def test_stages_have_the_devices_of_their_model(tmp_path: Path) -> None:
+    spec = make_small_spec(models=["MostPop", {**BPR, "device": "cuda:1"}], metrics=["nDCG"])
+    plan, _ = api.plan(spec, out=tmp_path)
+    assert {stage.title: stage.devices for stage in plan.stages if stage.devices} == {
+        "fit BPR-MF": ("cuda:1",),
+        "ask BPR-MF": ("cuda:1",),
+    }
+
+
+def test_the_manifest_and_the_report_name_the_devices(tmp_path: Path) -> None:
+    network = {"name": "NeuMF", "epochs": 1, "patience": 0}  # without compiled loops
+    spec = make_small_spec(models=["MostPop", network], report={"formats": ["md"]})
+    run = recbias.run(spec, out=tmp_path, device="cpu")
+    described = [(model["device"], model["precision"]) for model in run.manifest["models"]]
+    assert described == [("cpu", None), ("cpu", "float32")]
+    assert run.manifest["gpus"] == {}
+    report = (run.folder / "report.md").read_text()
+    assert "Devices: cpu: MostPop; cpu, float32: NeuMF" in report
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")
+@pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
+def test_every_name_of_a_gpu_is_a_device(name: Any) -> None:
+    assert resolve_device(name).type == "cuda"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="this machine has no GPU")
+def test_a_run_on_a_gpu_names_it(tmp_path: Path) -> None:
+    run = recbias.run(make_small_spec(models=[BPR]), out=tmp_path, device="cuda")
+    assert run.manifest["models"][0]["device"] == "cuda"
+    assert run.manifest["gpus"] == {"cuda": torch.cuda.get_device_name("cuda")}
+
+
+@pytest.fixture
+def gpus_of_training_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the planner see two GPUs and three cores; nothing is computed."""
+    monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cpu"))
+    monkeypatch.setattr(devices, "count_cores", lambda: 3)
+
+
+def plan_model(tmp_path: Path, model: str) -> None:
+    write_small_encoder(tmp_path)
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "name: x\ndataset: {name: demo, reviews: true}\nsplit: {name: random, test: 0.2}\n"
+        f"metrics: [nDCG]\nmodels:\n  - MostPop\n  - {model}\n"
+    )
+    api.plan(path, out=tmp_path)
+
+
+def find_fault(tmp_path: Path, model: str) -> UserError:
+    with pytest.raises(UserError) as caught:
+        plan_model(tmp_path, model)
+    error = caught.value
+    return error.faults[0] if isinstance(error, Faults) else error
+
+
+@pytest.mark.usefixtures("gpus_of_training_devices")
+def test_processes_have_the_first_gpus_or_the_cpu() -> None:
+    assert find_devices("cuda", 2) == ("cuda:0", "cuda:1")
+    assert find_devices("cpu", 3) == ("cpu", "cpu", "cpu")
+    assert find_devices("cuda:1", 1) == ("cuda:1",)
+    with pytest.raises(Contradiction, match="devices: 2, but device cuda:1 is one"):
+        find_devices("cuda:1", 2)
+    with pytest.raises(Contradiction, match="device mps is one"):
+        find_devices("mps", 2)
+
+
+@pytest.mark.usefixtures("gpus_of_training_devices")
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("cpu", "has 3 cores"), ("cuda", "has 2 GPUs"), ("cuda:0", "device cuda:0 is one")],
+)
+def test_more_devices_than_the_machine_has_are_refused_at_the_key(
+    tmp_path: Path, device: str, message: str
+) -> None:
+    fault = find_fault(tmp_path, f"{{name: LMRec, encoder: ., device: {device}, devices: 4}}")
+    assert "models[1].devices" in fault.where
+    assert message in fault.message
+    assert fault.remedy
+
+
+@pytest.mark.usefixtures("gpus_of_training_devices")
+def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    gib = 2**30
+    held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none
+    shares = {0: 1.0, 1: 1.0, 2: 0.25}
+    monkeypatch.setattr(
+        devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu")
+    )
+    for name, function in (
+        ("current_device", lambda: 0),
+        ("get_per_process_memory_fraction", shares.get),
+        ("mem_get_info", lambda device: ((80 - 2 - held[device]) * gib, 80 * gib)),
+        ("memory_reserved", lambda device: 2 * gib),
+    ):
+        monkeypatch.setattr(torch.cuda, name, function)
+    devices._warn_about_others.cache_clear()
+    with collect_warnings() as warnings:
+        for name in ("cuda", "cuda:0", "cuda:1", "cuda:2", "cpu"):
+            resolve_device(name)  # type: ignore[arg-type]
+    assert warnings == [
+        "cuda:0: other processes hold 30,020 MB of the 81,920 MB of the GPU; nvidia-smi lists them"
+    ]
+    devices._warn_about_others.cache_clear()

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias import api
+from recbias.core.context import Stored
+from recbias.core.errors import Faults, TooLittleMemory, UserError
+from recbias.registry import REGISTRIES
+from recbias.runner.estimate import Preview, StoredCosts, preview
+from recbias.runner.execute import Executor, Silent
+from recbias.runner.preflight import check_widths
+from recbias.runner.remaining import RemainingWork
+from recbias.runner.request_totals import RequestTotals, count_requests
+from recbias.runner.stage import (
+    NO_COST,
+    CostMeter,
+    Counter,
+    Keys,
+    Stage,
+    make_record,
+    read_card,
+    read_packages,
+    subtract_packages,
+)
+from support.chat.chat_server import serve_chat
+from support.commands import invoke_recbias, write_small_spec
+from support.specs import make_small_spec
+
+
+@dataclass
+class Clock:
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def make_stage(title: str, kind: str, model: str = "", fold: int = 1) -> Stage:
+    return Stage(kind, title, f"{title} {fold}", str, (), Keys("demo", 42, fold, model))
+
+
+def make_model(model: str, fold: int = 1) -> list[Stage]:
+    return [
+        make_stage(f"fit {model}", "fit", model, fold),
+        make_stage(f"ask {model}", "answer", model, fold),
+        make_stage(f"measure HR of {model}", "measure", model, fold),
+    ]
+
+
+def finish(work: RemainingWork, stage: Stage, seconds: float) -> None:
+    work.start(stage)
+    work.finish(make_record(stage, seconds=seconds))
+
+
+def test_there_is_no_estimate_until_each_stage_has_a_basis() -> None:
+    clock = Clock()
+    stages = [*make_model("A"), *make_model("A", fold=2)]
+    work = RemainingWork(stages, clock=clock)
+    assert work.describe() == "0 of 6 stages"
+    for stage, seconds in zip(stages[:3], (60.0, 30.0, 5.0), strict=True):
+        assert work.estimate() is None
+        finish(work, stage, seconds)
+    assert work.estimate() == pytest.approx(95)
+    assert work.describe() == "3 of 6 stages, 2 min left"
+    for stage in stages[3:]:
+        finish(work, stage, 1.0)
+    assert work.describe() == "6 of 6 stages"
+
+
+def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
+    clock = Clock()
+    stages = [make_stage(f"fit {model}", "fit", model) for model in "ABC"]
+    earlier = [Stored("fit A", "fit", {}, seconds=60.0), Stored("fit B", "fit", {}, seconds=30.0)]
+    work = RemainingWork(stages, earlier=earlier, clock=clock)
+    finish(work, stages[2], 1.0)
+    work.start(stages[0])
+    assert work.estimate() == pytest.approx(90)
+    clock.seconds = 0.5
+    assert work.estimate() == pytest.approx(89.5)
+    clock.seconds = 20.0
+    assert work.estimate() == pytest.approx(70)
+    clock.seconds = 1000.0
+    assert work.estimate() == pytest.approx(30), "B has not started"
+    work.finish(make_record(stages[0], seconds=1000.0))
+    work.start(stages[1])
+    clock.seconds = 1029.8
+    assert work.describe_time() == "1 s left"
+    clock.seconds = 5000.0
+    assert work.estimate() == 0
+    assert work.describe() == "2 of 3 stages", "it takes longer than estimated"
+
+
+FIT = Stage("fit", "fit EASE", "", print, (), Keys(), subject="EASE", settings="a")
+
+
+def store_fit(
+    seconds: float, training: int, settings: str = "a", subject: str = "EASE", peak_mb: float = 0.0
+) -> Stored:
+    stored = Stored("", "fit", {}, seconds, peak_mb, subject=subject, settings=settings)
+    return replace(stored, sizes={"training": training})
+
+
+def test_the_time_grows_with_the_exponent_of_the_nearest_sizes() -> None:
+    costs = StoredCosts([store_fit(1.0, 100), store_fit(8.0, 400), store_fit(3.0, 10)])
+    expected = costs.estimate(FIT, {"training": 1600})
+    assert expected is not None
+    assert expected.seconds == pytest.approx(64.0)
+    assert expected.n_records == 3
+    assert StoredCosts([store_fit(2.0, 100)]).estimate(FIT, {"training": 50}) == (1, 1, None, None)
+
+
+def preview_spec(tmp_path: Path, **changes: object) -> Preview:
+    plan, store = api.plan(make_small_spec(**changes), out=tmp_path)
+    return preview(plan, store)
+
+
+def test_a_plan_estimates_what_stages_take_by_what_other_data_have_taken(tmp_path: Path) -> None:
+    first = preview_spec(tmp_path)
+    assert first.expected_seconds is first.memory_mb is None
+    assert first.n_unexpected == len(first.steps)
+    recbias.run(make_small_spec(), out=tmp_path)
+    stored = preview_spec(tmp_path)
+    assert stored.expected_seconds is None
+    assert stored.n_unexpected == 0
+    spec = make_small_spec(seed=7, models=["MostPop", "Random"])
+    plan, store = api.plan(spec, out=tmp_path)
+    recbias.run(make_small_spec(seed=7, models=["MostPop"], metrics=["HR"]), out=tmp_path)
+    again = preview(plan, store)
+    titles = {step.stage.title for step in again.steps if not step.stored and not step.expected}
+    assert titles == {"fit Random", "ask Random"}
+    assert again.n_unexpected == again.n_without_memory == 2
+    assert again.expected_seconds is not None
+    assert again.expected_seconds > 0
+
+
+def test_the_time_of_processors_is_that_of_the_process_and_its_children() -> None:
+    meter = CostMeter()
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    own = meter.measure(0.05)
+    assert own["cpu_seconds"] is not None
+    assert own["cpu_seconds"] >= 0.05
+    assert own["gpu_seconds"] == 0
+    code = "import time\nwhile time.process_time() < 0.2: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    both = meter.measure(0.2)
+    assert both["cpu_seconds"] is not None
+    assert both["cpu_seconds"] >= 0.15
+    assert both["gpu_seconds"] is None  # the child may have used a card
+
+
+def test_the_counters_of_packages_are_read_and_restart(tmp_path: Path) -> None:
+    for name, kind in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core")):
+        (tmp_path / name).mkdir()
+        for file, text in (("name", kind), ("energy_uj", "9000000"), ("max_energy_range_uj", "1")):
+            (tmp_path / name / file).write_text(text)
+    (tmp_path / "intel-rapl:0" / "max_energy_range_uj").write_text("262143000000")
+    start = read_packages(tmp_path)
+    assert start == {"intel-rapl:0": Counter(9.0, 262143.0)}
+    end = {"intel-rapl:0": Counter(5.0, 262143.0)}
+    assert subtract_packages(end, start, 60) == 262139.0
+    assert subtract_packages(end, start, 3600) is None  # it may have restarted several times
+    assert subtract_packages({}, {}, 1) is None
+    assert read_packages(tmp_path / "absent") == {}
+
+
+def test_a_card_that_is_not_there_tells_no_energy() -> None:
+    assert read_card("GPU-00000000-0000-0000-0000-000000000000") is None
+
+
+def test_the_manifest_has_the_cost_of_what_was_computed(tmp_path: Path) -> None:
+    first = recbias.run(make_small_spec(), out=tmp_path).manifest["stages"]
+    assert all(set(stage["cost"]) == set(NO_COST) for stage in first)
+    assert sum(stage["cost"]["cpu_seconds"] for stage in first) > 0
+    fit = next(stage for stage in first if stage["stage"] == "fit ItemKNN")
+    assert fit["sizes"]["users"] == 60
+    assert 0 < fit["sizes"]["training"] < fit["sizes"]["interactions"]
+    overrides = ["report.formats=[json]"]  # an unchanged run is not written again
+    again = recbias.run(make_small_spec(), out=tmp_path, overrides=overrides).manifest["stages"]
+    assert all(stage["reused"] for stage in again)
+    assert {value for stage in again for value in stage["cost"].values()} == {None}
+    assert {stage["peak_memory_mb"] for stage in again} == {None}
+
+
+ADDRESS = "http://127.0.0.1:9/v1"
+
+
+def make_chat_spec(base_url: str = ADDRESS, **changes: Any) -> dict[str, Any]:
+    llm = {"model": "small", "base_url": base_url, "max_tokens": 100}
+    priced = {**llm, "prices": {"input": 3, "output": 5}}
+    models = [
+        "MostPop",
+        {"name": "WOK", "llm": llm},
+        {"name": "WOK", "label": "minimized", "mitigation": "minimize", "llm": priced},
+    ]
+    return make_small_spec(**{"models": models, **changes})
+
+
+def count(spec: dict[str, Any], out: Path, **options: Any) -> list[RequestTotals]:
+    plan, store = api.plan(spec, out=out, **options)
+    return count_requests(plan, Executor(store, Silent()))
+
+
+def test_counts_are_those_of_the_requests_that_the_run_sends(tmp_path: Path) -> None:
+    with serve_chat() as server:
+        spec = make_chat_spec(server.base_url)
+        plain, minimized = count(spec, tmp_path)
+        assert server.payloads == []
+        recbias.run(spec, out=tmp_path)
+    assert (plain.n_requests, plain.n_stored) == (60, 0)
+    assert minimized.n_requests == 60
+    assert len(server.payloads) == 120
+    n_bytes = sum(len(prompt.encode()) for prompt in server.list_prompts())
+    n_in = plain.prompt_tokens + minimized.prompt_tokens
+    # A token for 3 bytes, rounded up for each prompt, and 8 for each message.
+    assert n_bytes / 3 + 8 * 120 <= n_in < n_bytes / 3 + 9 * 120
+    assert plain.completion_tokens == 100 * 60
+    assert plain.money is None
+    # 3 and 5 for a million tokens, of which 100 in each of 60 replies.
+    assert minimized.money is not None
+    assert abs(minimized.money - (3 * minimized.prompt_tokens + 5 * 6000) / 1e6) < 1e-12
+
+
+def test_stored_replies_cost_nothing(tmp_path: Path) -> None:
+    with serve_chat() as server:
+        recbias.run(make_chat_spec(server.base_url), out=tmp_path, limit=7)
+        plain, _ = count(make_chat_spec(server.base_url), tmp_path)
+    assert (plain.n_requests, plain.n_stored) == (60, 7)
+    assert plain.completion_tokens == 100 * 53
+
+
+def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> None:
+    model = {"name": "WOK", "llm": {"model": "small"}, "title": "caption"}
+    (entry,) = count(make_chat_spec(models=[model]), tmp_path)
+    assert entry.n_requests == 0
+    assert "caption" in entry.problem
+
+
+HUGE = 10**12
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "large"),
+    [
+        ("PureSVD", {"factors": HUGE}, "factors"),
+        ("BPR-MF", {"embedding_size": HUGE}, "embedding_size"),
+        ("implicit/ALS", {"embedding_size": HUGE}, "embedding_size"),
+        ("MultiVAE", {"hidden_size": HUGE}, "hidden_size"),
+        ("DeepFM", {"hidden_sizes": (64, HUGE)}, "hidden_sizes"),
+        ("DeepFM", {"hidden_sizes": (10**6, 10**6)}, "hidden_sizes"),
+        ("ConvMF", {"word_size": HUGE}, "word_size"),
+        ("ConvMF", {"filters": HUGE}, "filters"),
+        ("SASRec", {"max_length": HUGE}, "max_length"),
+        ("GRU4Rec", {"layers": HUGE}, "layers"),
+    ],
+)
+def test_a_width_that_cannot_fit_is_refused(
+    name: str, settings: dict[str, Any], large: str
+) -> None:
+    model = REGISTRIES["models"].load(name)
+    check_widths(model(), n_items=1000)
+    with pytest.raises(TooLittleMemory) as caught:
+        check_widths(model(**settings), n_items=1000)
+    assert caught.value.where == large
+    assert caught.value.remedy == f"lower {large}"
+
+
+def test_plan_and_run_name_the_setting_and_train_nothing(tmp_path: Path) -> None:
+    spec = make_small_spec(models=["MostPop", {"name": "PureSVD", "factors": HUGE}])
+    with pytest.raises(UserError) as caught:
+        recbias.run(spec, out=tmp_path / "out")
+    fault = caught.value.faults[0] if isinstance(caught.value, Faults) else caught.value
+    assert fault.where.endswith("models[1].factors")
+    assert not list((tmp_path / "out").glob("small/*"))
+
+
+@pytest.mark.parametrize(
+    ("space", "large"),
+    [
+        (f"factors: {{int: [1, {HUGE}]}}", "factors"),
+        (f"factors: {{choice: [4, {HUGE}, 8]}}", "factors"),
+    ],
+)
+def test_a_search_of_a_width_that_cannot_fit_is_refused(
+    tmp_path: Path, space: str, large: str
+) -> None:
+    tune = f"tune: {{metric: nDCG, trials: 3, space: {{{space}}}}}"
+    write_small_spec(
+        tmp_path,
+        "name: s\ndataset: {name: demo, n_users: 40, n_items: 30}\nmetrics: [nDCG]\n"
+        "split: {name: random, test: 0.2, validation: 0.2}\nmodels:\n"
+        f"  - {{name: PureSVD, {tune}}}\n",
+    )
+    result = invoke_recbias("plan", "small.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: small.yaml:6:")
+    assert f"models[0].tune.space.{large}: the largest values ({large} {HUGE}): the " in result.err
+    assert result.err.endswith(f"help: search lower values of {large}\n")
+
+
+@pytest.mark.parametrize(("name", "n_matrices"), [("EASE", 3), ("SLIM", 1)])
+def test_matrices_of_the_items_that_cannot_fit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, n_matrices: int
+) -> None:
+    dataset = {"name": "demo", "n_users": 2000, "n_items": 2500}
+    spec = make_small_spec(models=["MostPop", name], dataset=dataset)
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    for megabytes, code in ((24 * n_matrices, 0), (23 * n_matrices, 2)):  # 4 * 2,500^2 bytes each
+        monkeypatch.setenv("RECBIAS_MEMORY_MB", str(megabytes))
+        result = invoke_recbias("plan", "spec.json", folder=tmp_path)
+        assert result.code == code
+    assert f"models[1]: the matrices of {name} for 2,500 items need at least" in result.err

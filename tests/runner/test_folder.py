@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recbias
+from recbias import api
+from recbias.core.errors import Unwritable
+from recbias.runner.folder import check_latest, new_run_folder
+from recbias.runner.plan import Plan
+from support.specs import make_small_spec
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return api.plan(make_small_spec(), out=tmp_path)[0]
+
+
+def test_a_run_folder_appears_when_it_is_published(tmp_path: Path, plan: Plan) -> None:
+    with new_run_folder(tmp_path, plan) as folder:
+        (folder.temporary / "metrics.csv").write_text("x")
+        assert not list((tmp_path / "small").glob("[!.]*"))
+        published = folder.publish()
+    assert [path.name for path in published.iterdir()] == ["metrics.csv"]
+    assert (tmp_path / "small" / "latest").resolve() == published.resolve()
+    assert published.name.endswith(plan.spec_digest[:8])
+
+
+def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
+    blocked = tmp_path / "out"
+    blocked.write_text("a file")
+    with pytest.raises(Unwritable, match="not a folder"), new_run_folder(blocked, plan):
+        pass
+
+
+@pytest.mark.parametrize("name", ["small", "small/latest"])
+def test_what_lies_in_the_place_of_results_is_refused_before_any_work(
+    tmp_path: Path, plan: Plan, name: str
+) -> None:
+    if name == "small":
+        (tmp_path / name).write_bytes(b"")
+    else:
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(Unwritable, match="recbias writes") as caught:
+        check_latest(tmp_path, plan)
+    assert caught.value.where == str(tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
+    return recbias.run(make_small_spec(), out=tmp_path_factory.mktemp("out"))
+
+
+def test_the_manifest_describes_the_spec_and_the_environment(run: recbias.Run) -> None:
+    manifest = run.manifest
+    assert manifest["name"] == "small"
+    assert manifest["seeds"] == [42]
+    assert manifest["datasets"][0]["counts"]["users"] == 60
+    assert manifest["queries"][0]["asked"] == 60
+    assert [model["label"] for model in manifest["models"]] == ["MostPop", "ItemKNN"]
+    assert manifest["libraries"]["numpy"]
+    assert manifest["seconds"] > 0
+    assert manifest["peak_memory_mb"] > 50
+
+
+def test_every_metric_has_formula_direction_source_and_summary(run: recbias.Run) -> None:
+    for metric in run.manifest["metrics"]:
+        assert metric["formula"]
+        assert metric["direction"] == "higher"
+        assert metric["source"]
+        assert metric["summary"]
+
+
+def test_api_keys_of_the_environment_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-this-must-never-be-written")
+    run = recbias.run(
+        make_small_spec(report={"formats": ["csv", "json", "md", "html"]}), out=tmp_path
+    )
+    for path in run.folder.rglob("*"):
+        if path.is_file():
+            assert b"sk-this-must-never-be-written" not in path.read_bytes(), path

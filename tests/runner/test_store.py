@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import errno
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.context import Stored, collect_warnings
+from recbias.core.dataset import Attributes, Dataset, Reviews, Vocabulary
+from recbias.core.errors import Unwritable
+from recbias.core.files import digest_file
+from recbias.runner.codecs import FORMATS
+from recbias.runner.store import (
+    RECORD,
+    VALUES,
+    Store,
+    TextValues,
+    find_values,
+    remove_unused,
+    report_unwritable,
+    seal_record,
+    unseal_record,
+)
+from support.commands import invoke_recbias
+from support.worlds.small_worlds import make_interactions
+
+DIGEST = "ab" + "0" * 62
+STATE = {"weights": np.arange(1000, dtype=np.float32)}
+
+
+def make_record() -> Stored:
+    return Stored("fit EASE", "fit", {}, 1.5, 20.0, ("a warning",))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_a_saved_result_is_loaded(store: Store) -> None:
+    assert not store.has(DIGEST)
+    store.save(DIGEST, STATE, make_record())
+    assert store.has(DIGEST)
+    assert np.array_equal(store.load(DIGEST)["weights"], STATE["weights"])
+    stored = store.record(DIGEST)
+    assert stored is not None
+    assert (stored.seconds, stored.warnings) == (1.5, ("a warning",))
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", RECORD])
+def test_a_truncated_result_counts_as_missing(store: Store, name: str) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / name
+    path.write_bytes(path.read_bytes()[:-7])
+    assert not store.has(DIGEST)
+    store.save(DIGEST, STATE, make_record())
+    assert store.has(DIGEST)
+    assert store.load(DIGEST) is not None
+
+
+def test_a_result_with_changed_bytes_is_removed_with_a_warning(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / "arrays.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(bytes(content))
+    with collect_warnings() as warnings:
+        assert store.load(DIGEST) is None
+    assert warnings == ["the stored result of 'fit EASE' was damaged and is computed again"]
+    assert not store.has(DIGEST)
+
+
+def test_a_record_with_any_changed_bit_is_none(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / RECORD
+    content, stored = path.read_bytes(), store.record(DIGEST)
+    for index in range(len(content)):
+        changed = bytearray(content)
+        changed[index] ^= 1 << index % 8
+        path.write_bytes(bytes(changed))
+        assert store.record(DIGEST) in (None, stored), changed[: index + 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "7", "null", "{}", '{"stage": "fit EASE", "kind": "fit"}', "\udcff"],
+)
+def test_a_record_that_cannot_be_read_is_none(store: Store, text: str) -> None:
+    store.save(DIGEST, STATE, make_record())
+    (store.path(DIGEST) / RECORD).write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert store.record(DIGEST) is None
+    assert store.is_damaged(DIGEST)
+    assert store.load(DIGEST) is None
+    assert list(store) == []
+
+
+def test_a_record_that_names_files_elsewhere_is_none(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / RECORD
+    files = {"files": {"../x": [1, "0" * 64]}}
+    path.write_text(seal_record({**unseal_record(path.read_text()), **files}))
+    assert store.record(DIGEST) is None
+
+
+@pytest.mark.parametrize("obstacle", ["link", "file", "parent", "loop", "pipe"])
+def test_what_lies_in_the_place_of_a_result_is_replaced(store: Store, obstacle: str) -> None:
+    path = store.path(DIGEST)
+    path.parent.mkdir(parents=True)
+    if obstacle == "link":
+        path.symlink_to("absent")
+    elif obstacle == "loop":
+        path.symlink_to(path.name)
+    elif obstacle == "file":
+        path.write_bytes(b"")
+    elif obstacle == "parent":
+        path.parent.rmdir()
+        path.parent.write_bytes(b"")
+    else:
+        path.mkdir()
+        os.mkfifo(path / RECORD)
+    assert not store.has(DIGEST)
+    assert store.load(DIGEST) is None
+    store.save(DIGEST, STATE, make_record())
+    assert store.load(DIGEST) is not None
+    assert list((store.folder / "tmp").iterdir()) == []
+
+
+def test_the_result_of_the_first_of_two_writers_stays(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    store.save(DIGEST, {"weights": np.zeros(1)}, make_record())
+    assert store.load(DIGEST)["weights"].size == 1000
+
+
+def test_sweep_removes_what_was_left_a_day_ago(store: Store) -> None:
+    old, new = (store.folder / "tmp" / name for name in ("old", "new"))
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    store.sweep()
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_a_stored_pickle_is_refused(store: Store) -> None:
+    store.save(DIGEST, STATE, make_record())
+    path = store.path(DIGEST) / "arrays.npz"
+    np.savez(path, weights=np.array([{"a": 1}], dtype=object))
+    record = unseal_record((store.path(DIGEST) / RECORD).read_text())
+    record["files"]["arrays.npz"] = [path.stat().st_size, digest_file(path)]
+    (store.path(DIGEST) / RECORD).write_text(seal_record(record))
+    with collect_warnings() as warnings:
+        assert store.load(DIGEST) is None
+    assert len(warnings) == 1
+    assert not store.has(DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("number", "message", "remedy"),
+    [
+        (errno.ENOSPC, "the disk is full", "free some space"),
+        (errno.EROFS, "it cannot be written", "that you may write"),
+        (errno.EACCES, "it cannot be written", "that you may write"),
+        (errno.ENOTDIR, "it is not a folder", "another --out"),
+        (errno.EIO, "it cannot be written: Input/output error", "another --out"),
+        (errno.EMFILE, "it cannot be written: Too many open files", "ulimit -n"),
+        (errno.EFBIG, "it cannot be written: File too large", "ulimit -f"),
+    ],
+)
+def test_errors_of_the_file_system_have_a_remedy(
+    number: int, message: str, remedy: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Unwritable) as caught, report_unwritable(tmp_path):
+        raise OSError(number, os.strerror(number), str(tmp_path / "x"))
+    assert caught.value.message == message
+    assert remedy in caught.value.remedy
+
+
+def test_a_full_disk_leaves_no_files() -> None:
+    """On a real full disk: a file system of 64 KiB."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", name], capture_output=True
+        )
+        if mounted.returncode != 0:
+            pytest.skip("a small file system cannot be mounted here")
+        try:
+            store = Store(Path(name) / "store")
+            with pytest.raises(Unwritable, match="the disk is full"):
+                store.save(DIGEST, {"weights": np.zeros(10**6)}, make_record())
+            assert not store.has(DIGEST)
+            assert list((store.folder / "tmp").iterdir()) == []
+        finally:
+            subprocess.run(["umount", name], check=True)
+
+
+def save_two_results(folder: Path) -> tuple[Store, str, str]:
+    store = Store(folder)
+    old, new = "aa" + "0" * 62, "bb" + "0" * 62
+    for digest in (old, new):
+        store.save(digest, {"w": np.zeros(3)}, Stored("fit", "fit", {}))
+    week_ago = time.time() - 7 * 86400
+    os.utime(store.path(old) / RECORD, (week_ago, week_ago))
+    return store, old, new
+
+
+@pytest.mark.parametrize(
+    ("age", "dry", "expected"),
+    [(86400.0, False, [False, True]), (0.0, False, [False, False]), (0.0, True, [True, True])],
+)
+def test_unused_results_are_removed(
+    tmp_path: Path, age: float, dry: bool, expected: list[bool]
+) -> None:
+    store, old, new = save_two_results(tmp_path)
+    remove_unused(tmp_path, age, dry_run=dry)
+    assert [store.has(old), store.has(new)] == expected
+
+
+@pytest.mark.parametrize(("age", "dry", "expected"), [(0.0, True, 2), (86400.0, False, 1)])
+def test_checkpoints_are_removed_by_the_time_they_were_written(
+    tmp_path: Path, age: float, dry: bool, expected: int
+) -> None:
+    folder = tmp_path / "partial"
+    folder.mkdir()
+    for name in ("old", "new"):
+        (folder / name).write_bytes(bytes(100))
+    os.utime(folder / "old", (0, 0))
+    remaining, removed = remove_unused(tmp_path, age, dry_run=dry)
+    assert removed["unfinished"] == ((2, 200) if dry else (1, 100))
+    assert remaining.get("unfinished", (0, 0))[0] == (0 if dry else 1)
+    assert len(list(folder.iterdir())) == expected
+
+
+def test_what_is_no_result_is_removed_as_damaged(tmp_path: Path) -> None:
+    store, old, new = save_two_results(tmp_path)
+    (store.path(old) / RECORD).write_bytes(b"{")
+    store.path("cc" + "0" * 62).parent.mkdir()
+    store.path("cc" + "0" * 62).symlink_to(store.path(new))
+    store.path("cc" + "1" * 62).write_bytes(b"x")
+    for name in ("partial", "scratch", "values"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "absent").symlink_to("nowhere")
+        os.mkfifo(tmp_path / name / "pipe")
+        (tmp_path / name / "folder").mkdir()
+    _, amounts = remove_unused(tmp_path, 0.0, dry_run=True)
+    assert amounts["damaged"][0] == 3
+    assert amounts["unfinished"][0] == 3
+    _, removed = remove_unused(tmp_path, 0.0, dry_run=False)
+    assert removed == amounts
+    assert remove_unused(tmp_path, 0.0, dry_run=False) == ({}, {})
+
+
+@pytest.mark.parametrize("obstacle", ["store", "store/partial", "store/aa", "replies/a.jsonl"])
+def test_clean_names_what_it_cannot_read(tmp_path: Path, obstacle: str) -> None:
+    path = tmp_path / "results" / obstacle
+    path.parent.mkdir(parents=True)
+    if obstacle.startswith("replies"):
+        path.mkdir()
+    else:
+        path.write_bytes(b"")
+    result = invoke_recbias("clean", "--yes", folder=tmp_path)
+    assert "Traceback" not in result.err
+    assert result.code == (2 if obstacle.startswith("replies") else 0)
+    assert ("a.jsonl" in result.err) == obstacle.startswith("replies")
+
+
+ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]
+
+
+def save_and_load(kind: str, value: Any, folder: Path) -> Any:
+    FORMATS[kind].save(value, folder)
+    return FORMATS[kind].load(folder)
+
+
+def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: Path) -> None:
+    ids = Vocabulary(np.array(ODD, dtype=object))
+    interactions = make_interactions([(0, 0), (0, 1)], n_users=1, n_items=len(ODD), times=[5, 6])
+    interactions = type(interactions)(
+        interactions.users,
+        interactions.items,
+        interactions.values,
+        interactions.times,
+        interactions.user_ids,
+        ids,
+    )
+    table = pd.DataFrame({"price": [1.0, *[math.nan] * 7], "genres": ["A|B", *[None] * 7]})
+    texts = np.array(["", "fine 🎬"], dtype=object)
+    zero = np.zeros(2, dtype=np.int32)
+    dataset = Dataset(
+        interactions,
+        items=Attributes(ids, table),
+        reviews=Reviews(zero, zero, texts),
+        counts={"bad": 2},
+    )
+    restored = save_and_load("dataset", dataset, tmp_path)
+    assert restored.item_ids.ids.tolist() == ODD
+    assert restored.interactions.times.tolist() == [5, 6]
+    assert restored.items.frame["genres"].tolist() == ["A|B", *[None] * 7]
+    assert restored.items.numbers("price")[0] == 1.0
+    assert np.isnan(restored.items.numbers("price")[1:]).all()
+    assert restored.reviews.texts.tolist() == ["", "fine 🎬"]
+    assert restored.counts == {"bad": 2}
+    assert restored.users is None
+
+
+ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])
+
+
+def open_values(folder: Path, detector: str = "d", run_id: str = "") -> TextValues:
+    return find_values(Store(folder), run_id)(detector)
+
+
+def test_values_are_read_as_they_were_written(tmp_path: Path) -> None:
+    open_values(tmp_path).append(["a", "b"], ROWS)
+    stored = open_values(tmp_path)
+    np.testing.assert_array_equal(stored.find("a"), ROWS[0])
+    np.testing.assert_array_equal(stored.find("b"), ROWS[1])
+    assert stored.find("c") is None
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "garbage", "empty"])
+def test_damaged_lines_are_skipped_and_said(tmp_path: Path, damage: str) -> None:
+    open_values(tmp_path).append(["a", "b"], ROWS)
+    (path,) = (tmp_path / VALUES).iterdir()
+    content = path.read_bytes()
+    changes = {
+        "truncated": content[:-20],
+        "changed": content[:-12] + bytes([content[-12] ^ 1]) + content[-11:],
+        "garbage": content.splitlines(keepends=True)[0] + b"\xff\x00 [[[\n",
+        "empty": content.splitlines(keepends=True)[0] + b"\n",
+    }
+    path.write_bytes(changes[damage])
+    stored = open_values(tmp_path)
+    with collect_warnings() as messages:
+        np.testing.assert_array_equal(stored.find("a"), ROWS[0])
+        assert stored.find("b") is None
+    assert messages == ["1 damaged line(s) of the stored labels are computed again"]
+    stored.append(["b"], ROWS[1:])
+    with collect_warnings():
+        np.testing.assert_array_equal(open_values(tmp_path).find("b"), ROWS[1])
+
+
+def _append_many(folder: Path, name: str, n: int) -> None:
+    stored = open_values(folder)
+    for at in range(n):
+        stored.append([f"{name}{at}"], np.full((1, 3), float(at)))
+
+
+def test_two_processes_append_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_append_many, args=(tmp_path, name, 20)) for name in "xy"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    stored = open_values(tmp_path)
+    for name in "xy":
+        for at in range(20):
+            np.testing.assert_array_equal(stored.find(f"{name}{at}"), np.full(3, float(at)))
+
+
+def test_what_a_killed_process_stored_is_kept(tmp_path: Path) -> None:
+    worker = multiprocessing.get_context("fork").Process(
+        target=_append_many, args=(tmp_path, "x", 10**6)
+    )
+    worker.start()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and open_values(tmp_path).find("x3") is None:
+        time.sleep(0.01)
+    os.kill(worker.pid or 0, signal.SIGKILL)
+    worker.join()
+    stored = open_values(tmp_path)
+    with collect_warnings():
+        for at in range(4):
+            np.testing.assert_array_equal(stored.find(f"x{at}"), np.full(3, float(at)))
+
+
+@pytest.mark.parametrize("body", [b"1", b"[]", b'["a", "b"]', b'["a", {}]', b"[" * 10**5, None])
+def test_values_of_another_form_are_skipped(tmp_path: Path, body: bytes | None) -> None:
+    path = tmp_path / VALUES / "d-1.values"
+    path.parent.mkdir()
+    if body is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"%08x %s\n" % (zlib.crc32(body), body))
+    with collect_warnings() as warnings:
+        assert open_values(tmp_path).find("a") is None
+    assert len(warnings) == 1
