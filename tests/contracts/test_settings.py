@@ -215,6 +215,7 @@ FILTERS: dict[str, Any] = {
     "k_core": {"k": 7},
     "sample_users": {"n": 10},
     "min_reviews": {"n": 10},
+    "period": {"since": 500_000_000, "before": 1_500_000_000},
     "mask_names": {"column": "title"},
 }
 

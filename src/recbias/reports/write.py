@@ -76,10 +76,13 @@ def _record_digests(run: RunTables, paths: Sequence[Path], address: str | None) 
         for path in paths
         if path.name != "card.json"
     }
-    changes = {"reports": {**run.manifest.get("reports", {}), **written}, "address": address}
-    if any(run.manifest.get(name) != value for name, value in changes.items() if value):
-        manifest = Manifest.model_validate({**run.manifest, **changes})
-        _write_file(run.folder, "manifest.json", manifest.render())
+    before = dict(run.manifest)
+    after = {**before, "reports": {**before.get("reports", {}), **written}}
+    after |= {"address": address} if address else {}
+    if not address:
+        after.pop("address", None)
+    if after != before and (written or address):
+        _write_file(run.folder, "manifest.json", Manifest.model_validate(after).render())
 
 
 def _load_content(

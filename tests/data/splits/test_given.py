@@ -187,20 +187,20 @@ def test_relevance_judgements_may_be_the_test_part(tmp_path: Path) -> None:
 def test_least_grade_selects_test_rows_by_their_rating_in_every_layout(
     tmp_path: Path, name: str
 ) -> None:
-    """``v`` has no relevant item and is excluded; the training part keeps its rating of 1."""
+    """``u1`` has no relevant item and is excluded; the training part keeps its rating of 1."""
     heads = {"test.csv": "user_id,item_id,rating\n"}
     heads["test.inter"] = "user_id:token\titem_id:token\trating:float\n"
-    rows = [("u", "b", "5"), ("u", "c", "3.5"), ("v", "a", "1")]
+    rows = [("u0", "i1", "5"), ("u0", "i2", "3.5"), ("u1", "i0", "1")]
     if name == "test.qrels":
         rows = [(user, f"0\t{item}", rating) for user, item, rating in rows]
     separator = "," if name == "test.csv" else "\t"
     text = heads.get(name, "") + "".join(f"{separator.join(row)}\n" for row in rows)
-    train = write_files(tmp_path, train="user_id,item_id,rating\nu,a,1\nv,b,5\n")["train"]
+    train = write_files(tmp_path, train="user_id,item_id,rating\nu0,i0,1\nu1,i1,5\n")["train"]
     test = write_judgements(tmp_path, text, name)
-    for least_grade, relevant in [(4.0, ["b"]), (3.5, ["b", "c"])]:
+    for least_grade, relevant in [(4.0, ["i1"]), (3.5, ["i1", "i2"])]:
         with collect_warnings() as warnings:
             split = split_dataset(GivenSplit(train=train, test=test, least_grade=least_grade))
-        assert list_pairs(split.test) == [("u", item) for item in relevant]
+        assert list_pairs(split.test) == [("u0", item) for item in relevant]
         assert warnings[0].startswith(f"{name}: 1 of 2 queries have no item of grade")
         assert len(split.train) == 2
     with pytest.raises(NothingLeft, match="no item of grade 6 or more"), collect_warnings():
