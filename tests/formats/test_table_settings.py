@@ -75,7 +75,9 @@ GENRES = 'user_id,l\n1,"Drama, Romance"\n2,Drama\n3,"Comedy,Drama"\n'
         (GENRES, 'separator: {l: ","}'),
         ("user_id,l\n1,Drama;Romance\n2,Drama\n3,Comedy;Drama\n", 'separator: {l: ";"}'),
         ('user_id,l\n1,"A, B"\n2,"C, D"\n3,A\n', 'separator: {l: ","}'),
-        ('user_id,l\n1,"A, B"\n2,"A, B"\n3,C\n4,C\n', 'separator: {l: ","}'),
+        ('user_id,tags\n1,"A, B"\n2,"A, B"\n3,C\n4,C\n', 'separator: {tags: ","}'),
+        ('user_id,l\n1,"Lyon, France"\n2,"Lyon, France"\n3,"Nice, France"\n4,Berlin\n', None),
+        ('user_id,l\n1,"Acme, Inc."\n2,"Acme, Inc."\n3,Plain\n4,Plain\n', None),
         ("user_id,l\n1,F\n2,nan\n3,F\n", "the text 'nan' as a value; missing: [nan]"),
         ('user_id,l\n1,"Piano, The"\n2,"Net, The"\n3,"Albany, NY"\n', None),  # always last
         ('user_id,l\n1,"Nov 15, 2020"\n2,"Nov 16, 2020"\n', None),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from recbias.core.measures import Measurement
 from recbias.statistics.intervals import (
     bootstrap_standard_error,
     log_interval,
@@ -114,3 +115,9 @@ def test_the_log_interval_where_there_is_no_logarithm_is_normal() -> None:
         expected = tuple(map(float, normal_interval(point, replicates)))
         assert log_interval(point, replicates) == expected
     assert np.isnan(log_interval(np.nan, np.full(3, np.nan))).all()
+
+
+def test_wilson_interval_holds_its_value() -> None:
+    for n in range(1, 200):
+        low, high = (Measurement.from_values(np.full(n, v), share=True) for v in (0.0, 1.0))
+        assert (low.ci_low, high.ci_high) == (0.0, 1.0)

@@ -513,7 +513,7 @@ def _compute_wilson_interval(share: float, n: int) -> tuple[float, float]:
     z = 1.959963984540054
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)  # rounding
 
 
 Bounds: TypeAlias = tuple[float, float]

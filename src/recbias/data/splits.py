@@ -79,8 +79,8 @@ class GivenSplit:
         NothingLeft: A file has no rows.
         Leakage: A (user, item) pair is in two of the files.
         AmbiguousLayout: Several layouts fit a file.
-        UnknownIdentifier: The dataset has no user or no item of the training file; or no user of
-            another file is in either, or its items are spelled otherwise.
+        UnknownIdentifier: The dataset has no user or no item of the training file; or another
+            file has no user and no item of either, or spells all otherwise.
     """
 
     folds: ClassVar[int] = 1
@@ -107,8 +107,7 @@ class GivenSplit:
         self._refuse_unknown_columns(tables)
         parts = {name: self._read(name, path, layouts[name], rng) for name, path in paths.items()}
         self._check_ids(dataset, parts)
-        if layouts["test"] == "qrels":
-            _warn_of_queries(parts["test"], parts["train"].user_ids, self.test)
+        _warn_of_queries(parts["test"], parts["train"].user_ids, self.test, layouts["test"])
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
         item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
         for name, rows in parts.items():
@@ -133,14 +132,25 @@ class GivenSplit:
         TableSettings(columns=self.columns).refuse_unknown_columns(names)
 
     def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
-        """Compare the identifiers of the training file with the dataset, of others with both."""
+        """Compare the identifiers of the training file with the dataset, of others with both.
+
+        The users of others may be new if an item is known, or if one user stands for training.
+        """
+        train = parts["train"]
         for part, path in self._list_paths().items():
-            for noun, ids in (("users", "user_ids"), ("items", "item_ids")):
-                known, own = getattr(dataset, ids), getattr(parts[part], ids).ids
-                if part != "train":
-                    known = _extend(known, [getattr(parts["train"], ids)])
-                is_needed = part == "train" or noun == "users"  # judged items may be new
-                check_ids(own, known, noun, str(path), may_lack=True, is_needed=is_needed)
+            own, known = parts[part], (dataset.user_ids, dataset.item_ids)
+            is_new = False
+            if part != "train":
+                known = _extend(known[0], [train.user_ids]), _extend(known[1], [train.item_ids])
+                is_new = len(train.user_ids) == 1 or bool(
+                    (known[1].find(own.item_ids.ids) >= 0).any()
+                )
+            for noun, ids, theirs in (
+                ("users", own.user_ids.ids, known[0]),
+                ("items", own.item_ids.ids, known[1]),
+            ):
+                is_needed = part == "train" or (noun == "users" and not is_new)
+                check_ids(ids, theirs, noun, str(path), may_lack=True, is_needed=is_needed)
 
     def _read(
         self, part: str, path: Path, layout: InteractionLayout, rng: np.random.Generator
@@ -187,11 +197,13 @@ class GivenSplit:
         return Leakage("; ".join(leaks), where="split", remedy=remedy)
 
 
-def _warn_of_queries(test: Interactions, train_ids: Vocabulary, path: Path) -> None:
-    """Warn of queries of judgements without training rows."""
+def _warn_of_queries(
+    test: Interactions, train_ids: Vocabulary, path: Path, layout: InteractionLayout
+) -> None:
+    """Warn of queries of judgements without training rows; of those of a table if all are."""
     queries = test.user_ids.ids
     untrained = queries[train_ids.find(queries) < 0]
-    if untrained.size:
+    if untrained.size and (layout == "qrels" or untrained.size == queries.size):
         count = f"{untrained.size:,} of {queries.size:,} queries"
         warn(f"{path.name}: {count} have no row in the training file: {list_some(untrained)}")
 

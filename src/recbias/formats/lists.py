@@ -275,13 +275,17 @@ def read_rows(
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
-    """Return whether the scores of each list count from 1 or 0, and do not fall in the file."""
-    if rows.scores is None or rows.scores.min(initial=0) < 0:
+    """Return whether the scores of each list are whole numbers that count up, also with gaps."""
+    if (
+        rows.scores is None
+        or (rows.scores < 0).any()
+        or (np.rint(rows.scores) != rows.scores).any()
+    ):
         return False
-    scores = pd.Series(rows.scores)
-    lists = scores.groupby(rows.queries)
-    is_count = any((lists.rank() - first == scores).all() for first in (0, 1))
-    return is_count and bool((lists.diff() > 0).any())
+    lists = pd.Series(rows.scores).groupby(rows.queries)
+    rises = lists.diff().dropna() > 0
+    is_count = any((lists.rank() - first == rows.scores).all() for first in (0, 1))
+    return bool(rises.any() if is_count else rises.size and rises.all())
 
 
 def _count_rows(rows: ListRows) -> FloatArray:

@@ -815,7 +815,7 @@ def _warn_of_labels(
     for value in frame["value"][frame["key"].isin(_NO_VALUES)]:
         warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
     for mark in "" if separator else ",;":
-        if joined := _find_joined(frame, mark):
+        if joined := _find_joined(frame, mark, name):
             remedy = f'separator: {{{name}: "{mark}"}} reads several values from such a cell'
             warn(f"{column} may hold several values in a cell, as in {shorten(joined)}; {remedy}")
     n_labels = frame["key"].nunique()
@@ -836,11 +836,16 @@ def _warn_of_labels(
     warn(f"{column} has {problem}: {shown}{more}; {remedy}")
 
 
-def _find_joined(frame: pd.DataFrame, mark: str) -> str:
+_LISTS = re.compile(r"(?i)genre|categor|tag|topic|keyword|lang|actor|cast|director|author")
+"""Names of columns that often hold several values."""
+
+
+def _find_joined(frame: pd.DataFrame, mark: str, column: str) -> str:
     """Return a value whose parts between marks are labels; "" if the column has none.
 
-    Parts are labels if few values repeat, or if most parts (one, if there are few values) occur in
-    several places: ``The`` of titles and ``NY`` of cities are always the last.
+    Parts are labels if few values repeat in a column with such a name, or if most parts (one, if
+    there are few values) occur in several places: ``The`` of titles and ``NY`` of cities are
+    always the last.
     """
     values = frame["key"][~frame["key"].str.contains(r"\d")]
     is_joined = values.str.contains(mark, regex=False)
@@ -849,9 +854,9 @@ def _find_joined(frame: pd.DataFrame, mark: str) -> str:
     parts = values.str.split(mark).explode().str.strip()
     places = (1 + parts.groupby(level=0).cumcount()).where(is_joined[parts.index], 0)
     n_places = places.groupby(parts.to_numpy()).nunique()[parts[places > 0]]
-    is_label = len(frame) <= min(_MAX_LABELS, frame["n"].sum() / 2)
+    is_label = _LISTS.search(column) and len(frame) <= min(_MAX_LABELS, frame["n"].sum() / 2)
     least = 0.5 if len(frame) > _MAX_LABELS else 1e-9
-    is_joined &= is_label or (n_places > 1).mean() >= least
+    is_joined &= bool(is_label) or (n_places > 1).mean() >= least
     return str(frame["value"][values[is_joined].index].iloc[0]) if is_joined.any() else ""
 
 

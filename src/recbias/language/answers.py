@@ -38,6 +38,8 @@ _YEAR_KEYS = (
 )
 """The same for its year."""
 
+_RANK_KEYS = ("rank", "ranking", "position", "排名", "順位", "순위", "rang", "место")
+
 _LIST_KEYS = {
     *("recommendations", "movies", "films", "titles", "items", "results", "list", "ranking"),
     *("answer", "picks", "suggestions", "recommended_movies", "recommended", "top_movies"),
@@ -185,6 +187,11 @@ def _read_json(text: str, k: int) -> list[_Proposal]:
             return listed
         if len(texts) == len(entries):
             entries = [line.text for line in _mark_counted([*map(_mark_line, texts)])]
+        ranks = [_get_text(entry, _RANK_KEYS) for entry in entries]
+        if all(map(str.isdigit, ranks)) and len({*map(int, ranks)}) == len(ranks):
+            entries = [
+                entries[row] for row in sorted(range(len(ranks)), key=lambda r: int(ranks[r]))
+            ]
         proposals = [_read_entry(entry) for entry in entries]
         if any(proposal.title for proposal in proposals):
             return proposals
@@ -385,7 +392,7 @@ _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
     rf"""
     [#№]\ ?(\d{{1,3}})\b[ .:)-]*                          # number sign
-    | (\d{{1,3}})(?:st|nd|rd|th)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
+    | (\d{{1,3}})(?:st|nd|rd|th|er|re|e|ème)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
     | (\d{{1,3}})\ ?[.)\]、º°]{{1,2}}(?!\d)               # 1.
     | (\d{{1,3}})[位위]\ ?[.:)-]?\ ?
     | \[(\d{{1,3}})\]
@@ -410,6 +417,7 @@ _COUNT = re.compile(
 """A number or letter that begins an item only if the next line of its form counts on."""
 
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii")
+_RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}")  # of Markdown, between the list and other text
 _RUN = re.compile(r"(?:^|(?<=[\s,;:]))\(?(\d{1,2})([.)、])\s*(?=\D)")
 
 
@@ -434,6 +442,7 @@ class _Line:
 
 def _mark_lines(lines: Sequence[str]) -> list[_Line]:
     """Return the lines with their markers; a year on a line of its own joins its item."""
+    lines = [line for line in lines if not _RULE.fullmatch(line)]
     marked = [_mark_line(line) for line in lines]
     if sum(line.kind == "number" for line in marked) < 2:
         marked = [_mark_line(part) for line in lines for part in _divide_run(line)]
@@ -667,7 +676,7 @@ _BETWEEN_TITLES = re.compile(
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _SEMICOLON = re.compile(r";(?![^()]*\))")
-_DESCRIPTION = re.compile(r" [–—] .*")
+_DESCRIPTION = re.compile(r" (?:[–—→]|[-=]>) .*")
 _AFTER_BOLD = re.compile(r"\*\*(\s*\([^()]*\))?.*")
 _TWO_SCRIPTS = re.compile(r"^([\u3040-\u9fff\uac00-\ud7af·:]+)[》」』\s]+([A-Za-z][^()]*)$")
 _INLINE_YEAR = re.compile(

@@ -42,17 +42,17 @@ _WORDS = {
     for name, words in {
         # what ends a phrase: "I told her that"
         "stop": """
-a about above across after again against ago all also although am an and anymore anything anyway
-anywhere are around as at away be because been before behind below beside between beyond both but
-by can cannot could did do does down during each either everybody everyone everything everywhere
-except for from had has have he her here hers him his how i if in inside instead into is it its
-like may maybe me might mine must my near nearby neither no nobody none nor not nothing now of off
-on once or our ours out outside over please shall she should since somebody someone something
-somewhere sorry than that the their theirs them then there these they this those though through
-till to today together tomorrow tonight toward towards twice under unless until up upon us was we
-well were what whatever when whenever where whether which while who whom whose why will with within
-without would yes yesterday yet you your yours monday tuesday wednesday thursday friday saturday
-sunday
+a about above across after again against ago all also although am an and another anymore anything
+anyway anywhere are around as at away be because been before behind below beside between beyond
+both but by can cannot could did do does down during each either everybody everyone everything
+everywhere except for forever from had has have he hello her here hers hi him his how i if in
+inside instead into is it its like may maybe me might mine must my near nearby neither no nobody
+none nor not nothing now of off on once or our ours out outside over please shall she should since
+somebody someone something somewhere sorry than that the their theirs them then there these they
+this those though through till to today together tomorrow tonight toward towards twice under unless
+until up upon us was we well were what whatever when whenever where whether which while who whom
+whose why will with within without would yes yesterday yet you your yours monday tuesday wednesday
+thursday friday saturday sunday
 """,
         "modifier": """
 afraid alive alone always amazing american ancient angry annoying asleep average awake aware
@@ -118,10 +118,11 @@ notice noticed picture remember saw see seeing seen sees spot spotted watch watc
 """,
         # verbs with two objects: "gave her flowers"
         "give": """
-ask asked asking asks bought bring bringing brings brought buy buying cause caused cost costs fed
-feed feeding gave give given gives giving hand handed handing lend lent offer offered offering
-offers owe owed owes pour poured promise promised sell send sending sends sent serve served serves
-serving show showed showing shows sold taught teach tell telling tells told wish wished wishing
+ask asked asking asks bought bring bringing brings brought buy buying cause caused cost costs
+denied denies deny denying fed feed feeding gave give given gives giving hand handed handing lend
+lent offer offered offering offers owe owed owes pour poured promise promised refuse refused
+refuses refusing sell send sending sends sent serve served serves serving show showed showing shows
+sold taught teach tell telling tells told wish wished wishing
 """,
         # further verbs with an object and a number: "charged her ten dollars"
         "count": """
@@ -131,10 +132,10 @@ tip tipped took
         # what is given without an article, besides plurals
         "mass": """
 access advice attention attitude birthday bread breakfast cake candy cash change chocolate
-christmas coffee comfort confidence credit crap dessert dinner encouragement feedback food grief
-hell homework hope ice information joy kudos luck lunch medicine milk money pain peace permission
-pleasure poisoning praise preference priority proof respect service soup space support tea time
-trouble water wine
+christmas coffee comfort confidence credit crap dessert dinner encouragement entry feedback food
+grief hell homework hope ice information joy kudos luck lunch medicine milk money pain peace
+permission pleasure poisoning praise preference priority proof respect service soup space support
+tea time trouble water wine
 """,
         # plurals that are a person's own also after these verbs: "told her friends"
         "owned": """

@@ -30,7 +30,7 @@ _CLOSE = re.compile(
 _ANSWER = re.compile(
     r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
     r"|begin_of_solution)\|?>(?=\s*\S)"
-    r"|^[^\w\n]{0,9}(?:(?:my|the) )?final answer[^\w\n]{0,9}$(?=\s*\S)",
+    r"|^[^\w\n]{0,9}(?:(?:my|the) )?(?:final )?answer[^\w\n]{0,9}$(?=\s*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The marks before an answer."""
@@ -46,6 +46,13 @@ _END = re.compile(
 _START = re.compile(r"\A(?:\s|<s>|<bos>|<\|im_start\|>assistant|<\|start\|>assistant|thought\n)+")
 
 
+_FOLDED = re.compile(
+    r"(<details[^<>]*(?:reasoning[^<>]*>|>\s*<summary>[^<>]*(?:think|thought|reason)).*?)</details>",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Thought as Open WebUI and other servers fold it."""
+
+
 def find_answer(text: str) -> str | None:
     r"""Return a text without the thought of the model; None if it ends within its thought.
 
@@ -57,6 +64,7 @@ def find_answer(text: str) -> str | None:
     >>> find_answer("<think>Heat? No") is None
     True
     """
+    text = _FOLDED.sub(r"<think>\1</think>", text)
     marks = [(mark.start(), mark.end(), False) for mark in _CLOSE.finditer(text)]
     marks += [(mark.start(), mark.end(), True) for mark in _OPEN.finditer(text)]
     parts: list[str] = []

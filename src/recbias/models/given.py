@@ -126,9 +126,9 @@ class GivenLists:
     if all are whole numbers, else as text) in a ``table``, and by the order of the file in the
     layouts of Elliot, RecBole and ranx. If there are both, scores must not increase with the rank.
     A TREC run whose ranks are equal within each list is ordered as by trec_eval: by score, equal
-    ones by item identifier from the last. Numbers of ``elliot`` that count from 1 in each list may
-    be ranks or scores: ``order`` decides. Rows with a score of minus infinity or the minimum of
-    float32, which mask items, or with the item -1, which fills a list, are excluded.
+    ones by item identifier from the last. Whole numbers of ``elliot`` that count up in each list
+    may be ranks or scores: ``order`` decides. Rows with a score of minus infinity or the minimum
+    of float32, which mask items, or with the item -1, which fills a list, are excluded.
 
     A query without a list in the file has an empty list, and lists of other queries are excluded.
     An item that is not in the dataset keeps its rank and is never relevant. Warnings report the

@@ -381,7 +381,8 @@ def rating_share_interval(
     )
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half_width = z / (1 + z**2 / n) * np.sqrt(binomial / n + z**2 / (4 * n**2))
-    return max(0.0, centre - half_width), min(1.0, centre + half_width)
+    low, high = max(0.0, centre - half_width), min(1.0, centre + half_width)
+    return min(low, share), max(high, share)  # rounding
 
 
 def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:

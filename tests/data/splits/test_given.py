@@ -226,11 +226,22 @@ def test_queries_without_training_rows_have_a_warning(tmp_path: Path) -> None:
 
 def test_judgements_of_only_unknown_users_are_refused(tmp_path: Path) -> None:
     paths = write_files(tmp_path, train=TRAIN)
-    qrels = write_judgements(tmp_path, "U-0 0 i0 1\nU-1 0 i0 1\n")
+    qrels = write_judgements(tmp_path, "U-0 0 I-0 1\nU-1 0 I-0 1\n")
     with pytest.raises(UnknownIdentifier, match="none of the 2 users") as caught:
         split_dataset(GivenSplit(train=paths["train"], test=qrels))
     assert caught.value.where == str(qrels)
     assert caught.value.remedy.endswith("did you mean u0?")
+
+
+@pytest.mark.parametrize("train", [TRAIN, "user_id,item_id\nnobody,nothing\n"])
+def test_all_users_may_be_new_if_their_items_are_known_or_one_user_stands_for_training(
+    tmp_path: Path, train: str
+) -> None:
+    paths = write_files(tmp_path, train=train, test="user_id,item_id\nnew,i0\n")
+    with collect_warnings() as warnings:
+        split = split_dataset(GivenSplit(**paths), Dataset(make_interactions([])))
+    assert warnings == ["test.csv: 1 of 1 queries have no row in the training file: 'new'"]
+    assert list_pairs(split.test) == [("new", "i0")]
 
 
 def test_judgements_may_be_of_users_of_the_dataset_without_training_rows(tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ def test_words_that_express_a_gender_are_replaced(text: str, expected: str | Non
         ("He saw her eating her cooking", "She saw him eating his cooking"),
         ("I called her back; it hurt her back", "I called him back; it hurt his back"),
         ("had her style it, had her style", "had him style it, had his style"),
+        ("got her another drink, got her drink", "got him another drink, got his drink"),
+        ("They refused her service and her card", "They refused him service and his card"),
+        ("It took her forever; tell her hello", "It took him forever; tell him hello"),
     ],
 )
 def test_her_has_the_role_that_its_sentence_gives(text: str, expected: str) -> None:

@@ -69,7 +69,8 @@ def test_another_reader_agrees_on_replies_that_name_nothing_else() -> None:
     for shape in SHAPES:
         expected = shape.get("read", THREE)
         named = find_names(shape["reply"])
-        if sorted(named) == sorted(expected) and not shape["reply"].startswith("3. "):
+        is_ordered = not shape["reply"].startswith(("3. ", '[{"rank": 2'))
+        if sorted(named) == sorted(expected) and is_ordered:
             compared += 1
             assert read(ChatReply(text=shape["reply"]), shape.get("k", 3)) == named
     assert compared >= 50
