@@ -56,7 +56,8 @@ def test_most_popular_is_near_the_published_values_and_all_are_below(run: Path) 
 @pytest.mark.real_data
 def test_218_children_show_no_difference_of_a_few_hundredths(run: Path) -> None:
     # sd(d) of ItemKNN and UserKNN by hand, and 3.89 standard errors: z(0.99868) + z(0.8) =
-    # 3.006 + 0.842 = 3.848 for the 19 comparisons of the thesis, a little more for the t of 217 degrees of freedom
+    # 3.006 + 0.842 = 3.848 for the 19 comparisons of the thesis, a little more for the t of 217
+    # degrees of freedom
     power = recbias.power(run, 0.02)
     table: Any = power[power["metric"].str.startswith("REC-ST")].set_index(["a", "b"])
     units: Any = pd.read_parquet(run / "per_unit.parquet")
