@@ -23,7 +23,7 @@ from importlib.util import cache_from_source, resolve_name
 from pathlib import Path
 from typing import Any
 
-from recbias.core.files import compute_digest, digest_file, digest_text, to_canonical_json
+from recbias.core.files import compute_digest, digest_file
 from recbias.core.packages import is_installed
 from recbias.core.plugins import is_cuda
 from recbias.runner.stage import Stage
@@ -294,7 +294,6 @@ def assign_address(
     *,
     inputs: tuple[Stage, ...] | None = None,
     libraries: tuple[str, ...] = (),
-    code: str = "",
 ) -> Stage:
     """Return a stage at the content address of its result.
 
@@ -305,52 +304,17 @@ def assign_address(
         identity: The plug-ins with their settings, the seed, and so on.
         inputs: The inputs that count, if not all of the stage.
         libraries: Packages whose version matters besides ``_LIBRARIES``.
-        code: The digest of the modules, if it is known.
     """
-    digest = compute_address(
-        stage, to_canonical_json(identity), inputs=inputs, libraries=libraries, code=code
+    digest = compute_digest(
+        {
+            "code": digest_sources(stage.work),
+            "identity": identity,
+            "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
+            "kind": stage.kind,
+            "libraries": {name: library_version(name) for name in (*_LIBRARIES, *libraries)},
+        }
     )
     return replace(stage, digest=digest)
-
-
-def compute_address(
-    stage: Stage,
-    identity: str,
-    *,
-    inputs: tuple[Stage, ...] | None = None,
-    libraries: tuple[str, ...] = (),
-    code: str = "",
-) -> str:
-    """Return the content address of the result of a stage.
-
-    It is the digest of canonical JSON, of which the parts that many stages share are made once.
-    ``identity`` is canonical JSON; see ``assign_address`` for the others.
-    """
-    return join_address(
-        stage.kind,
-        identity,
-        stage.inputs if inputs is None else inputs,
-        libraries,
-        code or digest_sources(stage.work),
-    )
-
-
-def join_address(
-    kind: str, identity: str, inputs: Iterable[Stage], libraries: tuple[str, ...], code: str
-) -> str:
-    """Return the content address of the result of a stage of a kind; see ``compute_address``."""
-    digests = ",".join([f'"{source.digest}"' for source in inputs])
-    return digest_text(
-        f'{{"code":"{code}","identity":{identity},"inputs":[{digests}],"kind":"{kind}",'
-        f'"libraries":{_list_versions(libraries)}}}'
-    )
-
-
-@cache
-def _list_versions(libraries: tuple[str, ...]) -> str:
-    """Return the versions of ``_LIBRARIES`` and of other packages as canonical JSON."""
-    names = (*_LIBRARIES, *libraries)
-    return to_canonical_json({name: library_version(name) for name in names})
 
 
 def address_values(

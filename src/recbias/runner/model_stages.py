@@ -7,7 +7,7 @@ The stages of one model in one data context: search, fit, answer, measure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.specs import FeedbackSpec, Reranked
@@ -22,13 +22,11 @@ from recbias.core.errors import (
 from recbias.core.measures import DATASET
 from recbias.core.packages import list_libraries
 from recbias.core.plugins import OUTPUTS, ChecksFiles, Restores, sends_requests
-from recbias.runner.address import digest_sources
 from recbias.runner.feedback import AcceptItems
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import DataContext, ModelPlan, find_chooser, list_missing_outputs
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stage_planner import (
-    StageFacts,
     StagePlanner,
     find_learner,
     identify_learner,
@@ -379,25 +377,8 @@ def measures_models(metric: PluginSpec) -> bool:
 
 
 @dataclass(frozen=True)
-class _Measure:
-    """What the stages of a metric in one data context share."""
-
-    data_context: DataContext
-    metric: PluginSpec
-    location: str
-    work: ComputeMetric
-    facts: StageFacts
-    before: tuple[Stage, ...]
-    after: tuple[Stage, ...]
-
-
-@dataclass(frozen=True)
 class ModelPlanner(_OutputPlanner):
     """Plans the stages of each model, with those that measure it."""
-
-    _measures: dict[tuple[object, ...], _Measure] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
@@ -436,29 +417,6 @@ class ModelPlanner(_OutputPlanner):
         k = self.experiment.k
         return self.plan_outputs(context, models[0], k).answer if models else None
 
-    def _gather_measure(
-        self, context: DataContext, metric: PluginSpec, keys: Keys, *, has_answer: bool
-    ) -> _Measure:
-        """Return what the stages of a data context that measure by a metric have in common."""
-        choice = self._plan_choice(context, metric)
-        world = _get_world(context) if "odds" in metric.needs else None
-        compute = ComputeMetric(metric.plugin, metric.name, has_answer, choice is not None, world)
-        seed, fold = keys.seed or 0, keys.fold or 0
-        facts: StageFacts = self.recall(
-            f"facts {seed} {fold} {world is not None}",
-            metric,
-            make=lambda: self.gather_facts(
-                metric,
-                identity={"metric": self.identify(metric), "seed": seed, "fold": fold},
-                libraries=list_libraries(metric.plugin),
-                code="" if world is not None else digest_sources(compute),
-            ),
-        )
-        labels = context.labels if "items" in metric.needs else ()
-        before = (context.dataset, context.split, context.queries)
-        after = _join_stages(choice, *labels)
-        return _Measure(context, metric, self.locate(metric), compute, facts, before, after)
-
     def _plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
@@ -470,11 +428,21 @@ class ModelPlanner(_OutputPlanner):
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
             stage = Stage("measure", title, "", group, inputs, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
-        has_answer = answer is not None
-        key = id(context), id(metric), keys.seed, keys.fold, has_answer
-        measure = self._measures.get(key)
-        if measure is None:
-            measure = self._gather_measure(context, metric, keys, has_answer=has_answer)
-            self._measures[key] = measure
-        read = (*measure.before, *((answer,) if answer else ()), *measure.after)
-        return measure.facts.measure(title, measure.work, read, keys, measure.location)
+        choice = self._plan_choice(context, metric)
+        world = _get_world(context) if "odds" in metric.needs else None
+        compute = ComputeMetric(
+            metric.plugin, metric.name, answer is not None, choice is not None, world
+        )
+        labels = context.labels if "items" in metric.needs else ()
+        read = (context.dataset, context.split, context.queries)
+        inputs = _join_stages(*read, answer, choice, *labels)
+        return self.place(
+            Stage("measure", title, "", compute, inputs, keys, self.locate(metric)),
+            metric,
+            identity={
+                "metric": self.identify(metric),
+                "seed": keys.seed or 0,
+                "fold": keys.fold or 0,
+            },
+            libraries=self.recall("libraries", metric, make=lambda: list_libraries(metric.plugin)),
+        )

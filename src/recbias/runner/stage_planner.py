@@ -25,7 +25,7 @@ from recbias.config.experiment import (
 )
 from recbias.config.settings import as_plain, describe_value, read_settings
 from recbias.core.errors import BrokenContract, Faults, UserError
-from recbias.core.files import compute_digest, to_canonical_json
+from recbias.core.files import compute_digest
 from recbias.core.measures import Direction, Unit
 from recbias.core.packages import list_libraries
 from recbias.core.plugins import (
@@ -51,10 +51,10 @@ from recbias.core.plugins import (
 from recbias.core.queries import AsksInFolds
 from recbias.core.registry import Registry, locate_code
 from recbias.formats.yaml import KeyPath
-from recbias.runner.address import address_values, compute_address, digest_sources, join_address
+from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.plan import find_declaration_faults
-from recbias.runner.stage import Keys, Stage
+from recbias.runner.stage import Stage
 from recbias.runner.store import Fingerprints
 from recbias.statistics.paired import PairedTest
 
@@ -108,43 +108,6 @@ def find_learner(spec: PluginSpec) -> PluginSpec:
 
 
 @dataclass(frozen=True)
-class StageFacts:
-    """What many stages share, such as those of one metric for each model.
-
-    Args:
-        identity: What decides their addresses, as canonical JSON.
-        files: The files that their plug-ins read, with their digests.
-        subject: The name of the plug-in and the digest of the settings; empty without one.
-        libraries: The packages whose version matters.
-        code: The digest of the modules of their work, blank if it is not known.
-    """
-
-    identity: str
-    files: Mapping[Path, str]
-    subject: Mapping[str, str]
-    libraries: tuple[str, ...]
-    code: str
-
-    def place(self, stage: Stage) -> Stage:
-        """Return a stage at its address, with its files."""
-        digest = compute_address(stage, self.identity, libraries=self.libraries, code=self.code)
-        changes: dict[str, Any] = {"subject": type(stage.work).__name__, **self.subject}
-        return replace(stage, digest=digest, files={**stage.files, **self.files}, **changes)
-
-    def measure(
-        self, title: str, work: object, inputs: tuple[Stage, ...], keys: Keys, location: str
-    ) -> Stage:
-        """Return a stage that measures, at its address; a plan may have 100,000 of them."""
-        code = self.code or digest_sources(work)
-        digest = join_address("measure", self.identity, inputs, self.libraries, code)
-        return Stage(
-            *("measure", title, digest, work, inputs, keys, location, self.files),  # type: ignore[arg-type]
-            subject=self.subject["subject"],
-            settings=self.subject["settings"],
-        )
-
-
-@dataclass(frozen=True)
 class StagePlanner:
     """Places stages at their addresses."""
 
@@ -192,26 +155,11 @@ class StagePlanner:
         *specs: PluginSpec,
         identity: Mapping[str, object],
         libraries: tuple[str, ...] = (),
-        code: str = "",
     ) -> Stage:
-        """Return a stage at its address, with the files that its plug-ins read.
-
-        ``code`` is the digest of the modules of its work, if it is known.
-        """
-        return self.gather_facts(*specs, identity=identity, libraries=libraries, code=code).place(
-            stage
-        )
-
-    def gather_facts(
-        self,
-        *specs: PluginSpec,
-        identity: Mapping[str, object],
-        libraries: tuple[str, ...] = (),
-        code: str = "",
-    ) -> StageFacts:
-        """Return what stages with the same plug-ins, settings and seed share; see ``place``."""
-        files, subject = self.list_files(*specs), self.describe(*specs)
-        return StageFacts(to_canonical_json(identity), files, subject, libraries, code)
+        """Return a stage at its address, with the files that its plug-ins read."""
+        changes: dict[str, Any] = {"subject": type(stage.work).__name__, **self.describe(*specs)}
+        stage = replace(stage, files={**stage.files, **self.list_files(*specs)}, **changes)
+        return assign_address(stage, identity, libraries=libraries)
 
     def describe(self, *specs: PluginSpec) -> dict[str, str]:
         """Return the subject and the digest of the settings of a stage with some plug-ins."""

@@ -32,11 +32,11 @@ from recbias.core.context import Failure, Pruned, stage_context, warn
 from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData
 from recbias.core.errors import BrokenContract, MissingEvidence, StageError, UserError
 from recbias.core.evidence import RankedLists
-from recbias.core.files import derive_seed, to_canonical_json
+from recbias.core.files import derive_seed
 from recbias.core.measures import Direction, to_loss
 from recbias.core.plugins import OUTPUTS, ChecksEarly, HasBaseline, State
 from recbias.core.queries import Queries, make_sentence_queries
-from recbias.runner.address import assign_address, digest_sources, join_address
+from recbias.runner.address import assign_address
 from recbias.runner.boundary import attempt
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.stage import Stage
@@ -808,41 +808,24 @@ def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) ->
     if work.exhaustive:
         search_identity["covering"] = True
         n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
-    stages, code = list[Stage](), digest_sources(work)
-    libraries = (*work.model.libraries, "optuna")
-    before, after = _split_identity(search_identity)
+    stages: list[Stage] = []
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
-        counted = (*shared, *earlier[-batch_size:])
-        digest = join_address(first.kind, f"{before}{number}{after}", counted, libraries, code)
+        trial = replace(
+            first,
+            title=f"trial {number} of {first.keys.model}",
+            work=replace(work, number=number),
+            inputs=(*shared, *earlier),
+        )
         stages.append(
-            Stage(  # ``replace`` takes several times as long
-                first.kind,
-                f"trial {number} of {first.keys.model}",
-                digest,
-                replace(work, number=number),
-                (*shared, *earlier),
-                first.keys,
-                spec_location=first.spec_location,
-                files=first.files,
-                devices=first.devices,
-                subject=first.subject,
-                settings=first.settings,
+            assign_address(
+                trial,
+                {**search_identity, "number": number},
+                inputs=(*shared, *earlier[-batch_size:]),
+                libraries=(*work.model.libraries, "optuna"),
             )
         )
     return tuple(stages)
-
-
-def _split_identity(identity: Mapping[str, object]) -> tuple[str, str]:
-    """Return what is before and behind the number of a trial in its identity, as canonical JSON.
-
-    >>> _split_identity({"model": "A", "seed": 1})
-    ('{"model":"A","number":', ',"seed":1}')
-    """
-    before = to_canonical_json({key: identity[key] for key in identity if key < "number"})
-    after = to_canonical_json({key: identity[key] for key in identity if key > "number"})
-    start, end = (text[1:-1] for text in (before, after))
-    return f'{{{start}{"," if start else ""}"number":', f"{',' if end else ''}{end}}}"
 
 
 def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
