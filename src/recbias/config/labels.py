@@ -44,7 +44,7 @@ def create_label(
         return shorten_name(name)
     cls: type = type(plugin)
     settings = read_settings(cls)
-    has_omitted = isinstance(plugin, measures.OmitsSettings)
+    has_omitted = hasattr(plugin, "omitted_settings")
     omitted = {"k"} | (plugin.omitted_settings() if has_omitted else set())
     shown_settings = {
         key: _summarize_mapping(value, settings[key].hint)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -519,17 +519,6 @@ class Odds:
 
     by_type: FloatArray
     types: AnyArray
-
-
-@runtime_checkable
-class KnowsOdds(Protocol):
-    """A synthetic dataset in which the log-odds of every pick are known.
-
-    Its metrics may need ``odds``, and it may be asked for rounds of feedback.
-    """
-
-    def compute_odds(self, users: Attributes, items: Attributes) -> Odds:
-        """Return the log-odds by which these users pick these items."""
 
 
 _USERS_AT_ONCE = 2**14

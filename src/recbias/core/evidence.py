@@ -16,10 +16,8 @@ left to the caller, because its order determines the last digit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -381,22 +379,6 @@ def weigh_lists(odds: Odds, users: Codes, items: Codes) -> FloatArray:
     log_odds = odds.by_type[types[:, None], np.where(inside, items, 0)]
     weights = np.exp(log_odds - odds.by_type.max(axis=1)[types][:, None])
     return np.where((users < 0)[:, None], np.nan, np.where(inside, weights, 0.0))
-
-
-@runtime_checkable
-class ChecksLabels(Protocol):
-    """A metric that groups the sentences or responses of a model by their labels."""
-
-    def check_labels(self, labels: Sequence[str]) -> None:
-        """Raise UnknownColumn if a setting names none of the labels; ``where`` is the setting."""
-
-
-@runtime_checkable
-class ListsLabels(Protocol):
-    """A model that knows the labels of its sentences or responses before it is trained."""
-
-    def list_labels(self, queries: Queries) -> Sequence[str]:
-        """Return the labels, those of the queries that they have included."""
 
 
 def check_lists(

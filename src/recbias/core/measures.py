@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -298,14 +298,6 @@ SERVED = "served by all models"
 
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
-
-
-@runtime_checkable
-class OmitsSettings(Protocol):
-    """A metric with settings that do not change its value, such as a number of permutations."""
-
-    def omitted_settings(self) -> frozenset[str]:
-        """Return the settings that the name of the metric in results omits."""
 
 
 _NOTATION = re.compile(

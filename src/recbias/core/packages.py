@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
-from typing import Protocol, runtime_checkable
 
 from recbias.core.errors import MissingExtra
 from recbias.core.plugins import ReordersCandidates
@@ -32,20 +31,12 @@ _MODULES = {"scikit-learn": "sklearn"}
 """The modules that are not called as the package that installs them."""
 
 
-@runtime_checkable
-class _LibrariesBySettings(Protocol):
-    """A plug-in whose settings change which packages it needs."""
-
-    def libraries_now(self) -> tuple[str, ...]:
-        """Return the packages under the current settings, besides ``libraries``."""
-
-
 def list_libraries(plugin: object) -> tuple[str, ...]:
     """Return the packages that a plug-in, or its class, declares; those of its candidates, too."""
     static = tuple[str, ...](getattr(plugin, "libraries", ()))
     if isinstance(plugin, type):
         return static
-    if isinstance(plugin, _LibrariesBySettings):
+    if hasattr(plugin, "libraries_now"):
         static = (*static, *plugin.libraries_now())
     if isinstance(plugin, ReordersCandidates):
         static = (*static, *list_libraries(plugin.candidates.model))

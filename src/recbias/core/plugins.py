@@ -47,7 +47,7 @@ from recbias.core.dataset import (
     Split,
     TrainingData,
 )
-from recbias.core.evidence import Embeddings, Evidence, RankedLists, Responses, SentenceScores
+from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.queries import Queries
 
@@ -80,23 +80,14 @@ class _LabelsTexts(Protocol):
         """Return the columns of ``label`` for values of all items; NaN where there is no text."""
 
 
-@runtime_checkable
-class _EvaluatesTextsBySettings(Protocol):
-    """A detector that has values of texts with some of its settings only."""
-
-    def evaluates_texts(self) -> bool:
-        """Return whether the labels follow from values of texts under the current settings."""
-
-
 def evaluates_texts(detector: object) -> TypeGuard[_LabelsTexts]:
     """Return whether the labels of a detector follow from values of a text of each item.
 
     >>> evaluates_texts(object())
     False
     """
-    if not isinstance(detector, _LabelsTexts):
-        return False
-    return not isinstance(detector, _EvaluatesTextsBySettings) or detector.evaluates_texts()
+    is_by_settings = getattr(detector, "evaluates_texts", None)
+    return isinstance(detector, _LabelsTexts) and (is_by_settings is None or is_by_settings())
 
 
 class StoredValues(Protocol):
@@ -142,14 +133,6 @@ def _spread(rows: Sequence[FloatArray | None], codes: AnyArray) -> FloatArray:
     if present:
         table[:-1] = present
     return np.asarray(table[codes])
-
-
-@runtime_checkable
-class HasBaseline(Protocol):
-    """A model that trains a pretrained language model further."""
-
-    def without_training(self) -> Any:
-        """Return the pretrained model, the same for all settings of the training."""
 
 
 EXECUTION = "changes how a result is computed: speed, memory, waiting; not what it measures"
@@ -248,30 +231,6 @@ def omit_device_numbers(settings: Any) -> Any:
         else omit_device_numbers(value)
         for key, value in settings.items()
     }
-
-
-@runtime_checkable
-class HasLearningCurve(Protocol):
-    """A fitted model that recorded the losses of its training."""
-
-    def learning_curve(self) -> pd.DataFrame | None:
-        """Return the columns of ``LEARNING_CURVE``; None if nothing was trained."""
-
-
-@runtime_checkable
-class ChoosesMembers(Protocol):
-    """A metric of embeddings that may choose members by the embeddings of another model."""
-
-    chosen_in: str | None
-    """The label of the other model, whose embeddings are ``evidence.choosing_embeddings``."""
-
-
-@runtime_checkable
-class BorrowsEmbeddings(Protocol):
-    """A metric of lists that may compare items by the embeddings of another model."""
-
-    embeddings_of: str | None
-    """The label of the other model, whose embeddings are ``evidence.choosing_embeddings``."""
 
 
 @dataclass(frozen=True)
@@ -409,30 +368,6 @@ class HasEmbeddings(Protocol):
         """Return the embeddings, indexed by the codes of the training data."""
 
 
-@runtime_checkable
-class HasSentenceScores(Protocol):
-    """A fitted model that scores sentences."""
-
-    def sentence_scores(self, queries: Queries) -> SentenceScores:
-        """Return the scores of the queries, or of the sentences in the model's own file."""
-
-
-@runtime_checkable
-class HasResponses(Protocol):
-    """A fitted model that generates text."""
-
-    def responses(self, queries: Queries) -> Responses:
-        """Return the response to each query, or the responses in the model's own file."""
-
-
-@runtime_checkable
-class NamesItems(Protocol):
-    """A fitted model that predicts the item that a text is about."""
-
-    def named(self, texts: Ids, data: TrainingData) -> Codes:
-        """Return all candidates for each text, the most likely first, ``int32[n, c]``."""
-
-
 class Recommender(Protocol):
     """The hyperparameters of a model; ``fit`` returns another object with what it learned.
 
@@ -534,13 +469,6 @@ class ReadsModels(Protocol):
 
     def model_files(self) -> Sequence[Path]:
         """Return the local files, in a fixed order, whose content is part of its address."""
-
-
-@runtime_checkable
-class ActsAfterFit(Protocol):
-    """A recommender whose settings ``after_fit`` affect its lists, but not its training."""
-
-    after_fit: ClassVar[frozenset[str]]
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -729,16 +729,6 @@ def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
 
 SAMPLE = "sample"
 """The label of prompts that are sent several times: 0, or 1, 2, ... where a prompt is repeated."""
-
-
-@runtime_checkable
-class AsksInFolds(Protocol):
-    """A query source whose queries are disjoint samples, which become folds of the results.
-
-    ``ask`` returns ``folds`` samples of the same size, one after another. Models are trained once.
-    """
-
-    folds: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt
 from recbias.runner.estimate import MOST_RECORDS, measure_sizes
 from recbias.runner.plan import DataContext, ModelPlan, Plan
-from recbias.runner.remaining import RemainingWork, WatchesWork
+from recbias.runner.remaining import RemainingWork
 from recbias.runner.stage import (
     NO_COST,
     CostMeter,
@@ -286,7 +286,7 @@ def execute(  # noqa: PLR0913  the options of a run, each by name
         StageError: It failed for another reason.
     """
     executor = Executor(store, observer, fresh=fresh)
-    if isinstance(observer, WatchesWork):
+    if hasattr(observer, "planned"):
         observer.planned(_list_work(plan, executor, workers))
     for context in plan.data_contexts:
         run_shared_stages(executor, context, plan.experiment)

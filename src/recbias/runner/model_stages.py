@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.specs import FeedbackSpec, Reranked
-from recbias.core.dataset import KnowsOdds
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
@@ -335,7 +334,7 @@ def _check_dataset(
     experiment: Experiment, dataset: DatasetSpec, feedback: FeedbackSpec
 ) -> Iterator[UserError]:
     source, key_path = dataset.source, ("feedback",)
-    if not isinstance(source.plugin, KnowsOdds):
+    if not hasattr(source.plugin, "compute_odds"):
         message = (
             f"how users of {dataset.label} choose is not known, so what they would accept is not"
         )

@@ -28,8 +28,7 @@ from recbias.config.specs import ExperimentFile
 from recbias.core.docstrings import read_formula
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import REMEDIES
-from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings, ChoosesMembers
-from recbias.core.queries import AsksInFolds
+from recbias.core.plugins import OUTPUTS
 from recbias.core.registry import locate_code
 from recbias.core.text import suggest
 from recbias.runner.options import RunOptions
@@ -251,7 +250,7 @@ def may_lack_files(source: object) -> bool:
 def count_query_folds(experiment: Experiment) -> int:
     """Return into how many disjoint samples the queries are divided, 1 for a single one."""
     source = experiment.queries.plugin
-    return source.folds if isinstance(source, AsksInFolds) else 1
+    return int(getattr(source, "folds", 1))
 
 
 def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
@@ -261,10 +260,7 @@ def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
 
 def find_chooser(metric: PluginSpec) -> str | None:
     """Return the label of the other model whose embeddings a metric uses, or None."""
-    plugin = metric.plugin
-    if isinstance(plugin, BorrowsEmbeddings):
-        return plugin.embeddings_of
-    return plugin.chosen_in if isinstance(plugin, ChoosesMembers) else None
+    return getattr(metric.plugin, "embeddings_of", getattr(metric.plugin, "chosen_in", None))
 
 
 @dataclass(frozen=True)

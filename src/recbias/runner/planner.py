@@ -14,7 +14,6 @@ from pathlib import Path
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile, Grouping
-from recbias.core.dataset import KnowsOdds
 from recbias.core.errors import (
     Contradiction,
     Faults,
@@ -29,7 +28,7 @@ from recbias.core.evidence import REMEDIES
 from recbias.core.files import compute_digest
 from recbias.core.machine import pause_collection
 from recbias.core.packages import describe_missing, list_libraries, list_missing, suggest_install
-from recbias.core.plugins import OUTPUTS, BorrowsEmbeddings, is_changed
+from recbias.core.plugins import OUTPUTS, is_changed
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
@@ -122,7 +121,7 @@ _KEYS = frozenset(read_settings(ExperimentFile))
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     evidence = frozenset(dataset.source.plugin.gives())
     evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
-    evidence |= {"odds"} if isinstance(dataset.source.plugin, KnowsOdds) else frozenset()
+    evidence |= {"odds"} if hasattr(dataset.source.plugin, "compute_odds") else frozenset()
     return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
 
 
@@ -303,7 +302,7 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
     """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
     label = find_chooser(metric)
-    key = "embeddings_of" if isinstance(metric.plugin, BorrowsEmbeddings) else "chosen_in"
+    key = "embeddings_of" if hasattr(metric.plugin, "embeddings_of") else "chosen_in"
     key_path = (*metric.where, key)
     if label is None:
         return

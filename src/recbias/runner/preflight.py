@@ -20,7 +20,7 @@ from recbias.config.specs import PluginSpec, Range
 from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import Interactions
 from recbias.core.errors import Faults, TooLittleMemory, UnknownColumn, UserError
-from recbias.core.evidence import ChecksLabels, Evidence, ListsLabels
+from recbias.core.evidence import Evidence
 from recbias.core.machine import require_memory
 from recbias.core.plugins import (
     ChecksData,
@@ -348,11 +348,11 @@ def _check_labels(plan: Plan, executor: Executor, context: DataContext) -> Itera
     checked: set[str] = set()
     for model_plan in plan.model_plans:
         model = model_plan.model.plugin
-        if model_plan.data_context is not context or not isinstance(model, ListsLabels):
+        if model_plan.data_context is not context or not hasattr(model, "list_labels"):
             continue
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             is_read = metric.needs <= set(model_plan.model.plugin.provides)
-            if not (is_read and isinstance(metric.plugin, ChecksLabels)):
+            if not (is_read and hasattr(metric.plugin, "check_labels")):
                 continue
             if metric.label in checked or not _is_missing(executor, stage):
                 continue

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from statistics import fmean
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 from recbias.core.context import StageRecord, Stored
 from recbias.runner.stage import Stage
@@ -169,14 +169,6 @@ def describe_seconds(seconds: float) -> str:
         return f"{step * max(1, math.ceil(seconds / step))} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-@runtime_checkable
-class WatchesWork(Protocol):
-    """An observer that also shows how much work is left."""
-
-    def planned(self, work: RemainingWork) -> None:
-        """Receive the work of the run; the observer reports what starts and finishes to it."""
 
 
 def is_notable(record: StageRecord) -> bool:

@@ -29,7 +29,6 @@ from recbias.core.files import compute_digest
 from recbias.core.measures import Direction, Unit
 from recbias.core.packages import list_libraries
 from recbias.core.plugins import (
-    ActsAfterFit,
     ChecksFiles,
     DatasetSource,
     Detector,
@@ -48,7 +47,6 @@ from recbias.core.plugins import (
     evaluates_texts,
     omit_device_numbers,
 )
-from recbias.core.queries import AsksInFolds
 from recbias.core.registry import Registry, locate_code
 from recbias.formats.yaml import KeyPath
 from recbias.runner.address import address_values, assign_address
@@ -87,7 +85,7 @@ def identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
 def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what distinguishes the learned state of a model: not what it applies afterwards."""
     identity = identify(spec, fingerprints)
-    if not isinstance(spec.plugin, ActsAfterFit):
+    if not hasattr(spec.plugin, "after_fit"):
         return identity
     parameters = omit_device_numbers(identify_plugin(spec, fingerprints.of)[1])
     learned = parameters.keys() - spec.plugin.after_fit
@@ -322,7 +320,7 @@ def _find_member_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     yield from _check_member("settings", spec, lambda: compute_digest(spec.parameters))
     if spec.kind in {"datasets", "splits"}:
         yield from _check_member("gives", spec, lambda: spec.plugin.gives())  # noqa: PLW0108  it may lack it
-    if spec.kind == "queries" and isinstance(spec.plugin, AsksInFolds):
+    if spec.kind == "queries" and hasattr(spec.plugin, "folds"):
         yield from _check_member("folds", spec, lambda: spec.plugin.folds)
     if isinstance(spec.plugin, NeedsByParameters):
         yield from _check_member("needs_now", spec, spec.plugin.needs_now)

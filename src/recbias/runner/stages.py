@@ -53,7 +53,6 @@ from recbias.core.plugins import (
     AsksAboutItems,
     Candidates,
     FittedRecommender,
-    HasLearningCurve,
     ReordersCandidates,
     Restores,
     SelectedModel,
@@ -519,7 +518,7 @@ class AnswerQueries:
         }
         return ModelOutputs(
             learning_curve=(
-                fitted.learning_curve() if isinstance(fitted, HasLearningCurve) else None
+                fitted.learning_curve() if hasattr(fitted, "learning_curve") else None
             ),
             lists=lists,
             embeddings=_require_embeddings(fitted, data) if "embeddings" in needed else None,

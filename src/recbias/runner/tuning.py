@@ -34,7 +34,7 @@ from recbias.core.errors import BrokenContract, MissingEvidence, StageError, Use
 from recbias.core.evidence import RankedLists
 from recbias.core.files import derive_seed
 from recbias.core.measures import Direction, to_loss
-from recbias.core.plugins import OUTPUTS, ChecksEarly, HasBaseline, State
+from recbias.core.plugins import OUTPUTS, ChecksEarly, State
 from recbias.core.queries import Queries, make_sentence_queries
 from recbias.runner.address import assign_address
 from recbias.runner.boundary import attempt
@@ -650,7 +650,7 @@ def find_perplexity_limit(tune: Tune, model: Any) -> float | None:
 
     Only models that train a pretrained language model further have a limit.
     """
-    is_limited = isinstance(model, HasBaseline) and "sentence_scores" in tune.metric.needs
+    is_limited = hasattr(model, "without_training") and "sentence_scores" in tune.metric.needs
     if not is_limited or tune.max_perplexity_increase is not None:
         return tune.max_perplexity_increase if is_limited else None
     return _DEFAULT_INCREASE if tune.objective == "value" else None

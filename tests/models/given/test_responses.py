@@ -8,7 +8,6 @@ import pytest
 from recbias.core.dataset import TrainingData
 from recbias.core.errors import MalformedLine
 from recbias.core.evidence import Responses
-from recbias.core.plugins import HasResponses
 from recbias.models.given import GivenResponses
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -20,7 +19,6 @@ def read_table(folder: Path, text: str, name: str = "replies.csv") -> Responses:
     fitted = GivenResponses(path=path).fit(
         TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
     )
-    assert isinstance(fitted, HasResponses)
     return fitted.responses(make_queries(["u0"]))
 
 
