@@ -423,9 +423,16 @@ class ModelPlanner(_OutputPlanner):
         title = f"measure {metric.label} of {keys.model}"
         if metric.grouping is not None:
             ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
-            inputs = (context.queries, ungrouped)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
-            stage = Stage("measure", title, "", group, inputs, keys, self.locate(metric))
+            stage = Stage(
+                "measure",
+                title,
+                "",
+                group,
+                (context.queries, ungrouped),
+                keys,
+                self.locate(metric),
+            )
             return self.place(stage, identity={"split": metric.split_settings})
         choice = self._plan_choice(context, metric)
         world = _get_world(context) if "odds" in metric.needs else None
