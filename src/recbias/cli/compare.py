@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -32,8 +33,9 @@ from recbias.cli.output import (
     print_rows,
     report_errors,
 )
-from recbias.core.errors import Contradiction, MixedRuns
+from recbias.core.errors import Contradiction, MixedRuns, UnknownName
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
+from recbias.core.text import normalize_name, suggest
 from recbias.reports.published import compare_published, list_remarks, load_published
 from recbias.reports.run import RunTables, read_run, to_records
 from recbias.reports.tables import build_runs_table
@@ -42,10 +44,17 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_count,
+    format_duration,
     format_p_value,
     format_value,
 )
-from recbias.runner.gates import Tolerances, is_within, measure_distance, measure_worsening
+from recbias.runner.gates import (
+    Tolerances,
+    is_within,
+    measure_distance,
+    measure_worsening,
+    parse_tolerance,
+)
 from recbias.runs.compare import (
     Renaming,
     RunFrames,
@@ -661,7 +670,6 @@ def report(
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
-        from recbias.core.errors import Contradiction
         from recbias.reports.card import read_key
         from recbias.reports.write import write_reports
 
@@ -696,8 +704,6 @@ def compare(
 ) -> None:
     """Compare runs, the oldest first, by paired tests, or runs with published results."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.runner.gates import Tolerances, parse_tolerance
-
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
         folders = [find_run(run, out) for run in runs]
         comparison = (
@@ -747,9 +753,6 @@ def _select_experiment(
     rows: Sequence[Mapping[str, Any]], name: str | None, out: Path
 ) -> list[Mapping[str, Any]]:
     """Return the runs of an experiment; all of them if it is None."""
-    from recbias.core.errors import UnknownName
-    from recbias.core.text import normalize_name, suggest
-
     names = {str(row["name"]) for row in rows}
     if name is None:
         return [*rows]
@@ -762,11 +765,6 @@ def _select_experiment(
 
 def _show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Print one row for each run: its experiment, id, start, duration, models and failures."""
-    from datetime import datetime
-
-    from recbias.cli.output import print_rows
-    from recbias.reports.wording import format_count, format_duration
-
     if not rows:
         print_line(f"{out} has no finished run: recbias run SPEC writes one")
         return
@@ -798,8 +796,6 @@ def _name_models(labels: Sequence[str]) -> str:
 
 def _count_failures(row: Mapping[str, Any]) -> str:
     """Return the numbers of failed stages and checks; blank if there are none."""
-    from recbias.reports.wording import format_count
-
     counts = {"stage": row["failures"], "check": row["failed_checks"]}
     return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
 
@@ -821,9 +817,6 @@ def parse_formats(text: str) -> list[str]:
     Raises:
         UnknownName: A name is not a format.
     """
-    from recbias.core.errors import UnknownName
-    from recbias.core.text import suggest
-
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in FORMATS:

@@ -38,7 +38,11 @@ from recbias.formats.ratings import (
     ResponseRatings,
     SheetItem,
     digest_response,
+    parse_answers,
     rating_shares,
+    read_sheets,
+    write_ratings,
+    write_sheets,
 )
 from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import open_text
@@ -303,11 +307,6 @@ def export_sheets(
 ) -> None:
     """Write a blinded and shuffled sheet of responses for each rater, as CSV."""
     with report_errors():
-        import numpy as np
-
-        from recbias.core.files import to_local_path
-        from recbias.formats.ratings import SheetItem, parse_answers, write_sheets
-
         parse_answers(answers)
         candidates = read_sources(sources, dialogues, results, dataset_by)
         queries = _select_queries(candidates, sample, by, np.random.default_rng(seed))
@@ -334,21 +333,6 @@ def import_ratings(
 ) -> None:
     """Read filled sheets, and print the agreement of the raters and the rates of each model."""
     with report_errors():
-        import numpy as np
-
-        from recbias.core.errors import NothingLeft
-        from recbias.core.files import to_local_path
-        from recbias.formats.ratings import (
-            MODELS,
-            QUERY,
-            RESPONSE,
-            ResponseRatings,
-            parse_answers,
-            read_sheets,
-            write_ratings,
-        )
-        from recbias.formats.tables import read_text_table
-
         key_table = read_text_table(to_local_path(key))
         key_table.need("question", ANSWERS, QUERY, RESPONSE, MODELS)
         question, choices = (key_table.ids(name)[0] for name in ("question", ANSWERS))

@@ -21,7 +21,7 @@ from recbias.cli.output import (
     print_text,
     report_errors,
 )
-from recbias.core.errors import Contradiction, OutOfRange, UnknownName
+from recbias.core.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 from recbias.core.text import suggest
 
 
@@ -74,8 +74,6 @@ def write_files(files: Mapping[Path, Path]) -> None:
 
 def _refuse_other_content(target: Path, source: Path) -> None:
     """Raise Unwritable if another file is at a path, or if a folder of the path is a file."""
-    from recbias.core.errors import Unwritable
-
     remedy = "move it away, or run recbias init in another folder"
     for folder in target.parents:
         if folder.exists() and not folder.is_dir():

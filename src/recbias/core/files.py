@@ -26,9 +26,6 @@ from recbias.core.machine import is_shortage
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 """Error numbers of a path at which there is nothing."""
 
-_LONGEST_INSIDE = "x" * 150
-"""As long as the path of a file within a folder of results."""
-
 _ALLOW_READING = "allow it to be read: chmod u+r, and u+x for its folders"
 _REMEDIES = {
     errno.ENOENT: "name a file that exists",
@@ -124,24 +121,8 @@ def to_local_path(path: Path | str) -> Path:
     True
     >>> to_local_path("s3:results").is_absolute()
     True
-
-    Raises:
-        MissingFile: The path, or that of a file in it, is too long for the system; or it is not
-            in UTF-8, in which libraries write it.
     """
     expanded = Path(os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for ~nobody
-    try:
-        str(expanded).encode()
-        os.lstat(expanded / _LONGEST_INSIDE)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            remedy = "give a path with shorter names"
-            raise MissingFile("the path is too long", where=str(path), remedy=remedy) from error
-    except UnicodeEncodeError as error:
-        remedy = "rename it, or set a locale in UTF-8, as in LC_ALL=C.UTF-8"
-        raise MissingFile("the path is not in UTF-8", where=str(path), remedy=remedy) from error
-    except ValueError as error:
-        raise MissingFile("is no path", where=str(path), remedy="name a folder") from error
     return expanded.absolute() if ":" in str(expanded) else expanded
 
 

@@ -78,9 +78,8 @@ def find_model(name: str, revision: str | None = None) -> Source:
         Contradiction: A revision of a model that is not from a hub.
     """
     local = _find_folder(name) or _find_installed(name)
-    if local is not None and revision is not None:
-        message = f"{name} is not a model of a hub and has no revision {revision}"
-        raise Contradiction(message, where="revision", remedy="leave revision out")
+    if local is not None:
+        _refuse_revision(name, revision)
     source = local or _find_on_hub(name, revision)
     missing = _find_missing_file(source.folder)
     if missing:
@@ -89,6 +88,13 @@ def find_model(name: str, revision: str | None = None) -> Source:
     record_fact("model", Path(name).name if Path(name).is_absolute() else name)
     record_fact("revision", source.revision)
     return source
+
+
+def _refuse_revision(name: str, revision: str | None) -> None:
+    """Raise Contradiction if a model that is on this machine has a revision."""
+    if revision is not None:
+        message = f"{name} is not a model of a hub and has no revision {revision}"
+        raise Contradiction(message, where="revision", remedy="leave revision out")
 
 
 def list_model_files(name: str) -> tuple[Path, ...]:
@@ -129,11 +135,17 @@ def _find_folder(name: str) -> Source | None:
     raise MissingFile(message, where="encoder", remedy="name the folder of a model")
 
 
+def _find_package(name: str) -> metadata.Distribution | None:
+    """Return the installed package of a name."""
+    try:
+        return metadata.distribution(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+
+
 def _find_installed(name: str) -> Source | None:
     """Return the model in the installed package of this name."""
-    try:
-        package = metadata.distribution(name)
-    except (metadata.PackageNotFoundError, ValueError):
+    if (package := _find_package(name)) is None:
         return None
     configs = [path for path in package.files or () if path.name == CONFIG]
     for config in sorted(configs, key=lambda path: len(path.parts)):
@@ -255,9 +267,7 @@ def locate_at_model() -> Iterator[None]:
 def _find_causal_model(name: str, revision: str | None) -> tuple[Source, str]:
     local = _find_local(name)
     if local is not None:
-        if revision is not None:
-            message = f"{name} is not a model of a hub and has no revision {revision}"
-            raise Contradiction(message, where="revision", remedy="leave revision out")
+        _refuse_revision(name, revision)
         record_fact("model", Path(name).name)
         record_fact("revision", local[0].revision)
         return local
@@ -306,9 +316,7 @@ def _find_local(name: str) -> tuple[Source, str] | None:
 
 
 def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
-    try:
-        package = metadata.distribution(name)
-    except (metadata.PackageNotFoundError, ValueError):
+    if (package := _find_package(name)) is None:
         return None
     paths = sorted(str(path) for path in package.files or () if path.suffix == _GGUF)
     if not paths:

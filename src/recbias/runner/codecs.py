@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -338,26 +337,19 @@ def _read_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.nan if value is None else value for name, value in record.items()}
 
 
-@dataclass(frozen=True)
-class _Format:
-    """How results of one kind are written to a folder and read again."""
-
-    save: Callable[[Any, Path], None]
-    load: Callable[[Path], Any]
-
-
-FORMATS: Mapping[str, _Format] = {
-    "dataset": _Format(save_dataset, load_dataset),
-    "split": _Format(_save_split, _load_split),
-    "queries": _Format(save_queries, load_queries),
-    "label": _Format(_save_labels, _load_labels),
-    "trial": _Format(
-        lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
+FORMATS: Mapping[str, tuple[Callable[[Any, Path], None], Callable[[Path], Any]]] = {
+    "dataset": (save_dataset, load_dataset),
+    "split": (_save_split, _load_split),
+    "queries": (save_queries, load_queries),
+    "label": (_save_labels, _load_labels),
+    "trial": (
+        lambda trial, folder: save_trials([trial], folder),
+        lambda folder: load_trials(folder)[0],
     ),
-    "baseline": _Format(_save_answers, _load_answers),
-    "search": _Format(save_search, load_search),
-    "fit": _Format(_save_arrays, _load_arrays),
-    "answer": _Format(_save_answers, _load_answers),
-    "measure": _Format(_save_measurements, _load_measurements),
+    "baseline": (_save_answers, _load_answers),
+    "search": (save_search, load_search),
+    "fit": (_save_arrays, _load_arrays),
+    "answer": (_save_answers, _load_answers),
+    "measure": (_save_measurements, _load_measurements),
 }
-"""The format of each kind of stage."""
+"""How results of each kind of stage are written to a folder, and read again."""

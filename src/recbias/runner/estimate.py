@@ -275,33 +275,27 @@ def preview(
     stored = {
         stage.digest: record
         for stage in (() if fresh else stages)
-        if (record := _read(stage, store)) is not None
+        if store.has(stage.digest) and (record := store.record(stage.digest)) is not None
     }
     earlier = [record for _, record in islice(store, MOST_RECORDS)]
     measured = {digest: record.sizes for digest, record in stored.items()}
     measured |= {digest: record.sizes for digest, record in (rehearsed or {}).items()}
     sizes, costs = StageSizes(measured, stages, earlier), StoredCosts(earlier)
     unfinished = {path.name.partition("-")[0] for path in list_checkpoints(store)}
-    steps = tuple(
-        _preview_stored(stage, stored[stage.digest])
-        if stage.digest in stored
-        else _preview_stage(
-            _estimate(stage, sizes.find(stage), costs),
-            store,
-            fresh=fresh,
-            is_partial=stage.digest in unfinished,
-        )
-        for stage in stages
-    )
-    return Preview(steps)
 
+    def preview_stage(stage: Stage) -> Step:
+        if (record := stored.get(stage.digest)) is not None:
+            return Step(
+                stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb
+            )
+        step = _estimate(stage, sizes.find(stage), costs)
+        if fresh:
+            return step
+        trials = stage.inputs if stage.kind == "search" else ()
+        n_stored = sum(store.has(trial.digest) for trial in trials)
+        return replace(step, trials=n_stored, partial=stage.digest in unfinished)
 
-def _read(stage: Stage, store: Store) -> Stored | None:
-    return store.record(stage.digest) if store.has(stage.digest) else None
-
-
-def _preview_stored(stage: Stage, record: Stored) -> Step:
-    return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
+    return Preview(tuple(map(preview_stage, stages)))
 
 
 def _estimate(stage: Stage, sizes: _Sizes, costs: StoredCosts) -> Step:
@@ -313,13 +307,3 @@ def _estimate(stage: Stage, sizes: _Sizes, costs: StoredCosts) -> Step:
         n_bytes = get_least_memory(model, sizes.get("users", 0), sizes["items"])
         memory_mb = n_bytes / 2**20 + measure_peak_memory_mb() if n_bytes else None
     return Step(stage, expected=expected, memory_mb=memory_mb)
-
-
-def _preview_stage(step: Step, store: Store, *, fresh: bool, is_partial: bool) -> Step:
-    """Return the step of a stage to run, with what the store has of it."""
-    is_search = step.stage.kind == "search"
-    if fresh or not (is_search or is_partial):
-        return step
-    trials = step.stage.inputs if is_search else ()
-    n_stored = sum(store.has(trial.digest) for trial in trials)
-    return replace(step, trials=n_stored, partial=is_partial)

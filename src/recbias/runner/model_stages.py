@@ -424,15 +424,8 @@ class ModelPlanner(_OutputPlanner):
         if metric.grouping is not None:
             ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
-            stage = Stage(
-                "measure",
-                title,
-                "",
-                group,
-                (context.queries, ungrouped),
-                keys,
-                self.locate(metric),
-            )
+            read = (context.queries, ungrouped)
+            stage = Stage("measure", title, "", group, read, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
         choice = self._plan_choice(context, metric)
         world = _get_world(context) if "odds" in metric.needs else None
@@ -440,8 +433,8 @@ class ModelPlanner(_OutputPlanner):
             metric.plugin, metric.name, answer is not None, choice is not None, world
         )
         labels = context.labels if "items" in metric.needs else ()
-        read = (context.dataset, context.split, context.queries)
-        inputs = _join_stages(*read, answer, choice, *labels)
+        shared = (context.dataset, context.split, context.queries)
+        inputs = _join_stages(*shared, answer, choice, *labels)
         return self.place(
             Stage("measure", title, "", compute, inputs, keys, self.locate(metric)),
             metric,

@@ -208,7 +208,7 @@ class Store:
             is_intact = False
         remove, value = partial(self.remove, digest), None
         if is_intact:
-            load = partial(FORMATS[stored.kind].load, folder)
+            load = partial(FORMATS[stored.kind][1], folder)
             value, _ = attempt(load, on_lasting_failure=remove, passes_on=is_shortage)
         else:
             remove()
@@ -223,7 +223,7 @@ class Store:
             Unwritable: The folder is read-only or the disk is full.
         """
         with report_unwritable(self.folder), self.temporary() as folder:
-            FORMATS[stored.kind].save(value, folder)
+            FORMATS[stored.kind][0](value, folder)
             files = {
                 path.name: (path.stat().st_size, digest_file(path))
                 for path in sorted(folder.iterdir())
