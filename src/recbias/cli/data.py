@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from recbias.cli.output import print_line, print_text, report_errors
+from recbias.core.errors import Contradiction
+from recbias.core.text import normalize_name
 from recbias.runner.options import data_folder
 
 if TYPE_CHECKING:  # imported by the functions that use them
@@ -39,11 +41,9 @@ def fetch(name: Name, data: Data = None) -> None:
     """Download a dataset from its publisher, verify its digest and unpack it."""
     with report_errors():
         from recbias.core.context import stage_context
-        from recbias.core.text import normalize_name
         from recbias.data.fetch import fetch as fetch_dataset
         from recbias.data.fetch import find_source
         from recbias.progress import open_observer
-        from recbias.runner.options import data_folder
 
         if normalize_name(name) in LOCAL_DATASETS:
             print_line(f"{name} needs no download", to_stderr=True)
@@ -82,10 +82,8 @@ def side(
     """Write the cast, directors and overviews of the films of a MovieLens dataset."""
     with report_errors():
         from recbias.core.context import stage_context
-        from recbias.core.errors import Contradiction
         from recbias.data import side
         from recbias.progress import open_observer
-        from recbias.runner.options import data_folder
 
         key = os.environ.get(key_env, "").strip()
         if source is _SideSource.tmdb and not key:

@@ -15,8 +15,10 @@ import typer
 
 from recbias.cli.output import (
     AsJson,
+    Output,
     open_document,
     print_line,
+    print_rows,
     print_table,
     print_text,
     report_errors,
@@ -37,7 +39,6 @@ def init(
     """
     with report_errors():
         from recbias.cli.catalogue import list_entries
-        from recbias.cli.output import print_rows
         from recbias.config.source import list_spec_files, resolve_spec
 
         if name is None:
@@ -113,7 +114,6 @@ def list_(
             list_entries,
             list_uses,
         )
-        from recbias.cli.output import Output, print_rows
 
         if as_json:
             kinds = KINDS if kind is None else (find_kind(kind),)

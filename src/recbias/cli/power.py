@@ -14,6 +14,8 @@ import pandas as pd
 import typer
 
 from recbias.cli.output import AsJson, open_document, print_rows, report_errors
+from recbias.core.errors import MissingRun, UnknownName
+from recbias.core.text import normalize_name, suggest
 from recbias.reports.run import to_records
 from recbias.reports.views import Definition, format_title
 from recbias.reports.wording import count_decimals, format_count, format_value
@@ -236,7 +238,6 @@ def _find_pilot(run: str, out: Path) -> Path:
     """Return a run folder, or the latest run of a spec or experiment."""
     from recbias import api
     from recbias.cli.compare import find_run
-    from recbias.core.errors import MissingRun
     from recbias.core.files import has_file, to_local_path
 
     if to_local_path(run).is_dir() or not has_file(to_local_path(run)):
@@ -254,7 +255,6 @@ def _select_metrics(
     table: pd.DataFrame, metrics: Sequence[str], definitions: Mapping[str, Definition]
 ) -> pd.DataFrame:
     """Return the rows of some metrics, named as ``nDCG@10``, ``nDCG`` or with their settings."""
-    from recbias.core.text import normalize_name
     from recbias.reports.views import format_title
 
     pairs = zip(table["metric"], table["k"], strict=True)
@@ -270,8 +270,6 @@ def _select_metrics(
 
 def _select_models(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     """Return the rows that compare some models, or groups within them."""
-    from recbias.core.text import normalize_name
-
     between = table["between"] == "models"
     sides = zip(table["a"], table["b"], table["model"], between, strict=True)
     used = [(a, b) if is_pair else (model,) for a, b, model, is_pair in sides]
@@ -286,8 +284,6 @@ def _select(
     known: Sequence[str],
     kind: str,
 ) -> pd.DataFrame:
-    from recbias.core.errors import UnknownName
-    from recbias.core.text import normalize_name, suggest
 
     requested = {normalize_name(text) for text in chosen}
     for text in chosen:

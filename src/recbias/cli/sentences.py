@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from recbias.cli.output import print_line, report_errors
+from recbias.core.errors import NothingLeft, UnknownIdentifier
 
 Terms: TypeAlias = Annotated[
     str, typer.Option(help="Packaged terms (chbias), or a YAML file.", show_default=False)
@@ -102,7 +103,6 @@ def agree(
     with report_errors():
         import numpy as np
 
-        from recbias.core.errors import NothingLeft, UnknownIdentifier
         from recbias.core.files import to_local_path
         from recbias.formats.ratings import read_sheets
         from recbias.formats.text_files import write_json_lines

@@ -21,6 +21,8 @@ from recbias.cli.output import (
     print_rows,
     report_errors,
 )
+from recbias.core.errors import Contradiction, WrongType
+from recbias.reports.wording import format_count
 
 if TYPE_CHECKING:
     from recbias.runner.store import Store
@@ -104,8 +106,6 @@ def _name_run(verification: Verification) -> str:
 
 def _show_verification(verification: Verification) -> None:
     """Print what differs, then the signature and the result."""
-    from recbias.reports.wording import format_count
-
     if verification.differences:
         counted = format_count(len(verification.differences), "difference")
         print_rows(
@@ -162,7 +162,6 @@ def _clean_results(
     store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
 ) -> None:
     """Remove results that were not used for an age, if the user says so."""
-    from recbias.reports.wording import format_count
     from recbias.runner.store import measure_replies, remove_unused
 
     age = parse_age(older_than)
@@ -191,7 +190,6 @@ def _clean_replies(
     store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
 ) -> None:
     """Remove all replies if the user says so."""
-    from recbias.core.errors import Contradiction
     from recbias.runner.store import measure_replies, remove_replies
 
     if older_than is not None:
@@ -213,8 +211,6 @@ def _clean_replies(
 
 def _confirm(amount: str, consequence: str) -> bool:
     """Ask whether to remove an amount."""
-    from recbias.core.errors import Contradiction
-
     try:
         return typer.confirm(f"Remove {amount}? {consequence}")
     except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
@@ -240,8 +236,6 @@ def parse_age(text: str | None) -> float:
         return 0.0
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
     if not match:
-        from recbias.core.errors import WrongType
-
         message = f"{text!r} is not an age"
         raise WrongType(message, where="--older-than", remedy="write 30d, 12h, 90m or 2w")
     return float(match[1]) * SECONDS[match[2]]
