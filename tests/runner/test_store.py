@@ -278,8 +278,9 @@ ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spa
 
 
 def save_and_load(kind: str, value: Any, folder: Path) -> Any:
-    FORMATS[kind].save(value, folder)
-    return FORMATS[kind].load(folder)
+    save, load = FORMATS[kind]
+    save(value, folder)
+    return load(folder)
 
 
 def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from recbias.core.errors import (
     UnknownColumn,
     WrongType,
 )
-from recbias.core.plugins import InputFile
+from recbias.core.plugins import InputFile, OnlyWith
 from recbias.data.tables import Tables
 from recbias.formats.delimited import check_ids, list_some, require_every_line
 from recbias.formats.interactions import (
@@ -365,7 +365,7 @@ class Temporal(_RankedSplit):
     depend on ``validation``.
 
     Args:
-        test: Share of the interactions for testing; ignored if ``at`` is set.
+        test: Share of the interactions for testing; not beside ``at``.
         at: Start of the test part: seconds since 1970, or a date as in ``2000-11-20`` or
             ``2000-11-20T18:00`` (UTC without an offset).
         per: Whether there is one cut (``global``) or one for each ``user``.
@@ -384,7 +384,7 @@ class Temporal(_RankedSplit):
 
     folds: ClassVar[int] = 1
 
-    test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
+    test: Annotated[float, Gt(0.0), Lt(1.0), OnlyWith("at", None)] = 0.2
     at: int | str | None = None
     per: Literal["user", "global"] = "global"
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
