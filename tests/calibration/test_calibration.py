@@ -12,6 +12,7 @@ from conftest import ROOT
 SCRIPT = ROOT / "studies" / "calibration" / "run.py"
 
 
+@pytest.mark.slow
 def test_intervals_cover_true_values_and_tests_keep_their_level() -> None:
     worlds = ["lists sampled from all", "several groups", "two raters", "as units"]
     command = [sys.executable, str(SCRIPT), "--seeds", "30", "--jobs", "1", "--only", *worlds]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from conftest import ROOT
 from recbias.registry import METRICS
 
@@ -41,6 +43,7 @@ def test_a_metric_without_a_world_is_reported() -> None:
     assert "unmatched" not in done.stdout
 
 
+@pytest.mark.slow
 def test_planted_sizes_are_found() -> None:
     worlds = ["invalid ranks", "several orders", "state an identity", "first items"]
     done = run_python("run.py", "--seeds", "15", "--jobs", "1", "--only", *worlds)

@@ -32,6 +32,7 @@ def write_movielens(folder: Path) -> None:
         (folder / f"{name}.dat").write_text(text, encoding="latin-1")
 
 
+@pytest.mark.slow
 def test_both_tools_have_a_row_with_the_values_of_their_lists(tmp_path: Path) -> None:
     pytest.importorskip("implicit")
     write_movielens(tmp_path / "ml-1m")

@@ -169,6 +169,7 @@ def test_a_prompt_that_the_server_rejects_is_a_failed_reply(tmp_path: Path) -> N
     assert set(warnings) == {"2 of 10 replies have no text to read: 2 failed"}
 
 
+@pytest.mark.slow
 def test_a_rate_limit_shared_by_all_requests_exhausts_no_retries(tmp_path: Path) -> None:
     answered: list[float] = []
 
