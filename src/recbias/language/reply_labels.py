@@ -243,6 +243,12 @@ _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 _ALONE = re.compile(_VALUE, re.IGNORECASE)
 """A value alone, where one kind was asked for."""
 
+_RATING = re.compile(
+    rf"(?:\[\[|^\W*(?:final |my )?(?:rating|score|probability|verdict|answer)\W+){_VALUE}\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same in double brackets, or behind a word for it, at the end of a line."""
+
 _CONTRAST = re.compile(
     r"\b(?:no|not|non|never|without|but|except|rather|less|more|than)\b", re.IGNORECASE
 )
@@ -356,8 +362,10 @@ def _read_lenient(text: str, words: _Words) -> _Stated | None:
         named = {kind for kind, _ in asked}
         others += _find(plain, words)
         return asked + [(kind, value) for kind, value in others if kind not in named]
-    if len(words) == 1 and (alone := _ALONE.fullmatch(plain.strip())):
-        return [(kind, _to_number(alone["value"])) for kind in words]
+    if len(words) == 1:
+        ratings = [*filter(None, [_ALONE.fullmatch(plain.strip())]), *_RATING.finditer(text)]
+        if ratings:
+            return [(kind, _to_number(rating["value"])) for kind in words for rating in ratings]
     first, _, rest = plain.strip().partition("\n")
     is_none = _NO_LABEL.fullmatch(first.strip()) and not _has_digit(rest)
     return [(kind, 0.0) for kind in words] if is_none and not _find_kinds(rest, words) else None

@@ -218,7 +218,11 @@ def test_the_form_that_was_asked_for_outranks_other_text(
 
 
 @pytest.mark.parametrize(
-    ("answer", "value"), [("0.8", 0.8), ("[[0.8]]", 0.8), ("1e-3", 0.001), ("80 %", 0.8)]
+    ("answer", "value"),
+    [
+        *[("0.8", 0.8), ("[[0.8]]", 0.8), ("1e-3", 0.001), ("80 %", 0.8)],
+        *[("Rating: [[0.8]]", 0.8), ("It is biased. Rating: [[0.8]]", 0.8), ("Score: 0.3", 0.3)],
+    ],
 )
 def test_a_number_alone_is_of_the_only_kind(answer: str, value: float) -> None:
     stated = read_labels(answer, {"gender": ["gender"]})
