@@ -46,7 +46,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from recbias.language.model_files import find_model
 from recbias.models.fine_tuning import fine_tune
 from recbias.models.text import EncodingSettings, TextClassifier, Tokens, tokenize_texts
-from recbias.models.training import FineTuning
+from recbias.models.training import FineTuning, Task
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -151,12 +151,11 @@ class World:
 
 
 @dataclass(frozen=True)
-class Naming:
+class Naming(Task):
     """Our task: name the class of a text."""
 
     network: TextClassifier
     world: World
-    has_validation_texts: bool = False
 
     @property
     def module(self) -> Any:

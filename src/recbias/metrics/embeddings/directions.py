@@ -687,6 +687,7 @@ class DirectionChecks(ChoosingMetric, GroupMetric):
 
     direction: ClassVar[Direction] = "none"
 
+    chosen_in: Annotated[str | None, OnlyWith("directions", "csvc")] = None
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
     top_n: Annotated[TopN, OnlyWith("directions", "csvc")] = 200
     sample: Annotated[Sample, OnlyWith("directions", "svc", "csvc")] = None
