@@ -308,7 +308,11 @@ def run(spec: Spec, options: RunOptions) -> Run:
     address = run_folder.address_run(run_plan)
     unchanged = run_folder.find_unchanged(out, run_plan, address, records)
     if unchanged is not None:
-        return Run(unchanged)
+        finished, shown = Run(unchanged), run_folder.merge_warnings(records, plan_warnings)
+        for warning in finished.manifest["warnings"]:
+            if warning not in shown:
+                displayed.warned(warning)
+        return finished
     peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records))
     timing = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
     with run_folder.new_run_folder(out, run_plan) as folder:

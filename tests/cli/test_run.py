@@ -51,6 +51,10 @@ def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
     options = ("--quiet", "--set", "metrics=[nDCG]")  # no interval of the coverage: a warning
     quiet = invoke_recbias("run", write_small_spec(tmp_path), *options, folder=tmp_path)
     assert quiet.err == ""
+    spec = write_small_spec(tmp_path)
+    first, unchanged = (invoke_recbias("run", spec, "--quiet", folder=tmp_path) for _ in range(2))
+    assert first.err.count("warning: ") == 1
+    assert unchanged.err == first.err
 
 
 def test_a_run_without_changes_adds_no_folder_unless_its_files_were_changed(

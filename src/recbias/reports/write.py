@@ -76,13 +76,13 @@ def _record_digests(run: RunTables, paths: Sequence[Path], address: str | None) 
         for path in paths
         if path.name != "card.json"
     }
-    before = dict(run.manifest)
-    after = {**before, "reports": {**before.get("reports", {}), **written}}
-    after |= {"address": address} if address else {}
-    if not address:
-        after.pop("address", None)
-    if after != before and (written or address):
-        _write_file(run.folder, "manifest.json", Manifest.model_validate(after).render())
+    content = {**run.manifest, "reports": {**run.manifest.get("reports", {}), **written}}
+    content["address"] = address
+    content = {name: value for name, value in content.items() if value or name in run.manifest}
+    if address is None:
+        content.pop("address", None)
+    if content != run.manifest:
+        _write_file(run.folder, "manifest.json", Manifest.model_validate(content).render())
 
 
 def _load_content(

@@ -79,9 +79,11 @@ def digest_own_sources(works: Iterable[object]) -> str:
 
 @cache
 def digest_package() -> str:
-    """Return the digest of the source of all modules of recbias, as they are."""
+    """Return the digest of all modules and data of recbias, as they are."""
     base = _RECBIAS.base / _RECBIAS.top
-    paths = sorted(base.rglob("*.py"))
+    paths = sorted(
+        path for path in base.rglob("*") if path.is_file() and path.parent.name != "__pycache__"
+    )
     return compute_digest(
         [(path.relative_to(base).as_posix(), digest_file(path)) for path in paths]
     )

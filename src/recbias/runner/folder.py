@@ -124,7 +124,7 @@ def build_manifest(
         ],
         stages=[_describe_stage(record) for record in records],
         failures=failed,
-        warnings=_merge_warnings(records, warnings),
+        warnings=merge_warnings(records, warnings),
     )
 
 
@@ -262,7 +262,7 @@ def _describe_failure(record: StageRecord, failure: Failure) -> manifest.FailedS
     return manifest.FailedStep(**keys, **asdict(failure))
 
 
-def _merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
+def merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
     """Return the warnings of the run, then those of its stages, once per fitted model."""
     merged = dict.fromkeys(warnings)
     for stage in stages:
