@@ -180,7 +180,8 @@ class _CheckResolver:
         matches = [label for label in self.labels if normalize_name(label) == normalize_name(name)]
         if name in self.labels or len(matches) == 1:
             return name if name in self.labels else matches[0]
-        message, remedy = f"no model of the spec is called {name!r}", suggest(name, self.labels)
+        message = f"no model of the spec is called {name!r}"
+        remedy = suggest(name, self.labels) if self.labels else "correct the models of the spec"
         self.document.add_fault(where, message, remedy=remedy, kind=UnknownName)
         return None
 
