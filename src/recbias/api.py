@@ -308,11 +308,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
     address = run_folder.address_run(run_plan)
     unchanged = run_folder.find_unchanged(out, run_plan, address, records)
     if unchanged is not None:
-        finished, shown = Run(unchanged), run_folder.merge_warnings(records, plan_warnings)
-        for warning in finished.manifest["warnings"]:
-            if warning not in shown:
+        for warning in run_folder.list_late_warnings(unchanged):
+            if warning not in plan_warnings:
                 displayed.warned(warning)
-        return finished
+        return Run(unchanged)
     peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records))
     timing = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
     with run_folder.new_run_folder(out, run_plan) as folder:

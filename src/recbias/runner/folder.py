@@ -356,6 +356,13 @@ def find_unchanged(
     return None
 
 
+def list_late_warnings(run: Path) -> list[str]:
+    """Return the warnings of a run that came from none of its stages."""
+    known = parse_manifest((run / "manifest.json").read_bytes())
+    early = {f"{stage.stage}: {warning}" for stage in known.stages for warning in stage.warnings}
+    return [warning for warning in known.warnings if warning not in early]
+
+
 @contextmanager
 def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
     """Yield a folder for the results of a run; it is removed unless it is published.
