@@ -1,20 +1,107 @@
-"""Generate docs/plugins, a page per plug-in and an index, and the columns of result files.
+"""Generate docs/plugins, the columns of result files, and the tables of keys and options.
 
-Run by ``make docs``. Do not edit the pages by hand.
+Run by ``make pages``. Do not edit by hand what it writes: docs/plugins, docs/columns.md, and in
+other pages what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
 """  # noqa: INP001  a script
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from recbias.cli.catalogue import Page, read_page, split_blocks, split_entries
+from recbias.cli.main import app, load_command
+from recbias.config.schema import build_json_schema
 from recbias.config.settings import Parameter
 from recbias.core.measures import TABLES
 from recbias.registry import REGISTRIES
 
-FOLDER = Path(__file__).parent / "plugins"
+DOCS = Path(__file__).parent
+FOLDER = DOCS / "plugins"
+FAMILIES = {
+    "metrics": {
+        "Accuracy: do lists hold what users chose?": (
+            *("nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"),
+            *("R-Precision", "F1"),
+        ),
+        "Popularity bias: are popular items recommended too often?": (
+            *("log_popularity_difference", "popularity_lift", "gini_difference"),
+            *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
+            *("PopREO", "PopRSP"),
+        ),
+        "Coverage and concentration: is the whole catalogue recommended?": (
+            *("ItemCoverage", "Gini", "Entropy", "Jain", "FSat", "corrected_Jain"),
+            *("corrected_QF", "corrected_Entropy", "corrected_Gini", "corrected_FSat"),
+        ),
+        "Novelty, diversity and personalisation: are lists new, varied and personal?": (
+            *("self_information", "unexpectedness", "serendipity", "intra_list_distance"),
+            *("inter_user_distance", "calibration_kl", "calibration_js", "homogenization"),
+            "relative_utility",
+        ),
+        "Exposure: do providers, groups of items and single items get their due?": (
+            *("AWRF", "AWRF-min-max", "exposure_gap", "EXP", "EXPU", "EXPRU", "EE-D", "EE-R"),
+            *("EE-L", "provider_gap", "provider_gini", "IAA", "II-F", "AI-F"),
+        ),
+        "Labels and stereotypes: what kind of items are users shown?": (
+            *("HIT_BAD", "MRR_BAD", "REC-ST", "labelled_items", "label_accuracy"),
+            *("cohen_kappa", "krippendorff_alpha"),
+        ),
+        "Prompts with names of groups: do other people get other items?": (
+            *("mean_attribute", "price_percentage", "association", "variance_split"),
+            *("attribute_share", "top_words", "catalogue_counts"),
+        ),
+        "Chat models: does a stated identity, or the order of items, change the list?": (
+            *("identity_effect", "overlap_spread", "list_overlap", "unmatched"),
+            *("order_agreement", "first_slot_share"),
+        ),
+        "Embeddings: do vectors associate groups with items?": (
+            *("DEAA", "EAA", "GEAA", "R-RIPA", "direction_checks", "direction_similarity"),
+            *("attribute_classification", "latent_projection"),
+        ),
+        "Sentences and responses: how likely are they, and how good?": (
+            *("perplexity_gap", "BLEU", "ROUGE-L", "distinct", "unigram_F1"),
+            *("embedding_average", "greedy_matching", "human_rate", "human_score"),
+            "human_agreement",
+        ),
+        "Reviews: does a language model find the item of a text?": (
+            *("class_accuracy", "class_precision", "class_recall", "class_F1", "class_MRR"),
+            *("class_HR", "category_precision", "category_R-precision", "category_MAP"),
+            *("category_MRR", "category_nDCG"),
+        ),
+    },
+    "models": {
+        "Baselines and neighbours": (
+            *("Random", "MostPop", "ItemKNN", "UserKNN", "AttributeItemKNN"),
+            *("AttributeUserKNN", "VSM"),
+        ),
+        "Linear models and factorization": (
+            *("PureSVD", "EASE", "SLIM", "BPR-MF", "MF", "FunkSVD", "PMF", "MF2020", "AMF"),
+        ),
+        "Neural models": (
+            *("NeuMF", "DeepFM", "MultiVAE", "ConvMF", "LightGCN", "SASRec", "GRU4Rec"),
+            "BERT4Rec",
+        ),
+        "Other libraries": ("implicit/", "lenskit/", "recbole"),
+        "Language models": (
+            *("WOK", "LMRerank", "ChatRecommender", "LMLikelihood", "LMRec", "TFIDF-LR"),
+            *("Encoder-LR", "language_model"),
+        ),
+        "Results of other tools": (
+            *("lists", "vectors", "sentence_scores", "responses", "lmrec_lists"),
+        ),
+    },
+}
+"""The headings of the long lists: each name, or the beginning of names, is under one of them."""
+TITLES = {
+    "queries": "Queries",
+    "rerankers": "Re-rankers",
+    "tests": "Tests",
+}
 KEYS = {"datasets": "dataset", "splits": "split", "queries": "queries"}
 """Keys of a spec that take one plug-in; the other kinds take a list."""
 SHOWN = {"LMLikelihood": ("model", "..."), "period": ("since", "2008-01-01")}
@@ -36,29 +123,80 @@ def name_file(name: str) -> str:
     return f"{name.replace('/', '-').replace('*', '-')}.md"
 
 
+def group_names(kind: str) -> dict[str, list[str]]:
+    """Return the names of a kind by the headings of `FAMILIES`, or all without a heading."""
+    names = list(REGISTRIES[kind].table)
+    families = FAMILIES.get(kind, {"": tuple(names)})
+    groups = {
+        title: [
+            name
+            for entry in entries
+            for name in names
+            if name == entry or (entry.endswith("/") and name.startswith(entry))
+        ]
+        for title, entries in families.items()
+    }
+    lost = {*names}.difference(*groups.values())
+    if lost:
+        message = f"FAMILIES of docs/make_plugin_pages.py lacks {', '.join(sorted(lost))}"
+        raise SystemExit(message)
+    return groups
+
+
+def render_navigation() -> str:
+    """Return the sidebar of the plug-ins, which `docs/navigation.py` adds to that of the site."""
+    kinds: list[Any] = ["plugins/index.md"]
+    for kind, registry in REGISTRIES.items():
+        if registry.table:
+            groups = group_names(kind)
+            entries: list[Any] = []
+            for title, names in groups.items():
+                pages = [{name: f"plugins/{kind}/{name_file(name)}"} for name in names]
+                entries += [{title.partition(":")[0]: pages}] if title else pages
+            kinds.append({_name_kind(kind): entries})
+    return json.dumps(kinds, indent=1, ensure_ascii=False) + "\n"
+
+
+def _name_kind(kind: str) -> str:
+    return TITLES.get(kind, kind.capitalize())
+
+
 def _render_index() -> str:
     lines = [
         "# Plug-ins",
         "",
-        "One page for each name that a spec can use. `recbias show NAME` prints the same text,",
-        "also for plug-ins of other packages. Generated by `make docs`.",
+        "One page for each name that a spec can use: its formula, settings, range and source.",
+        "`recbias show NAME` prints the same in the terminal. Not sure which metric?",
+        "[Choose a measure](../guides/choose-a-measure.md) starts from the question.",
+        "",
+        "- **Metrics**: " + ", ".join(_link_families("metrics")),
+        "- **Models**: " + ", ".join(_link_families("models")),
+        "- "
+        + ", ".join(
+            f"[{_name_kind(kind)}](#{_name_kind(kind).lower()})"
+            for kind, registry in REGISTRIES.items()
+            if registry.table and kind not in FAMILIES
+        ),
     ]
     for kind, registry in REGISTRIES.items():
         if registry.table:
-            pages = {name: read_page(kind, name) for name in registry.table}
-            rows = [
-                f"| [{name}]({kind}/{name_file(name)}) | {_format_cell(page.summary)} |"
-                for name, page in pages.items()
-            ]
-            lines += [
-                "",
-                f"## {kind.capitalize()}",
-                "",
-                "| name | description |",
-                "|---|---|",
-                *rows,
-            ]
+            lines += ["", f"## {_name_kind(kind)}"]
+            for title, names in group_names(kind).items():
+                lines += ["", f"### {title}"] if title else []
+                lines += ["", "| name | description |", "|---|---|"]
+                lines += [
+                    f"| [{name}]({kind}/{name_file(name)}) "
+                    f"| {_format_cell(read_page(kind, name).summary)} |"
+                    for name in names
+                ]
     return "\n".join(lines) + "\n"
+
+
+def _link_families(kind: str) -> Iterator[str]:
+    for title in FAMILIES[kind]:
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        name = title.partition(":")[0]
+        yield f"[{name[:1].lower() + name[1:]}](#{anchor})"
 
 
 def _render_page(kind: str, page: Page) -> str:
@@ -137,10 +275,44 @@ def _write_value(default: str) -> str:
 
 
 def _format_prose(text: str) -> str:
-    """Return a description in Markdown, with formulas as code blocks."""
+    """Return a description in Markdown, with formulas set as such."""
     return "\n\n".join(
-        _fence("text", block) if block.startswith("    ") else _escape(block)
+        _format_formula(block) if block.startswith("    ") else _set_symbols(_escape(block))
         for block in split_blocks(text)
+    )
+
+
+def _format_formula(text: str) -> str:
+    """Return a formula as HTML that wraps: subscripts, superscripts and italic variables."""
+    lines = [_set_formula(line.strip()) for line in text.strip().splitlines()]
+    return '<div class="formula">' + "<br>\n".join(lines) + "</div>"
+
+
+def _set_formula(line: str) -> str:
+    text = line.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
+    text = text.replace("*", "&#42;")
+    for mark, tag in (("_", "sub"), (r"\^", "sup")):
+        text = re.sub(mark + r"\{([^{}]*)\}", rf"<{tag}>\1</{tag}>", text)
+        text = re.sub(mark + r"\(([^()]*)\)", rf"<{tag}>(\1)</{tag}>", text)
+        short = r"((?:&#42;|[A-Za-z0-9*γη+-]+)(?:,[a-z])*)"
+        text = re.sub(rf"(?<=[^\s(]){mark}{short}", rf"<{tag}>\1</{tag}>", text)
+    text = re.sub(r"(?<=\w) in (?=\w)", " ∈ ", text)
+    text = re.sub(r"<sub>([a-z]{2})</sub>", r"<sub><i>\1</i></sub>", text)
+    return re.sub(r"(?<![\w&#/-])([A-Za-z])(?![\w;>])", r"<i>\1</i>", text)
+
+
+def _set_symbols(text: str) -> str:
+    """Return prose whose symbols, such as ``n_i``, have subscripts, outside of code marks."""
+    pieces = text.split("`")
+    return "`".join(
+        piece
+        if number % 2
+        else re.sub(
+            r"\b([A-Za-zφπ])(\*?)_(?:([a-z0-9]{1,3})|\{([^{}]{1,9})\})(?![\w-])",
+            lambda found: f"{found[1]}{found[2] and '&#42;'}<sub>{found[3] or found[4]}</sub>",
+            piece,
+        )
+        for number, piece in enumerate(pieces)
     )
 
 
@@ -162,18 +334,136 @@ def _format_cell(text: str) -> str:
     return _escape(" ".join(text.split())).replace("|", "\\|")
 
 
+def render_columns() -> str:
+    """Return the columns of all result files: one row for each meaning, with its files."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for table in TABLES:
+        for column in table.columns:
+            files.setdefault((column.name, column.meaning), []).append(table.file)
+    everywhere = [table.file for table in TABLES]
+    rows = [
+        f"| `{name}` | {meaning} | {_list_files(found, everywhere)} |"
+        for (name, meaning), found in files.items()
+    ]
+    head = [
+        "# Columns of result files",
+        "",
+        f"The files are {', '.join(f'`{file}`' for file in everywhere)}. What each of them holds:",
+        "[result files](results.md). Generated by `make pages`.",
+        "",
+        "| column | meaning | in |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def _list_files(found: list[str], everywhere: list[str]) -> str:
+    others = [f"`{file}`" for file in everywhere if file not in found]
+    if len(others) < len(found):
+        return "all" + (f" but {', '.join(others)}" if others else "")
+    return ", ".join(f"`{file}`" for file in found)
+
+
+def render_keys(path: str) -> str:
+    """Return the keys of the experiment file below a path, of the schema, as a table."""
+    node: Mapping[str, Any] = build_json_schema(REGISTRIES)
+    for name in filter(None, path.split(".")):
+        node = node["properties"][name]
+        options = node.get("anyOf", [node])
+        node = next(option for option in options if option.get("type") in {"object", "array"})
+        node = node.get("items", node)
+    required = node.get("required", [])
+    rows = [
+        f"| `{name}` | {_format_cell(key.get('description', ''))} | {_show_default(key)} |"
+        for name, key in node["properties"].items()
+        if name not in required
+    ]
+    needed = [
+        f"| `{name}` | {_format_cell(node['properties'][name].get('description', ''))} | required |"
+        for name in required
+    ]
+    return "\n".join(["| key | holds | default |", "|---|---|---|", *needed, *rows])
+
+
+def _show_default(key: Mapping[str, Any]) -> str:
+    default = key.get("default")
+    if isinstance(default, dict | list) or default is None:
+        return ""
+    return f"`{json.dumps(default).strip(chr(34))}`"
+
+
+def render_options() -> str:
+    """Return every command of recbias with its arguments and options."""
+    lines = []
+    for path in _list_commands(typer.main.get_command(app)):
+        command = load_command(path)
+        words = [
+            f"[{parameter.metavar or parameter.name}]"
+            if not parameter.required
+            else str(parameter.metavar or parameter.name.upper())
+            for parameter in command.params
+            if parameter.param_type_name == "argument"
+        ]
+        lines += [f"### {' '.join([path, *words])}", "", command.help or "", ""]
+        options = [each for each in command.params if each.param_type_name == "option"]
+        if options:
+            lines += ["| option | meaning | default |", "|---|---|---|"]
+            lines += [_render_option(option) for option in options]
+            lines += [""]
+    return "\n".join(lines).rstrip()
+
+
+def _list_commands(group: Any) -> Iterator[str]:
+    for name, command in group.commands.items():
+        found = load_command(name)
+        members = getattr(found, "commands", None) or getattr(command, "commands", None)
+        yield from (f"{name} {member}" for member in members) if members else (name,)
+
+
+def _render_option(option: Any) -> str:
+    default = option.default
+    shown = "" if default in {None, False, ""} or isinstance(default, tuple) else f"`{default}`"
+    metavar = f" {option.metavar}" if option.metavar else ""
+    names = ", ".join(f"`{name}{metavar}`" for name in option.opts)
+    return f"| {names.replace('|', chr(92) + '|')} | {_format_cell(option.help or '')} | {shown} |"
+
+
+def fill_page(text: str) -> str:
+    """Return a page with its generated parts written again."""
+    return re.sub(
+        r"(<!-- generated: (\w+) ?([\w.]*) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{PARTS[found[2]](found[3])}\n\n{found[4]}",
+        text,
+        flags=re.DOTALL,
+    )
+
+
+PARTS = {"keys": render_keys, "options": lambda _: render_options()}
+"""The generated parts of pages, by the word in their comment."""
+FILLED = ("commands.md", "experiment-file.md")
+
+
+def render_others() -> dict[str, str]:
+    """Return the other generated files by their path below docs."""
+    filled = {name: fill_page((DOCS / name).read_text("utf-8")) for name in FILLED}
+    return {
+        "columns.md": render_columns(),
+        "plugins/navigation.json": render_navigation(),
+        **filled,
+    }
+
+
 def write_pages() -> None:
     """Write all pages and delete pages of plug-ins that no longer exist."""
     pages = render_pages()
     for path in FOLDER.rglob("*.md"):
         if path.relative_to(FOLDER).as_posix() not in pages:
             path.unlink()
-    for name, text in pages.items():
-        path = FOLDER / name
+    files = {FOLDER / name: text for name, text in pages.items()}
+    files |= {DOCS / name: text for name, text in render_others().items()}
+    for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    columns = ["# Columns of result files", "", *(table.describe() for table in TABLES)]
-    (FOLDER.parent / "columns.md").write_text("\n".join(columns), encoding="utf-8")
 
 
 if __name__ == "__main__":

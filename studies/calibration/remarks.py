@@ -20,37 +20,36 @@ class Remark:
     """Whether it stands beside rows outside of their band only."""
 
 
-ABOUT = """# Are confidence intervals and tests calibrated?
+ABOUT = """# Are intervals and tests calibrated?
 
-A 95% confidence interval should contain the true value in 95 of 100 samples, and without a planted
-effect a test at the 5% level should be significant in 5 of 100. This benchmark evaluates every
-metric on simulated data with known true values, {seeds} times, each time with new users, names,
-items or sentences:
+A 95% confidence interval should contain the true value in 95 of 100 samples. A test at the 5%
+level should be significant in 5 of 100 samples where there is no effect. Here every metric and
+every test of recbias is simulated {seeds} times in worlds whose truth is known, each time with new
+users, names, items or sentences:
 
     python studies/calibration/run.py --seeds {seeds} --write
 
-The lists, users and items are those of the dataset [demo](plugins/datasets/demo.md), with the same
-items in all samples; vectors, labels, template lists, perplexities and texts are sampled from the
-distributions in `studies/calibration`. The **true value** is computed by a formula if there is
-one, and otherwise estimated on a very large sample of the same population. It is a range if it
-depends on the sample, for example if the users are fixed. An estimate named `a - b (test)` is the
-difference that a test reports, with the interval of the test.
+**Result.** {outside} of {rows} rows are outside the band of chance, where about {by_chance} would be by
+chance alone: {liberal} intervals or tests that promise too much, and {cautious} that are conservative (an
+interval that is too wide, a test that is significant too rarely). The column *Remark* gives the
+reason for each. The band, {intervals} for intervals and {tests} for tests, holds {share} of
+the rows of a calibrated method; ▼ marks a row below it and ▲ one above it.
 
-With {seeds} samples, {share} of the rows of calibrated methods lie within {intervals} (intervals)
-and {tests} (tests). Rows outside are marked ▼ (below) or ▲ (above): {outside} of {rows}, where
-about {by_chance} are expected by chance; the remark in the row explains why. A test below its band
-and an interval above it are conservative. `75.0% of 150` is a row in which only 150 samples have
-an interval. p-values are not corrected here. Permutation tests use 199 permutations; the
-directions of R-RIPA, except `centroid`, are estimated again 39 times.
-`components` of `variance_split`, the deciles and favourites of `attribute_classification`,
-`overlap_spread`, differences of more than two groups, `mad`, `worst` and `worst_quarter` have no
-interval. What is planted in each world, and where each metric is measured, is at the end of the
-page. EE-D over single items is a constant where each query has one list, and not in the tables
-either.
+How to read the tables:
 
-Coverage, Gini, entropy and other measures of how evenly lists use the items depend on the number
-of lists: their intervals refer to the value expected of as many lists of other users. The Gini
-index of the same model is 0.554 for 20 users, 0.409 for 400 and 0.397 for 100,000.
+- Lists, users and items are those of the dataset [demo](../plugins/datasets/demo.md); vectors,
+  labels, template lists, perplexities and texts come from the distributions in
+  `studies/calibration`.
+- The *true value* is a formula where there is one, and otherwise an estimate from a very large
+  sample. It is a range where it depends on the sample.
+- `75.0% of 150` is a row in which only 150 samples have an interval.
+- p-values are not corrected here. Permutation tests use 199 permutations.
+- Not in the tables: `components` of `variance_split`, `overlap_spread`, differences of more than
+  two groups, `mad`, `worst` and `worst_quarter`, which have no interval, and EE-D over single
+  items, which is a constant where each query has one list.
+- Coverage, Gini and entropy depend on the number of lists. Their intervals are about the value
+  expected of as many lists of other users: the Gini index of one model is 0.554 for 20 users,
+  0.409 for 400 and 0.397 for 100,000.
 """
 
 INTERVALS = "## Intervals"

@@ -2,7 +2,7 @@
 
     python studies/calibration/run.py                # 200 seeds of every world
     python studies/calibration/run.py --seeds 50     # quicker
-    python studies/calibration/run.py --write        # into docs/calibration.md
+    python studies/calibration/run.py --write        # into docs/evidence
     python studies/calibration/run.py --seeds 1000 --folder /tmp/worlds   # goes on after a stop
     python studies/calibration/run.py --only "of 20 users"   # these worlds, printed
     python studies/calibration/run.py --catalogue    # only where each metric is planted
@@ -34,6 +34,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
+from files import EVIDENCE, split_page, write_tables  # noqa: E402
 from gap_studies import write_gap_section  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from table import write_page  # noqa: E402
@@ -41,7 +42,7 @@ from tally import Observation, Truths, observe_seed, tally_observations  # noqa:
 from uncertain_studies import write_uncertain_section  # noqa: E402
 from worlds_of_all import WORLDS  # noqa: E402
 
-PAGE = ROOT / "docs" / "calibration.md"
+PAGE = EVIDENCE / "calibration.md"
 SEEDS = 200
 
 
@@ -155,7 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
     if options.write:
-        PAGE.write_text(text, encoding="utf-8")
+        page, tables = split_page(text, "calibration")
+        write_tables(tables)
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -25,12 +25,15 @@ def write_page(lines: Mapping[Key, Line], worlds: Sequence[World], n_seeds: int)
     detected = {key: line for key, line in lines.items() if (key[0], key[3]) in detects}
     lines = {key: line for key, line in lines.items() if key not in detected}
     defined = {key: line for key, line in lines.items() if not np.isnan(line.hits).all()}
+    sides = [(-1) ** (key[1] == "test") * _find_side(key, line) for key, line in defined.items()]
     numbers = {
         "seeds": n_seeds,
         "share": f"{BAND:.0%}",
         "intervals": _format_span(*compute_band(n_seeds, 1 - LEVEL)),
         "tests": _format_span(*compute_band(n_seeds, LEVEL)),
-        "outside": sum(_find_side(key, line) != 0 for key, line in defined.items()),
+        "outside": len(sides) - sides.count(0),
+        "liberal": sides.count(-1),
+        "cautious": sides.count(1),
         "rows": len(defined),
         "by_chance": round((1 - BAND) * len(defined)),
     }
