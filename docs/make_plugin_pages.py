@@ -394,22 +394,30 @@ def _show_default(key: Mapping[str, Any]) -> str:
 
 def render_options() -> str:
     """Return every command of recbias with its arguments and options."""
-    lines = []
+    lines = [
+        f"Of many commands: {', '.join(f'`{name}` ({meaning})' for name, meaning in SHARED.items())}.",
+        "",
+    ]
+    seen: dict[str, str] = {}
     for path in _list_commands(typer.main.get_command(app)):
         command = load_command(path)
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        names = [str(each.metavar or each.name.upper()) for each in arguments]
         words = [
-            f"[{parameter.metavar or parameter.name}]"
-            if not parameter.required
-            else str(parameter.metavar or parameter.name.upper())
-            for parameter in command.params
-            if parameter.param_type_name == "argument"
+            name if argument.required else f"[{name}]"
+            for name, argument in zip(names, arguments, strict=True)
         ]
         lines += [f"### {' '.join([path, *words])}", "", command.help or "", ""]
-        options = [each for each in command.params if each.param_type_name == "option"]
-        if options:
-            lines += ["| option | meaning | default |", "|---|---|---|"]
-            lines += [_render_option(option) for option in options]
-            lines += [""]
+        table = "\n".join(
+            _render_option(option)
+            for option in command.params
+            if option.param_type_name == "option" and option.opts[0] not in SHARED
+        )
+        if table in seen:
+            lines += [f"The options are those of `{seen[table]}`.", ""]
+        elif table:
+            seen[table] = path
+            lines += ["| option | meaning | default |", "|---|---|---|", table, ""]
     return "\n".join(lines).rstrip()
 
 
@@ -426,6 +434,14 @@ def _render_option(option: Any) -> str:
     metavar = f" {option.metavar}" if option.metavar else ""
     names = ", ".join(f"`{name}{metavar}`" for name in option.opts)
     return f"| {names.replace('|', chr(92) + '|')} | {_format_cell(option.help or '')} | {shown} |"
+
+
+SHARED = {
+    "--out": "the folder of results, by default `results`",
+    "--data": "the folder of datasets, by default `$RECBIAS_DATA`, else `data`",
+    "--json": "one JSON document instead of tables",
+}
+"""Options that are not repeated for each command."""
 
 
 def fill_page(text: str) -> str:
