@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+SITE := $(VENV)/.site
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 BENCHMARKS := $(filter-out %/audited_lists.py %/goodreads_files.py %/small_language_model.py,$(wildcard benchmarks/*.py))  # those write files for others
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
@@ -11,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist work
 unexport PYTHONDONTWRITEBYTECODE  # else every process that a test starts would compile torch and others anew
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test slow faults bench papers docs clean
+.PHONY: help setup quickstart check test slow faults bench papers docs pages picture clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +56,20 @@ papers: $(READY)  ## rows of published tables, on data/ or RECBIAS_DATA; fails i
 	$(BIN)/recbias compare children-ngim-ml-1m --reference children/a5 \
 		--fail-over HIT_BAD_Gender=0.01 --fail-over MRR_BAD_Gender=0.12 --fail-over REC-ST_Gender=0.16
 
-docs: $(READY)  ## the plug-in pages, made from the docstrings, and the documentation site in site/
+$(SITE): Makefile constraints.txt
+	$(PYTHON) -m venv $(VENV)/site
+	$(VENV)/site/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt mkdocs-material 'mkdocstrings[python]'
+	touch $(SITE)
+
+docs: $(SITE)  ## the documentation site in site/: needs no other package than those of mkdocs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --quiet
+
+pages: $(CORE)  ## the generated parts of docs/: plug-in pages, columns, keys, options, plots
 	$(BIN)/python docs/make_plugin_pages.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python docs/make_plots.py
+
+picture: $(READY)  ## docs/report.png, the first screen of the quickstart's report (needs Chromium)
+	$(BIN)/python docs/make_picture.py
 
 clean:  ## remove the virtual environment and caches; results stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache build site
