@@ -11,6 +11,7 @@ from pathlib import Path
 
 EVIDENCE = Path(__file__).parent / "evidence"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 380, 60, 150, 16, 46
+FONT = 'font-family="sans-serif" font-size="13" fill="#1f2937"'
 COLOURS = ("#3949ab", "#c2410c", "#15803d", "#7e22ce", "#0e7490", "#a16207", "#be123c", "#475569")
 Row = dict[str, str]
 
@@ -35,8 +36,7 @@ def draw(body: Iterable[str], x: str, y: str = "", height: int = HEIGHT) -> str:
     )
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-            'font-family="sans-serif" font-size="13" fill="#1f2937">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {FONT}>',
             *body,
             f"<text {label}>{x}</text>",
             side if y else "",
@@ -65,18 +65,18 @@ def list_ticks(low: float, high: float) -> list[float]:
 def draw_axes(xs: Sequence[float], ys: Sequence[float], height: int = HEIGHT) -> list[str]:
     """Return grid lines with numbers."""
     to_x, to_y = make_scales(xs, ys, height)
-    lines = []
-    for value in list_ticks(min(xs), max(xs)):
-        lines.append(
-            f'<path d="M{to_x(value):.1f} {TOP}V{height - BOTTOM}" stroke="#e5e7eb"/>'
-            f'<text x="{to_x(value):.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{value:g}</text>'
-        )
-    for value in list_ticks(min(ys), max(ys)):
-        lines.append(
-            f'<path d="M{LEFT} {to_y(value):.1f}H{WIDTH - RIGHT}" stroke="#e5e7eb"/>'
-            f'<text x="{LEFT - 6}" y="{to_y(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
-        )
-    return lines
+    end, middle = 'text-anchor="end"', 'text-anchor="middle"'
+    across = [
+        f'<path d="M{to_x(value):.1f} {TOP}V{height - BOTTOM}" stroke="#e5e7eb"/>'
+        f'<text x="{to_x(value):.1f}" y="{height - BOTTOM + 16}" {middle}>{value:g}</text>'
+        for value in list_ticks(min(xs), max(xs))
+    ]
+    upwards = [
+        f'<path d="M{LEFT} {to_y(value):.1f}H{WIDTH - RIGHT}" stroke="#e5e7eb"/>'
+        f'<text x="{LEFT - 6}" y="{to_y(value) + 4:.1f}" {end}>{value:g}</text>'
+        for value in list_ticks(min(ys), max(ys))
+    ]
+    return [*across, *upwards]
 
 
 def make_scales(
@@ -135,7 +135,8 @@ def draw_bars(bars: Sequence[tuple[str, float]], x: str, *, line: float | None =
         y = TOP + at * row
         body.append(
             f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{escape(name)}</text>'
-            f'<rect x="{left}" y="{y + 2}" width="{to_x(value) - left:.1f}" height="{row - 5}" fill="{COLOURS[0]}"/>'
+            f'<rect x="{left}" y="{y + 2}" width="{to_x(value) - left:.1f}" '
+            f'height="{row - 5}" fill="{COLOURS[0]}"/>'
             f'<text x="{to_x(value) + 5:.1f}" y="{y + 13}">{value:g}</text>'
         )
     if line is not None:
@@ -154,9 +155,10 @@ def draw_histogram(
         counts[int((value - low) / step)] += 1
     xs, ys = [low, high], [0, max(counts)]
     to_x, to_y = make_scales(xs, ys)
+    width = to_x(band[1]) - to_x(band[0])
+    green = f'height="{HEIGHT - BOTTOM - TOP}" fill="#dcfce7"'
     body = [
-        f'<rect x="{to_x(band[0]):.1f}" y="{TOP}" width="{to_x(band[1]) - to_x(band[0]):.1f}" '
-        f'height="{HEIGHT - BOTTOM - TOP}" fill="#dcfce7"/>',
+        f'<rect x="{to_x(band[0]):.1f}" y="{TOP}" width="{width:.1f}" {green}/>',
         *draw_axes(xs, ys),
     ]
     for at, count in enumerate(counts):

@@ -373,16 +373,13 @@ def render_keys(path: str) -> str:
         node = next(option for option in options if option.get("type") in {"object", "array"})
         node = node.get("items", node)
     required = node.get("required", [])
+    keys = sorted(node["properties"], key=lambda name: name not in required)
     rows = [
-        f"| `{name}` | {_format_cell(key.get('description', ''))} | {_show_default(key)} |"
-        for name, key in node["properties"].items()
-        if name not in required
+        f"| `{name}` | {_format_cell(node['properties'][name].get('description', ''))} | "
+        f"{'required' if name in required else _show_default(node['properties'][name])} |"
+        for name in keys
     ]
-    needed = [
-        f"| `{name}` | {_format_cell(node['properties'][name].get('description', ''))} | required |"
-        for name in required
-    ]
-    return "\n".join(["| key | holds | default |", "|---|---|---|", *needed, *rows])
+    return "\n".join(["| key | holds | default |", "|---|---|---|", *rows])
 
 
 def _show_default(key: Mapping[str, Any]) -> str:
@@ -394,10 +391,8 @@ def _show_default(key: Mapping[str, Any]) -> str:
 
 def render_options() -> str:
     """Return every command of recbias with its arguments and options."""
-    lines = [
-        f"Of many commands: {', '.join(f'`{name}` ({meaning})' for name, meaning in SHARED.items())}.",
-        "",
-    ]
+    shared = ", ".join(f"`{name}` ({meaning})" for name, meaning in SHARED.items())
+    lines = [f"Of many commands: {shared}.", ""]
     seen: dict[str, str] = {}
     for path in _list_commands(typer.main.get_command(app)):
         command = load_command(path)

@@ -29,11 +29,11 @@ users, names, items or sentences:
 
     python studies/calibration/run.py --seeds {seeds} --write
 
-**Result.** {outside} of {rows} rows are outside the band of chance, where about {by_chance} would be by
-chance alone: {liberal} intervals or tests that promise too much, and {cautious} that are conservative (an
-interval that is too wide, a test that is significant too rarely). The column *Remark* gives the
-reason for each. The band, {intervals} for intervals and {tests} for tests, holds {share} of
-the rows of a calibrated method; ▼ marks a row below it and ▲ one above it.
+**Result.** {outside} of {rows} rows are outside the band of chance, where about {by_chance} would
+be by chance alone: {liberal} intervals or tests that promise too much, and {cautious} that are
+conservative (an interval that is too wide, a test that is significant too rarely). The column
+*Remark* gives the reason for each. The band, {intervals} for intervals and {tests} for
+tests, holds {share} of the rows of a calibrated method; ▼ marks a row below it and ▲ one above it.
 
 How to read the tables:
 

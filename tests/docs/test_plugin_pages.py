@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -29,26 +30,34 @@ def pages(script: ModuleType) -> dict[str, str]:
     return texts
 
 
-def test_stored_pages_are_up_to_date(pages: dict[str, str]) -> None:
+def test_stored_pages_are_up_to_date(script: ModuleType, pages: dict[str, str]) -> None:
     folder = DOCS / "plugins"
-    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.md")}
-    assert set(paths) == set(pages), "run `make docs`"
-    stale = [name for name, text in pages.items() if paths[name].read_text("utf-8") != text]
-    assert stale == [], "run `make docs`"
+    stored = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
+    assert stored == set(pages), "run `make pages`"
+    texts = {f"plugins/{name}": text for name, text in pages.items()} | script.render_others()
+    stale = [name for name, text in texts.items() if (DOCS / name).read_text("utf-8") != text]
+    assert stale == [], "run `make pages`"
 
 
-def test_writing_deletes_pages_of_removed_plug_ins(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str]
-) -> None:
-    monkeypatch.setattr(script, "FOLDER", tmp_path)
-    gone = tmp_path / "models" / "Gone.md"
-    gone.parent.mkdir()
-    gone.write_text("# Gone\n")
-    script.write_pages()
-    assert not gone.exists()
-    assert (
-        (tmp_path / "models" / "implicit-ALS.md").read_text("utf-8").startswith("# implicit/ALS")
-    )
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        (
+            "P@k = Σ_{i in L} n_i",
+            "<i>P</i>@<i>k</i> = Σ<sub><i>i</i> ∈ <i>L</i></sub> <i>n</i><sub><i>i</i></sub>",
+        ),
+        ("γ^(r - 1) < |E*|", "γ<sup>(<i>r</i> - 1)</sup> &lt; &#124;<i>E</i>&#42;&#124;"),
+    ],
+)
+def test_formulas_are_set_with_subscripts(script: ModuleType, formula: str, shown: str) -> None:
+    page = script._format_prose(f"A value.\n\n    {formula}\n\nx_i is `x_i` of i.")
+    assert f'<div class="formula">{shown}</div>' in page
+    assert "x<sub>i</sub> is `x_i` of i." in page
+
+
+def test_every_plugin_is_in_the_sidebar_once(script: ModuleType, pages: dict[str, str]) -> None:
+    found = re.findall(r'"(plugins/\S+\.md)"', script.render_navigation())
+    assert sorted(found) == sorted(f"plugins/{name}" for name in pages)
 
 
 def test_examples_are_doctests_of_the_source(pages: dict[str, str]) -> None:

@@ -113,7 +113,7 @@ def test_links_of_the_repository_lead_to_files() -> None:
 def test_links_of_the_readme_are_absolute() -> None:
     """PyPI shows it too."""
     links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
-    assert len(links) > 10
+    assert len(links) > 5
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 
@@ -133,16 +133,6 @@ def has_file(link: str) -> bool:
     return fragment in {
         re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings
     }
-
-
-def test_every_page_is_reached_from_the_navigation_or_an_index(site: Site) -> None:
-    config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    listed = set(re.findall(r": ([\w/-]+\.md)$", config, re.MULTILINE))
-    sources = {
-        path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")
-    }
-    assert {name for name in sources - listed if not name.startswith("plugins/")} == set()
-    assert listed <= sources
 
 
 def test_lists_and_tables_are_shown_as_such(site: Site) -> None:

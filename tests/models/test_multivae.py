@@ -101,7 +101,7 @@ def test_encoder_input_has_unit_rows_and_dropout(
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_quality_on_movielens(movielens: Split) -> None:
-    # fewer epochs than the default, whose values are in docs/results.md
+    # fewer epochs than the default, whose values are in docs/evidence/tables
     data = movielens.training_data()
     model = MultiVAE(hidden_size=200, embedding_size=50, epochs=4, learning_rate=0.005)
     fitted = replace(model, device="cpu").fit(data, np.random.default_rng(0))

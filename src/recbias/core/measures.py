@@ -67,11 +67,6 @@ class Table:
         floats = {column.name for column in self.columns if column.type is float}
         return self.whole_numbers | floats
 
-    def describe(self) -> str:
-        """Return the columns and their meanings as a table in Markdown."""
-        rows = [f"| `{column.name}` | {column.meaning} |" for column in self.columns]
-        return "\n".join([f"### {self.file}", "", "| column | meaning |", "|---|---|", *rows, ""])
-
     def build(self, rows: Iterable[Mapping[str, Any]] | pd.DataFrame = ()) -> pd.DataFrame:
         """Return rows as the table that is written."""
         rows = rows if isinstance(rows, pd.DataFrame) else list(rows)

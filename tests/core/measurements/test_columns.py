@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES
+from recbias.core.measures import METRICS, SIGNIFICANCE
 
 
 def test_the_columns_of_result_files_do_not_change() -> None:
@@ -13,11 +11,4 @@ def test_the_columns_of_result_files_do_not_change() -> None:
         "dataset,model,seed,fold,metric,k,group,target,test,between,a,b,n,mean_a,mean_b,difference,"
         "ci_low,ci_high,statistic,df,p,p_adjusted,correction,family,family_size,alpha,significant,"
         "effect_size"
-    )
-
-
-def test_the_data_dictionary_is_up_to_date() -> None:
-    path = Path(__file__).parents[3] / "docs" / "columns.md"
-    assert path.read_text("utf-8") == "\n".join(
-        ["# Columns of result files", "", *(table.describe() for table in TABLES)]
     )
