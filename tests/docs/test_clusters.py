@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from recbias.cli.main import load_command
 from recbias.runs.tables import list_runs
 
