@@ -314,7 +314,8 @@ The settings of the dataset [demo](../plugins/datasets/demo.md) that plant a dif
 alone, while the others are 0 (for `noise` and `cohort_noise`: their defaults). The lists are drawn
 by the odds by which the users pick, so the difference is that of a recommender that knows the
 odds; the lists of a trained model show the part that it learns. Values of {many:,} users and
-{items} items; those of Gini, Entropy and provider_gini, which depend on the number of lists, are the mean of 200
+{items} items; those of Gini, Entropy and provider_gini, which depend on the number of lists, are
+the mean of 200
 samples of 400 users. Coverage, and false alarms where nothing is planted, are in the tables of
 the worlds named *demo* above.
 """
