@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +203,7 @@ def _render_page(kind: str, page: Page) -> str:
     parts = [
         f"# {page.name}",
         f"A {page.kind}. [All plug-ins](../index.md)",
-        _format_prose(page.body),
+        _format_prose(page.body, [page.name, *(row.name for row in page.parameters)]),
         "In a spec, with the defaults:",
         _fence("yaml", _write_spec(kind, page)),
         *_render_parameters(page),
@@ -274,46 +274,56 @@ def _write_value(default: str) -> str:
     return json.dumps(default) if "\n" in default else default or repr("")
 
 
-def _format_prose(text: str) -> str:
+def _format_prose(text: str, names: Iterable[str] = ()) -> str:
     """Return a description in Markdown, with formulas set as such."""
     return "\n\n".join(
-        _format_formula(block) if block.startswith("    ") else _set_symbols(_escape(block))
+        _format_formula(block, names) if block.startswith("    ") else _set_symbols(_escape(block))
         for block in split_blocks(text)
     )
 
 
-def _format_formula(text: str) -> str:
+def _format_formula(text: str, names: Iterable[str]) -> str:
     """Return a formula as HTML that wraps: subscripts, superscripts and italic variables."""
-    lines = [_set_formula(line.strip()) for line in text.strip().splitlines()]
+    lines = [_set_formula(line.strip(), names) for line in text.strip().splitlines()]
     return '<div class="formula">' + "<br>\n".join(lines) + "</div>"
 
 
-def _set_formula(line: str) -> str:
+def _set_formula(line: str, names: Iterable[str]) -> str:
     text = line.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
     text = text.replace("*", "&#42;")
+    words = re.findall(r"\b[a-z]{5,}_[a-z]{4,}\b", text)
+    for name in {*names, *words}:  # an underscore of these is no subscript
+        text = re.sub(rf"\b{re.escape(name)}\b", name.replace("_", "&#95;"), text)
     for mark, tag in (("_", "sub"), (r"\^", "sup")):
         text = re.sub(mark + r"\{([^{}]*)\}", rf"<{tag}>\1</{tag}>", text)
         text = re.sub(mark + r"\(([^()]*)\)", rf"<{tag}>(\1)</{tag}>", text)
         short = r"((?:&#42;|[A-Za-z0-9*γη+-]+)(?:,[a-z])*)"
         text = re.sub(rf"(?<=[^\s(]){mark}{short}", rf"<{tag}>\1</{tag}>", text)
-    text = re.sub(r"(?<=\w) in (?=\w)", " ∈ ", text)
+    text = re.sub(r"<sub>([^<>]*) in ([^<>]*)</sub>", r"<sub>\1 ∈ \2</sub>", text)
     text = re.sub(r"<sub>([a-z]{2})</sub>", r"<sub><i>\1</i></sub>", text)
-    return re.sub(r"(?<![\w&#/-])([A-Za-z])(?![\w;>])", r"<i>\1</i>", text)
+    return re.sub(r"(?<![A-Za-z0-9_&#-])([A-Za-z])(?![A-Za-z0-9_;>])", r"<i>\1</i>", text)
 
 
 def _set_symbols(text: str) -> str:
     """Return prose whose symbols, such as ``n_i``, have subscripts, outside of code marks."""
     pieces = text.split("`")
     return "`".join(
-        piece
-        if number % 2
-        else re.sub(
-            r"\b([A-Za-zφπ])(\*?)_(?:([a-z0-9]{1,3})|\{([^{}]{1,9})\})(?![\w-])",
-            lambda found: f"{found[1]}{found[2] and '&#42;'}<sub>{found[3] or found[4]}</sub>",
-            piece,
-        )
+        piece if number % 2 else _SYMBOL.sub(_set_symbol, piece)
         for number, piece in enumerate(pieces)
     )
+
+
+_SYMBOL = re.compile(
+    r"(?P<base>\b[A-Za-zφπγ]|Σ|\bmean|\bmax|\bmin)(?P<star>\*?)"
+    r"(?:_(?:(?P<short>[a-z0-9]{1,3}|[A-Z])(?![\w-])|\{(?P<long>[^{}]{1,12})\})"
+    r"|\^(?P<power>\([^()]*\)|[A-Za-z0-9]\b))"
+)
+
+
+def _set_symbol(found: re.Match[str]) -> str:
+    power, low = found["power"], found["short"] or found["long"]
+    place = f"<sup>{power}</sup>" if power else f"<sub>{low.replace(' in ', ' ∈ ')}</sub>"
+    return f"{found['base']}{found['star'] and '&#42;'}{place}"
 
 
 def _fence(language: str, text: str) -> str:
