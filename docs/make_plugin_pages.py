@@ -292,7 +292,7 @@ def _set_formula(line: str, names: Iterable[str]) -> str:
     text = line.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
     text = text.replace("*", "&#42;")
     words = re.findall(r"\b[a-z]{5,}_[a-z]{4,}\b", text)
-    for name in {*names, *words}:  # an underscore of these is no subscript
+    for name in (*names, *words):  # an underscore of these is no subscript
         text = re.sub(rf"\b{re.escape(name)}\b", name.replace("_", "&#95;"), text)
     for mark, tag in (("_", "sub"), (r"\^", "sup")):
         text = re.sub(mark + r"\{([^{}]*)\}", rf"<{tag}>\1</{tag}>", text)
