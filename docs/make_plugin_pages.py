@@ -108,6 +108,12 @@ SHOWN = {"LMLikelihood": ("model", "..."), "period": ("since", "2008-01-01")}
 """The setting to show, and its value, of plug-ins that need one of several."""
 
 
+def list_kinds() -> list[str]:
+    """Return the kinds that have plug-ins, those of many first."""
+    others = [kind for kind in REGISTRIES if kind not in FAMILIES and REGISTRIES[kind].table]
+    return [*FAMILIES, *others]
+
+
 def render_pages() -> dict[str, str]:
     """Return the text of the page of each built-in plug-in by its path below docs/plugins."""
     pages = {
@@ -146,14 +152,12 @@ def group_names(kind: str) -> dict[str, list[str]]:
 def render_navigation() -> str:
     """Return the sidebar of the plug-ins, which `docs/navigation.py` adds to that of the site."""
     kinds: list[Any] = ["plugins/index.md"]
-    for kind, registry in REGISTRIES.items():
-        if registry.table:
-            groups = group_names(kind)
-            entries: list[Any] = []
-            for title, names in groups.items():
-                pages = [{name: f"plugins/{kind}/{name_file(name)}"} for name in names]
-                entries += [{title.partition(":")[0]: pages}] if title else pages
-            kinds.append({_name_kind(kind): entries})
+    for kind in list_kinds():
+        entries: list[Any] = []
+        for title, names in group_names(kind).items():
+            pages = [{name: f"plugins/{kind}/{name_file(name)}"} for name in names]
+            entries += [{title.partition(":")[0]: pages}] if title else pages
+        kinds.append({_name_kind(kind): entries})
     return json.dumps(kinds, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -174,21 +178,20 @@ def _render_index() -> str:
         "- "
         + ", ".join(
             f"[{_name_kind(kind)}](#{_name_kind(kind).lower()})"
-            for kind, registry in REGISTRIES.items()
-            if registry.table and kind not in FAMILIES
+            for kind in list_kinds()
+            if kind not in FAMILIES
         ),
     ]
-    for kind, registry in REGISTRIES.items():
-        if registry.table:
-            lines += ["", f"## {_name_kind(kind)}"]
-            for title, names in group_names(kind).items():
-                lines += ["", f"### {title}"] if title else []
-                lines += ["", "| name | description |", "|---|---|"]
-                lines += [
-                    f"| [{name}]({kind}/{name_file(name)}) "
-                    f"| {_format_cell(read_page(kind, name).summary)} |"
-                    for name in names
-                ]
+    for kind in list_kinds():
+        lines += ["", f"## {_name_kind(kind)}"]
+        for title, names in group_names(kind).items():
+            lines += ["", f"### {title}"] if title else []
+            lines += ["", "| name | description |", "|---|---|"]
+            lines += [
+                f"| [{name}]({kind}/{name_file(name)}) "
+                f"| {_format_cell(read_page(kind, name).summary)} |"
+                for name in names
+            ]
     return "\n".join(lines) + "\n"
 
 
