@@ -406,6 +406,7 @@ def render_options() -> str:
     """Return every command of recbias with its arguments and options."""
     shared = ", ".join(f"`{name}` ({meaning})" for name, meaning in SHARED.items())
     lines = [f"Of many commands: {shared}.", ""]
+    lines += ["| command, option | meaning | default |", "|---|---|---|"]
     seen: dict[str, str] = {}
     for path in _list_commands(typer.main.get_command(app)):
         command = load_command(path)
@@ -415,18 +416,20 @@ def render_options() -> str:
             name if argument.required else f"[{name}]"
             for name, argument in zip(names, arguments, strict=True)
         ]
-        lines += [f"### {' '.join([path, *words])}", "", command.help or "", ""]
-        table = "\n".join(
+        usage = _format_cell(" ".join(["recbias", path, *words]))
+        rows = "\n".join(
             _render_option(option)
             for option in command.params
             if option.param_type_name == "option" and option.opts[0] not in SHARED
         )
-        if table in seen:
-            lines += [f"The options are those of `{seen[table]}`.", ""]
-        elif table:
-            seen[table] = path
-            lines += ["| option | meaning | default |", "|---|---|---|", table, ""]
-    return "\n".join(lines).rstrip()
+        text = _format_cell((command.help or "").partition("\n\n")[0])
+        if rows in seen:
+            text += f" Its options are those of `{seen[rows]}`."
+        lines.append(f"| **{usage}** | {text} | |")
+        if rows and rows not in seen:
+            seen[rows] = path
+            lines.append(rows)
+    return "\n".join(lines)
 
 
 def _list_commands(group: Any) -> Iterator[str]:
