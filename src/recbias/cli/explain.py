@@ -42,6 +42,7 @@ def explain(
         from recbias.core.context import collect_warnings
         from recbias.reports.run import to_records
         from recbias.runs.explain import explain as explain_gap
+        from recbias.runs.interventions import read_interventions
 
         with collect_warnings() as warnings:
             found = explain_gap(

@@ -92,8 +92,8 @@ def compute_shapley(n: int, value: Callable[[tuple[int, ...]], float | FloatArra
 
         phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S + i) - v(S))
 
-    A value may be an array: ``float64[n, ...]`` is returned. The values add up to ``v(all) - v(none)``. Up to about ten players: ``value`` is called for
-    every subset.
+    A value may be an array: ``float64[n, ...]`` is returned. The values add up to
+    ``v(all) - v(none)``. ``value`` is called for every subset, so for up to about ten players.
 
     >>> worth = {(): 0.0, (0,): 1.0, (1,): 2.0, (0, 1): 5.0}
     >>> compute_shapley(2, lambda chosen: worth[chosen]).tolist()
