@@ -23,6 +23,8 @@ SEARCHED = {
     "nDCG": "plugins/metrics/nDCG.html",
     "popularity lift": "plugins/metrics/popularity_lift.html",
     "exit code": "commands.html",
+    "novelty": "guides/choose-a-measure.html",
+    "demographic parity": "plugins/metrics/EXP.html",
 }
 AUDITED = ("commands.html", "plugins/metrics/nDCG.html", "python-reference.html")
 
