@@ -1201,6 +1201,7 @@ class Conclusion:
     dataset: str
     sentence: str
     detail: str = ""
+    more: tuple[str, ...] = ()
     between: str = ""
     effect: float = math.nan
     n_tests: int = 0
