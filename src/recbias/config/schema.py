@@ -211,4 +211,6 @@ class _EntrySchemas:
             "type": "boolean",
         }
         rerank = {"anyOf": [reranker, several]}
-        return {"tune": tune, "rerank": rerank} | ({} if "baseline" in settings else {"baseline": baseline})
+        return {"tune": tune, "rerank": rerank} | (
+            {} if "baseline" in settings else {"baseline": baseline}
+        )

@@ -15,7 +15,12 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from recbias.reports import views
-from recbias.reports.conclusions import Conclusion, collect_conclusions, collect_questions
+from recbias.reports.conclusions import (
+    Conclusion,
+    collect_questions,
+    concerns_groups,
+    split_conclusions,
+)
 from recbias.reports.published import compare_published
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Row
@@ -86,7 +91,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     describe = _CheckDescriber(run)
     first = [describe.state(check) for check in [*failed, *undecided]]
     state: State = "fail" if failed else "undecided" if undecided else "pass"
-    findings = _select_findings(run)
+    findings = split_conclusions(run)[0]
     if not first:
         line = f"PASS: {len(checks):,} of {total}"
     else:
@@ -102,7 +107,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
         "checks",
         state,
         line,
-        tuple([*(f"{text}." for text in first), *sentences][: _MOST_SENTENCES]),
+        tuple([*(f"{text}." for text in first), *sentences][:_MOST_SENTENCES]),
         () if first else small,
         tuple(describe.make_tile(check) for check in checks[:_MOST_TILES]),
     )
@@ -168,7 +173,7 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     n_within = sum(row["within"] for row in rows)
     which = "table" if len(tables) == 1 else f"{len(tables)} tables"
     line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the published {which}"
-    sentences, small = _unite(_select_findings(run))
+    sentences, small = _unite(split_conclusions(run)[0])
     farthest = max(rows, key=_measure_distance)
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(farthest)}"
@@ -201,32 +206,13 @@ def _make_system_tile(rows: Sequence[Row]) -> Tile:
 
 
 def _answer(run: RunTables) -> Verdict:
-    findings = _select_findings(run)
+    findings = split_conclusions(run)[0]
     if not findings:
         return Verdict("models", "none", "No result: no model has a value.")
-    subject: Subject = "groups" if _concerns_groups(run, findings[0]) else "models"
+    subject: Subject = "groups" if concerns_groups(run, findings[0]) else "models"
     sentences, small = _unite(findings)
     tiles = _make_tiles(run, subject, findings)
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles[:_MOST_TILES]))
-
-
-def _concerns_groups(run: RunTables, finding: Conclusion) -> bool:
-    metric = views.collect_definitions(run).get(finding.metric)
-    return finding.kind == "groups" or (metric is not None and "by" in metric.parameters)
-
-
-def _select_findings(run: RunTables) -> list[Conclusion]:
-    """Return the conclusions on what the spec asks: one of groups, of changes and of models."""
-    conclusions = [item for item in collect_conclusions(run) if item.kind != "check"]
-    order = {title: at for at, title in enumerate(views.collect_definitions(run))}
-    conclusions.sort(key=lambda item: order.get(item.metric, len(order)))
-    groups = [item for item in conclusions if _concerns_groups(run, item)]
-    groups.sort(key=lambda item: item.n_significant == 0)
-    changes = [item for item in conclusions if item.kind in {"reranking", "rounds"}]
-    models = [item for item in conclusions if item not in groups and item not in changes]
-    accuracy = views.select_accuracy_metric(views.collect_definitions(run).values())
-    others = [item for item in models[1:] if accuracy is None or item.metric != accuracy.title]
-    return [*groups[:1], *changes[:1], *models[:1], *others]
 
 
 def _unite(findings: Iterable[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
