@@ -495,13 +495,18 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     )
     whole, answer = (_write_answer(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
-    return whole._replace(more=(f"{scope} {answer.sentence}", *whole.more))
+    sentence, total = f"{scope}, {_lower(answer.sentence)}", f"For all, {_lower(whole.sentence)}"
+    return whole._replace(sentence=sentence, more=(total, *whole.more))
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
     """Return how many queries all models have a list for, as the start of a sentence."""
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
-    return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models:"
+    return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
+
+
+def _lower(sentence: str) -> str:
+    return sentence.replace("No ", "no ", 1) if sentence.startswith("No ") else sentence
 
 
 _UNDEFINED_REASONS = {
@@ -529,17 +534,16 @@ def _write_no_difference(question: Question) -> _Answer:
     rows = rows or question.rows
     sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
     within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
-    ending = "was found." if question.compares_models else f"was found with {within}."
-    between = question.between if len(sides) > 2 else join_names(sides)
-    name = question.heading if len(sides) > 2 else question.name
-    sentence = _fit(
-        f"No significant difference in {name}{question.where} between {between} {ending}",
-        f"No significant difference in {question.heading}{question.where} {ending}",
-    )
+    ending = " was found." if question.compares_models else f" was found with {within}."
+    of_all = f" between the {len(models):,} models" if question.compares_models else ""
+    found = f"No significant difference in {question.heading}{question.where}{of_all}{ending}"
+    if len(sides) == 2:
+        between = f"{question.name}{question.where} between {join_names(sides)}"
+        found = _fit(f"No significant difference in {between}{ending}", found)
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
     size = f"Difference {_state_difference(smallest)}." if len(rows) == 1 else ""
     test = _describe_test(question, smallest)
-    return _Answer(sentence, _combine(_describe_power(question, rows), size, test))
+    return _Answer(found, _combine(_describe_power(question, rows), size, test))
 
 
 def _write_contrast(question: Question) -> _Answer:
@@ -579,14 +583,18 @@ def _write_contrast(question: Question) -> _Answer:
     undecided = [row for row in question.rows if row["model"] in {*question.models} - decided]
     names = join_names(list(dict.fromkeys(each["model"] for each in undecided)), "or")
     none = f"No significant difference was found with {names}." if names else ""
-    found = "" if len(question.rows) == 1 else _count_significant(question)
+    found = _count_significant(question) if len(question.rows) > len(question.models) else ""
     power = _describe_power(question, undecided)
     detail = _combine(_describe_test(question, row), explain_zero([row]), found, none, power)
     return _Answer(_start(_fit(*sentences)), detail)
 
 
 def _count_significant(question: Question) -> str:
-    n, total = len(question.significant), format_count(len(question.rows), "test")
+    """Return how many comparisons are significant, where a model has several."""
+    rows = [
+        row for row in question.rows if question.compares_models or row["model"] in question.models
+    ]
+    n, total = sum(map(views.is_significant, rows)), format_count(len(rows), "test")
     return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant."
 
 
@@ -631,10 +639,15 @@ def _write_best(question: Question) -> _Answer:
         row = _find_row(question, models[0], baseline)
         sentence = _compare_with_baseline(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
-    if not best or not any(wins.get(name, set()) & {*models} for name in models):
-        return _write_no_difference(question)
-    beaten = set.intersection(*(wins.get(name, set()) for name in best))
+    beaten = set.intersection(*(wins.get(name, set()) for name in best)) if best else set()
     missed = [name for name in others if name not in beaten]
+    is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
+    is_above = (question.baselines & {*wins}) <= beaten
+    more = ""
+    if best and baseline and is_accuracy and not is_above:
+        more = _compare_with_baseline(question, best[0], baseline, wins)
+    if not any(wins.get(name, set()) & {*models} for name in models):
+        return _write_no_difference(question)._replace(more=(more,) * bool(more))
     rivals = missed or others
     rows = [
         row
@@ -647,14 +660,6 @@ def _write_best(question: Question) -> _Answer:
     )
     lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
     verb = "is" if len(best) == 1 else "are"
-    is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
-    compared = baseline if is_accuracy else ""
-    is_above = bool(compared) and (question.baselines & {*wins}) <= beaten
-    more = (
-        ""
-        if is_above or not compared
-        else (_compare_with_baseline(question, best[0], compared, wins))
-    )
     if missed:
         named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
@@ -666,9 +671,11 @@ def _write_best(question: Question) -> _Answer:
             sentence = _state_pair(question, best[0], others[0])
         else:
             than = f"each of the other {len(others):,} models" if others[1:] else others[0]
-            and_baselines = " and the baselines" if is_above else ""
+            named = sorted(_name_model(question, name) for name in question.baselines & {*wins})
+            named = named if len(named) == 1 else ["the baselines"] * bool(named)
+            than = join_names([than, *named * (is_above and is_accuracy)])
             both = "" if len(best) == 1 else f" and {'both' if len(best) == 2 else 'all'} are"
-            sentence = f"{lead},{both} significantly better than {than}{and_baselines}."
+            sentence = f"{lead},{both} significantly better than {than}."
             rival = closest["b"] if closest["a"] in best else closest["a"]
             smallest = f"Smallest difference {_state_size(closest)}, from {to_line(rival)}."
             small = _combine(smallest, small)
@@ -844,7 +851,8 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         if overall and served:
             part = _describe_overall(run, metric, served, where)
             scope = _describe_served(overall, served, _name_unit(run, metric))
-            answer = answer._replace(more=(f"{scope} {part.sentence}",))
+            more = (f"For all, {answer.sentence}",)
+            answer = answer._replace(sentence=f"{scope}, {part.sentence}", more=more)
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
 
