@@ -190,6 +190,22 @@ def test_a_run_without_values_says_so(tmp_path: Path) -> None:
     assert verdict.tiles == ()
 
 
+def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
+    strict = UNDECIDED | {"strict": True, "failed": True}
+    run = write_checks(tmp_path, CHECK, PASSED, UNDECIDED, strict, STOPPED)
+    root = ET.fromstring(render_junit(run))
+    (suite,) = root.findall("testsuite")
+    expected = {"tests": "5", "failures": "2", "skipped": "1", "errors": "1"}
+    for element in (root, suite):
+        assert {name: element.get(name) for name in expected} == expected
+    cases = suite.findall("testcase")
+    tags = [["failure"], [], ["skipped"], ["failure"], ["error"]]
+    assert [[child.tag for child in case] for case in cases] == tags
+    assert cases[0].get("name") == "nDCG(by=gender, gap=difference)@10 at most 0.04 [ml-1m]"
+    assert cases[0][0].get("message") == f"fail: {FAILED}"
+    assert cases[4][0].get("message") == f"undecided: {WITHOUT_VALUE}"
+
+
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     run = write_checks(tmp_path, PASSED, CHECK)
     verdict, console = build_verdict(run), Console(width=1000)

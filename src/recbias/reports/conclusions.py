@@ -242,7 +242,7 @@ def _ask(run: RunTables, comparisons: Sequence[views.Comparisons]) -> Question:
         first.title, first.title
     )
     estimates = _index_estimates(run).get((first.place, first.title), {})
-    is_of_groups = first.between == "groups" and "by" in metric.parameters
+    is_of_groups = "by" in metric.parameters and (first.between == "groups" or not metric.gap)
     unit, (place, where) = _name_unit(run, metric), _describe_place(run, first.place)
     sets = [metric.parameters.get(name) for name in ("groups", "targets")]
     of = [str(item["of"]).removesuffix("s") for item in sets if isinstance(item, Mapping)]
