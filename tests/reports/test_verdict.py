@@ -56,16 +56,16 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
     [
         ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks"),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
-        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed"),
+        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
         (
             [UNDECIDED],
             "undecided",
-            f"UNDECIDED: 1 of 1 check undecided: {FAILED[:-4]}0.1",
+            f"UNDECIDED: 1 of 1 check: {FAILED[:-4]}0.1",
         ),
         (
             [STOPPED],
             "undecided",
-            f"UNDECIDED: 1 of 1 check undecided: {WITHOUT_VALUE}",
+            f"UNDECIDED: 1 of 1 check: {WITHOUT_VALUE}",
         ),
     ],
 )
