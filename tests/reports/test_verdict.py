@@ -212,7 +212,8 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     with console.capture() as printed:
         print_verdict(verdict, len(split_conclusions(run)[1]), console)
     shown = [verdict.line, *verdict.sentences, *verdict.small]
-    assert printed.get().splitlines() == shown
+    listed = [f"- {text}" for text in verdict.sentences]
+    assert printed.get().splitlines() == [verdict.line, *listed, " ".join(verdict.small)]
     assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")

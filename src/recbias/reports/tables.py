@@ -21,7 +21,7 @@ import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.conclusions import (
+from recbias.reports.questions import (
     Question,
     collect_questions,
     compute_effect,

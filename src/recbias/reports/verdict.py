@@ -18,11 +18,11 @@ from recbias.core.measures import DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
-    collect_questions,
     concerns_groups,
     split_conclusions,
 )
 from recbias.reports.published import compare_published, read_source
+from recbias.reports.questions import collect_questions
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Row
 from recbias.reports.wording import (
