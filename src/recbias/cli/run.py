@@ -148,8 +148,8 @@ def show_requests(totals: Sequence[RequestTotals], *, quiet: bool) -> None:
     n_stored = sum(entry.n_stored for entry in known)
     counts = f"{n_requests:,} requests, {n_stored:,} stored, {n_requests - n_stored:,} to send"
     if n_requests:
-        counts += f": at most {_sum_tokens(known)}{_sum_money(known)}"
-    print_line(f"language models: {counts}")
+        cost = f"at most {_sum_tokens(known)}{_sum_money(known)}"
+        print_line(f"language models: {counts}: {cost}")
     for entry in totals:
         if entry.problem:
             print_line(f"the requests of {entry.model} are not known: {entry.problem}")

@@ -98,8 +98,12 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     methods = methods[0].upper() + methods[1:]
     if row is None:
         return f"{methods}."
-    n = "" if math.isnan(row["n"]) else f", {format_count(row['n'], question.units or 'unit')}"
+    n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
     return f"{methods}: {_describe_p_value(row)}{n}."
+
+
+def _count(n: float, unit: str) -> str:
+    return format_count(n, unit) if unit else f"n {n:,.0f}"
 
 
 def _describe_p_value(row: Row) -> str:
@@ -129,7 +133,7 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     if all(row["difference"] == 0 for row in rows):
         return "All compared values are equal."
     if all(map(lacks_spread, rows)):
-        size, n = _state_size(rows[0]), format_count(rows[0]["n"], question.units or "unit")
+        size, n = _state_size(rows[0]), _count(rows[0]["n"], question.units or "unit")
         return f"The difference is {size} throughout, but {n} are too few for significance."
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
@@ -291,7 +295,7 @@ def _write_models(question: Question) -> _Answer:
         question.significant, key=lambda row: bool({row["a"], row["b"]} & question.baselines)
     )
     names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
-    part = f" for {', '.join(names)}" if names else ""
+    part = f" for {join_names(names)}" if names else ""
     order = "higher" if row["difference"] > 0 else "lower"
     a, b = (
         f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], _count_places(row))})"
@@ -560,8 +564,7 @@ def _describe_overall(
     if len(named) == 1:
         row = named[0]
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
-        unit = name_unit(run, metric) or "unit"
-        n = "" if math.isnan(row["n"]) else f"{format_count(row['n'], unit)}."
+        n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
         return _Answer(
             f"{to_line(row['model'])} has {name} {value}{better}.", _combine(n, undefined)
         )
