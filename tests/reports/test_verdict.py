@@ -150,6 +150,7 @@ def test_baselines_are_not_the_subject(
 ) -> None:
     verdict = build_verdict(write_models(tmp_path, *names, **marks))
     assert (verdict.subject, verdict.state) == ("models", "none")
+    assert all(len(text.split()) <= 25 for text in (verdict.line, *verdict.sentences))
     assert verdict.line.startswith(line)
     if names == ("x", "y", "MostPop"):  # it is better than all, which is said after the headline
         assert verdict.sentences[0].startswith(

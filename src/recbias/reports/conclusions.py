@@ -80,7 +80,8 @@ _COMPARATIVES = {"higher": "higher {}", "lower": "lower {}", "zero": "{} nearer 
 
 
 def _count_places(row: Row) -> int:
-    return count_decimals(row[name] for name in ("difference", "mean_a", "mean_b"))
+    names = ("difference", "mean_a", "mean_b", "ci_low", "ci_high")
+    return count_decimals(row[name] for name in names)
 
 
 def _state_size(row: Row, name: str = "difference", *, signed: bool = False) -> str:
@@ -342,7 +343,9 @@ def _write_best(question: Question) -> _Answer:
     lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
     verb = "is" if len(best) == 1 else "are"
     if missed:
-        named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
+        some = "any" if len(missed) == len(others) else f"{len(missed):,}"
+        named = f"{some} of the {len(others):,} others"
+        named = join_names(missed, "or") if len(missed) <= 3 else named
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
         small = _combine(_describe_test(question), _describe_power(question, rows))
     else:
