@@ -160,7 +160,9 @@ def _write_answer(question: Question) -> _Answer:
     if not question.rows:
         return _write_undefined(question)
     if question.compares_models:
-        if question.metric.direction != "none" and not question.comparisons[0].part:
+        has_values = not all(math.isnan(question.get_value(name)) for name in question.models)
+        has_best = question.metric.direction != "none" and has_values
+        if has_best and not question.comparisons[0].part:
             return _write_best(question)
         return _write_models(question) if question.significant else _write_no_difference(question)
     if any(row["model"] in question.models for row in question.significant):
@@ -297,10 +299,12 @@ def _write_models(question: Question) -> _Answer:
     )
     names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
     part = f" for {join_names(names)}" if names else ""
-    order = "higher" if row["difference"] > 0 else "lower"
+    sides = "ba" if row["a"] in question.baselines else "ab"
+    order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
+    places = _count_places(row)
     a, b = (
-        f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], _count_places(row))})"
-        for side in "ab"
+        f"{_name_model(question, row[side])} ({format_value(row[f'mean_{side}'], places)})"
+        for side in sides
     )
     name = f"{question.name}{part}{question.where}"
     sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}."
@@ -321,12 +325,12 @@ def _write_best(question: Question) -> _Answer:
         row = _find_row(question, models[0], baseline)
         sentence = _compare_with_baseline(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
-    beaten = set.intersection(*(wins.get(name, set()) for name in best)) if best else set()
+    beaten = set.intersection(*(wins.get(name, set()) for name in best))
     missed = [name for name in others if name not in beaten]
     is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
     is_above = (question.baselines & {*wins}) <= beaten
     more = ""
-    if best and baseline and is_accuracy and not is_above:
+    if baseline and is_accuracy and not is_above:
         more = _compare_with_baseline(question, best[0], baseline, wins)
     if not any(wins.get(name, set()) & {*models} for name in models):
         return _write_no_difference(question)._replace(more=(more,) * bool(more))
