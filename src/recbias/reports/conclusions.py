@@ -70,7 +70,7 @@ def _combine(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
-_SUPERLATIVES = {
+_SUPERLATIVES: Mapping[str, str] = {
     "higher": "the highest {}",
     "lower": "the lowest {}",
     "zero": "the {} nearest to 0",
@@ -487,15 +487,15 @@ def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
             baselines = views.list_baselines(run)
             members = [curve for curve in members if curve.model not in baselines] or members
             ends = [
-                (curve.model, *(curve.values[end(curve.values)] for end in (min, max)))
-                for curve in members
+                (each.model, [each.values[min(each.values)], each.values[max(each.values)]])
+                for each in members
             ]
-            ends = [row for row in ends if not math.isnan(row[2] - row[1])]
-            ends.sort(key=lambda row: -abs(row[2] - row[1]))
-            places = count_decimals([value for _, *values in ends for value in values])
+            ends = [(model, values) for model, values in ends if not any(map(math.isnan, values))]
+            ends.sort(key=lambda item: -abs(item[1][1] - item[1][0]))
+            places = count_decimals([value for _, values in ends for value in values])
             texts = [
                 f"{to_line(model)} {' to '.join(format_value(value, places) for value in values)}"
-                for model, *values in ends
+                for model, values in ends
             ]
             lead = f"{name}{where} from round 1 to round {max(members[0].values)}:"
             choices = [f"{lead} {join_names(texts[:n])}." for n in (4, 3, 2, 1)]
