@@ -76,7 +76,12 @@ _SUPERLATIVES: Mapping[str, str] = {
     "zero": "the {} nearest to 0",
     "none": "the {}",
 }
-_COMPARATIVES = {"higher": "higher {}", "lower": "lower {}", "zero": "{} nearer to 0"}
+_COMPARATIVES = {
+    "higher": ("higher {}", "lower {}"),
+    "lower": ("lower {}", "higher {}"),
+    "zero": ("{} nearer to 0", "{} farther from 0"),
+}
+"""What better and worse values are, by the direction of the measure."""
 
 
 def _count_places(row: Row) -> int:
@@ -391,14 +396,15 @@ def _name_model(question: Question, model: str) -> str:
 
 
 def _state_pair(question: Question, better: str, worse: str) -> str:
-    """Return that a model is significantly better than another."""
-    row = _find_row(question, better, worse)
-    name = _COMPARATIVES[question.metric.direction].format(f"{question.name}{question.where}")
-    values = [question.get_value(model) for model in (better, worse)]
+    """Return that a model is significantly better than another; a baseline is not the subject."""
+    is_worse = _name_model(question, better) != to_line(better)
+    a, b = (worse, better) if is_worse else (better, worse)
+    comparative = _COMPARATIVES[question.metric.direction][is_worse]
+    values = [question.get_value(model) for model in (a, b)]
     texts = [format_value(value, count_decimals(values)) for value in values]
-    a, b = (_name_model(question, model) for model in (better, worse))
-    lead = f"{a} has {name} than {b}: {' against '.join(texts)}"
-    lead = lead if a == to_line(better) else _start(lead)
+    name = comparative.format(f"{question.name}{question.where}")
+    lead = f"{to_line(a)} has {name} than {_name_model(question, b)}: {' against '.join(texts)}"
+    row = _find_row(question, a, b)
     size = f", a difference of {_state_size(row)}" if row else ""
     return _fit(f"{lead}{size}.", f"{lead}.")
 
