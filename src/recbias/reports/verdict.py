@@ -173,7 +173,111 @@ def _judge_claim(run: RunTables) -> Verdict | None:
         value = format_estimate(
             *(_read(claim, name) for name in ("estimate", "ci_low", "ci_high"))
         )
-        line = f"The claim {outcome}: {text}, by {value}"
+        line = f"The claim {outcome}: {text}, by {format_estimate(value, low, high)}"
+        small = f"Test of the claim: p {format_p_value(p, claim['alpha'])}, n {claim['n']:,}."
+    state: State = "undecided"
+    if claim["verdict"] != "failed" and p < claim["alpha"]:
+        state = "pass" if claim["verdict"] == "holds" else "fail"
+    sentences, details = _unite(split_conclusions(run)[0])
+    tiles = (Tile("claim", line.partition(": ")[0], state, text),)
+    return Verdict("claim", state, line, sentences, tuple(filter(None, (small, *details))), tiles)
+
+
+def _read(row: Mapping[str, Any], name: str) -> float:
+    """Return a number of the manifest, NaN if it has none."""
+    return math.nan if row.get(name) is None else float(row[name])
+
+
+# ---- a published table ----
+
+
+def _compare_reference(run: RunTables) -> Verdict | None:
+    report = run.spec.get("report") or {}
+    names, tolerance = report.get("reference") or [], report.get("tolerance", 0.01)
+    names = [names] if isinstance(names, str) else names
+    tables = [compare_published(run, name, tolerance=tolerance) for name in names]
+    rows = [row for table in tables for row in to_records(table)]
+    if not rows:
+        return None
+    n_within = sum(row["within"] for row in rows)
+    which = "published table" if len(tables) == 1 else f"{len(tables)} published tables"
+    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the {which}"
+    sentences, small = _unite(split_conclusions(run)[0])
+    sources = [read_source(name) for name in names]
+    small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
+    farthest = max(rows, key=_measure_distance)
+    if n_within < len(rows):
+        line = f"{line}; the largest difference is {_state_distance(farthest)}"
+    systems = dict.fromkeys(row["system"] for row in rows)
+    tiles = [_make_system_tile([row for row in rows if row["system"] == name]) for name in systems]
+    state: State = "pass" if n_within == len(rows) else "none"
+    return Verdict("reference", state, line, sentences, small, tuple(tiles[:_MOST_TILES]))
+
+
+def _measure_distance(row: Row) -> float:
+    return float(abs(row["difference"]))
+
+
+def _state_distance(row: Row) -> str:
+    """Return a difference from a published value: ``-0.0853, HR of UserKNN``."""
+    places = count_decimals([row["published"], row["measured"]])
+    size = format_value(row["difference"], places)
+    of = "" if row["system"] == DATASET else f" of {to_line(row['system'])}"
+    return f"{size} ({to_line(row['metric'])}{of})"
+
+
+def _make_system_tile(rows: Sequence[Row]) -> Tile:
+    n_within, farthest = sum(row["within"] for row in rows), max(rows, key=_measure_distance)
+    state: State = "pass" if n_within == len(rows) else "none"
+    note = f"largest difference {_state_distance(farthest).partition(' of ')[0]})"
+    value = f"{n_within:,} of {len(rows):,} within"
+    return Tile(to_line(rows[0]["system"]), value, state, note)
+
+
+# ---- groups and models ----
+
+
+def _answer(run: RunTables) -> Verdict:
+    findings = split_conclusions(run)[0]
+    if not findings:
+        return Verdict("models", "none", "No result: no model has a value.")
+    subject: Subject = "groups" if concerns_groups(run, findings[0]) else "models"
+    sentences, small = _unite(findings)
+    tiles = _make_tiles(run, subject, findings)
+    return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles[:_MOST_TILES]))
+
+
+def _unite(findings: Iterable[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the first sentences of findings, and their tests: of no difference, what it means."""
+    sentences, small = list[str](), list[str]()
+    for finding in findings:
+        if len(sentences) < _MOST_SENTENCES:
+            sentences += [finding.sentence, *finding.more]
+            details = finding.detail.rstrip(".").split(". ")
+            small += [f"{text}." for text in details[: 1 if finding.n_significant else 2] if text]
+    return tuple(sentences[:_MOST_SENTENCES]), tuple(dict.fromkeys(small))
+
+
+def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]) -> list[Tile]:
+    questions = {
+        (item.metric.title, item.between): item for item in reversed(collect_questions(run))
+    }
+    first = questions.get((findings[0].metric, findings[0].between))
+    if subject == "groups" and first is not None:
+        strongest = {row["model"]: row for row in reversed(first.rows)}
+        rows = [strongest[name] for name in first.models if name in strongest]
+        return [_make_gap_tile(row, str(first.metric.parameters.get("by", ""))) for row in rows]
+    tiles = []
+    for finding in findings:
+        rows = [row for row in _list_values(run, finding) if not math.isnan(row["value"])]
+        metric = views.collect_definitions(run).get(finding.metric)
+        if metric is None or not rows:
+            continue
+        flags = views.flag_best([row["value"] for row in rows], metric.direction)
+        best = [row for row, flag in zip(rows, flags, strict=True) if flag] or rows
+        names = ", ".join(to_line(row["model"]) for row in best)
+        value, low, high = (_read(claim, name) for name in ("estimate", "ci_low", "ci_high"))
+        line = f"The claim {outcome}: {text}, by {format_estimate(value, low, high)}"
         small = f"Test of the claim: p {format_p_value(p, claim['alpha'])}, n {claim['n']:,}."
     state: State = "undecided"
     if claim["verdict"] != "failed" and p < claim["alpha"]:
