@@ -105,7 +105,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
-    return f"{methods}: {_describe_p_value(row)}{n}."
+    equal = ", all differences are equal" if lacks_spread(row) else ""
+    return f"{methods}: {_describe_p_value(row)}{n}{equal}."
 
 
 def _count(n: float, unit: str) -> str:
