@@ -581,8 +581,6 @@ def _describe_overall(
     return _Answer(sentence, _combine(test, undefined))
 
 
-# ---- conclusions ----
-
 _Kind = Literal["reranking", "rounds", "groups", "models", "value"]
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
 

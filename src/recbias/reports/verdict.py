@@ -39,8 +39,7 @@ Subject: TypeAlias = Literal["checks", "claim", "reference", "groups", "models"]
 State: TypeAlias = Literal["pass", "fail", "undecided", "none"]
 """The outcome; ``none`` where nothing is required."""
 
-_MOST_SENTENCES = 3
-_MOST_TILES = 8
+_MOST_SENTENCES, _MOST_TILES = 3, 8
 
 
 @dataclass(frozen=True)
