@@ -67,7 +67,7 @@ from recbias.runs.compare import (
 )
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
-_GROUPING = frozenset({"gap", "min_group", "reference_group"})
+_GROUPING = frozenset({"gap", "min_group", "reference_group", "pairs"})
 
 
 def _define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:

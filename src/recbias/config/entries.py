@@ -69,8 +69,12 @@ from recbias.formats.yaml import Document, KeyPath, read_file
 _GROUPING_REMEDIES = {
     "min_group": "give the least number of queries of a group that is compared: min_group: 20",
     "reference_group": "name the group that the others are compared with: reference_group: M",
+    "pairs": "name the two groups of each comparison: pairs: [[18-24, 50+]]",
 }
 """The remedies of keys that stand beside ``by``."""
+
+_GroupName: TypeAlias = str | int | float
+_GroupPairs: TypeAlias = Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)]
 
 _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -327,6 +331,7 @@ class _EntryReader:
         gap = self._pop_key(cls, entry, "gap")
         min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
         reference = self._read_key(cls, entry, "reference_group", str | int | float)
+        pairs = self._read_key(cls, entry, "pairs", _GroupPairs) or ()
         if not isinstance(by, str):
             remedy = "name one or more labels of the queries: by: gender&race"
             self._blame("by", f"must be text, found {describe_value(by)}", remedy)
@@ -340,11 +345,17 @@ class _EntryReader:
             remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
             self._blame("gap", message, remedy, OutOfRange)
             return None
-        if reference is not None and gap not in {None, "groups"}:
-            remedy = "remove gap, set gap: groups, or leave reference_group out"
-            message = f"has no effect with gap: {gap}"
-            self._blame("reference_group", message, remedy, Contradiction)
-        return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
+        chosen = {"reference_group": reference is not None, "pairs": bool(pairs)}
+        for key in (key for key, is_given in chosen.items() if is_given):
+            if gap not in {None, "groups"}:
+                remedy = f"remove gap, set gap: groups, or leave {key} out"
+                self._blame(key, f"has no effect with gap: {gap}", remedy, Contradiction)
+        if all(chosen.values()):
+            message = "pairs are compared, so reference_group has no effect"
+            self._blame("reference_group", message, "remove one of the two", Contradiction)
+        named = tuple((str(a), str(b)) for a, b in pairs)
+        reference = "" if reference is None else str(reference)
+        return Grouping(by, gap or "", min_group or 0, reference, named)
 
     def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
         """Return a key of the grouping, None if it is absent or does not have its type."""

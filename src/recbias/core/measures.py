@@ -304,6 +304,9 @@ _NOTATION = re.compile(
     r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>[0-9]{1,9}))?\s*$"
 )
 
+_COMMA = re.compile(r",(?![^\[\]]*\])")
+"""Matches a comma that is not within brackets."""
+
 _NUMBER = re.compile(r"^[-+]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?$")
 
 
@@ -314,13 +317,15 @@ def parse_metric(text: str) -> tuple[str, dict[str, object]]:
     ('nDCG', {'k': 5})
     >>> parse_metric("APLT(head=0.8)@10")
     ('APLT', {'head': 0.8, 'k': 10})
+    >>> parse_metric("nDCG(by=age in [18, 25], gap=difference)")
+    ('nDCG', {'by': 'age in [18, 25]', 'gap': 'difference'})
     """
     match = _NOTATION.match(text)
     if not match:
         message = f"{text!r} is not a metric's name"
         raise WrongType(message, remedy="write it as nDCG, nDCG@5 or APLT(head=0.8)@10")
     settings: dict[str, object] = {}
-    for part in filter(None, map(str.strip, (match["settings"] or "").split(","))):
+    for part in filter(None, map(str.strip, _COMMA.split(match["settings"] or ""))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             message = f"{part!r} in {text!r} is not a setting"

@@ -373,7 +373,7 @@ def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> st
     """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
     if metric.parameters.get("gap") != "groups":
         return ""
-    grouping = {"by", "gap", "min_group", "reference_group"}
+    grouping = {"by", "gap", "min_group", "reference_group", "pairs"}
     settings = {k: v for k, v in metric.parameters.items() if k not in grouping}
     same = (d for d in definitions.values() if d.name == metric.name and d.parameters == settings)
     return next((definition.title for definition in same), "")
@@ -1150,7 +1150,7 @@ def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]])
     """Return that no test compares the groups, and why if they have too many pairs."""
     least = int(metric.parameters.get("min_group") or 0)
     pairs = max(math.comb(sum(row["n"] >= least for row in rows), 2) for rows in by_model.values())
-    if pairs <= MAX_PAIRS or metric.parameters.get("reference_group"):
+    if pairs <= MAX_PAIRS or {"reference_group", "pairs"} & metric.parameters.keys():
         return "No test compares the groups."
     return (
         f"No test compares the groups in pairs: {pairs:,} pairs are more than {MAX_PAIRS:,}. Set "

@@ -649,8 +649,9 @@ def _compare(
     reference = tests[0].b if metric.grouping.reference_group and tests else ""
     if parse_uncertain_label(metric.grouping.by) is not None:
         return compare_pooled_contributions(groups, reference=reference)
+    named = [*dict.fromkeys((test.a, test.b) for test in tests)] if metric.grouping.pairs else []
     least = metric.grouping.min_group
-    return compare_pooled_groups(groups, min_group=least, reference=reference)
+    return compare_pooled_groups(groups, min_group=least, reference=reference, named=named)
 
 
 def encode_constant(value: str, length: int) -> Any:

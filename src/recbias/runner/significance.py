@@ -138,6 +138,11 @@ class _CheckedTest:
         """Which comparisons are corrected together."""
         return self.plugin.family
 
+    @property
+    def against(self) -> str | None:
+        """The model that each other one is compared with; None for all pairs."""
+        return getattr(self.plugin, "against", None)
+
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Return the columns of the test, one value for each pair of rows."""
         returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]

@@ -238,7 +238,7 @@ def _list_gaps(run: RunFrames) -> Iterator[tuple[str, str, str, int]]:
     for row in run.manifest.get("metrics", []):
         settings = dict(row.get("parameters") or {})
         kind, least = settings.pop("gap", ""), int(settings.pop("min_group", None) or 0)
-        settings.pop("reference_group", None)
+        settings = {key: settings[key] for key in settings.keys() - {"reference_group", "pairs"}}
         identity = to_canonical_json([row.get("name"), settings, least])
         entries.setdefault(identity, {})[kind] = str(row.get("metric")), least
     for labels in entries.values():

@@ -123,8 +123,8 @@ def _identify_contrast(group: str, target: str, contrast: Contrast) -> tuple[Has
 _REQUESTED = "requested"
 """The column with the test of the spec; ``test`` may name another one for some comparisons."""
 
-_FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", _REQUESTED]
-"""The columns that the comparisons of the family ``metric`` share, whatever group and target."""
+_FAMILY_KEYS = ["dataset", "between", "seed", "fold", "metric", "k", _REQUESTED]
+"""The columns that the comparisons of the family ``metric`` share, whatever model and group."""
 
 
 def compare(
@@ -143,7 +143,9 @@ def compare(
     system only, have no row.
 
     The family ``metric`` of the test is all pairs of systems on one metric, over all groups and
-    targets, and of ``model_contrasts`` those of one metric, model and kind of test; ``report`` is
+    targets, and of ``model_contrasts`` those of one metric and kind of test, over all models. With
+    ``against``, a pair is another system and this one, and quantities that it lacks have no row.
+    ``report`` is
     all comparisons; an integer is the family size itself. A comparison without a p-value (NaN)
     does not count. A group that holds all units of the whole, or of another group, is not tested
     again: its rows repeat the numbers of the first, and both count as one test. Each quantity has
@@ -154,7 +156,9 @@ def compare(
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
-    compared = [estimate for estimate in estimates if estimate.comparable]
+    against = getattr(test, "against", None)
+    compared = [_move_last(estimate, against) for estimate in estimates if estimate.comparable]
+    compared = [row for row in compared if against in {None, row.systems[-1]}]
     results: list[Mapping[str, AnyArray]] = []
     numbers: list[AnyArray] = []
     n_tests = 0
@@ -163,11 +167,32 @@ def compare(
             results.append(results[first])
             numbers.append(numbers[first])
             continue
-        results.append(_test_pairs(compared[number], test, name=name, seed=seed))
+        columns = _test_pairs(compared[number], test, name=name, seed=seed)
+        if against is not None:
+            is_named = columns["b"] == len(compared[number].systems) - 1
+            columns = {column: values[is_named] for column, values in columns.items()}
+        results.append(columns)
         numbers.append(n_tests + np.arange(results[-1]["p"].size))
         n_tests += results[-1]["p"].size
     keys = _collect_keys(compared, results, label or name)
     return _build_table(keys, results, numbers, model_contrasts, test)
+
+
+def _move_last(estimate: SystemEstimates, system: str | None) -> SystemEstimates:
+    """Return the estimates with one of the systems as the last, where it is there."""
+    order = sorted(range(len(estimate.systems)), key=lambda at: estimate.systems[at] == system)
+    return _select_systems(estimate, order)
+
+
+def _select_systems(estimate: SystemEstimates, at: list[int]) -> SystemEstimates:
+    select = partial(np.take, indices=at, axis=0)
+    return replace(
+        estimate,
+        systems=tuple(estimate.systems[position] for position in at),
+        values=None if estimate.values is None else select(estimate.values),
+        points=select(estimate.points),
+        replicates=None if estimate.replicates is None else select(estimate.replicates),
+    )
 
 
 def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
@@ -176,15 +201,7 @@ def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
     By Student's paired t-test over the units, or the paired bootstrap of their replicates. The
     columns are ``PAIR_COLUMNS``.
     """
-    at = [estimate.systems.index(a), estimate.systems.index(b)]
-    select = partial(np.take, indices=at, axis=0)
-    pair = replace(
-        estimate,
-        systems=(a, b),
-        values=None if estimate.values is None else select(estimate.values),
-        points=select(estimate.points),
-        replicates=None if estimate.replicates is None else select(estimate.replicates),
-    )
+    pair = _select_systems(estimate, [estimate.systems.index(a), estimate.systems.index(b)])
     columns = _test_pairs(pair, PairedT(), name="", seed=0)
     return {name: float(columns[name][0]) for name in PAIR_COLUMNS}
 
