@@ -446,7 +446,7 @@ class Measurement:
         log_scale: Whether the interval of the ``replicates`` is that of their logarithm.
         own_interval: Whether the interval accounts for more than the sampling of the units, and
             does not follow from their values.
-        parts: The values of groups of items that the value summarises, by group: ``float64[1]``,
+        parts: The values of groups that the value summarises, by group: ``float64[1]``,
             or ``[1 + b]`` with those on each bootstrap sample.
         axes: The directions in the space of the embeddings that the value refers to, by name:
             unit vectors, ``float64[d]``, NaN where there is none.

@@ -553,7 +553,7 @@ def pool_summaries(
     """Yield each summary of groups of items over seeds and folds: that of the groups' means."""
     rows_of: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measured:
-        if row.measurement.parts:
+        if row.measurement.parts and row.metric.grouping is None:
             rows_of[row.identity].append(row)
     for rows in rows_of.values():
         folds, metric = [row.measurement for row in rows], rows[0].metric.plugin

@@ -16,13 +16,14 @@ from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.files import make_generator
 from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE, Contrast
 from recbias.core.queries import JOIN
-from recbias.statistics import bootstrap
+from recbias.statistics import bootstrap, spread
 from recbias.statistics.paired import (
     CorrectedTest,
     PairedT,
     PairedTest,
     adjust_distinct,
     count_tests,
+    list_pairs,
 )
 
 ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
@@ -42,6 +43,8 @@ class SystemEstimates:
         n: The number of queries, for a metric of the whole set.
         df: Degrees of freedom of the bootstrap standard error; NaN for the normal distribution.
         ids: The units, ``[u]``; None if they are not known.
+        parts: For gaps of several groups the mean of each group, and its bootstrap samples,
+            ``float64[s, g, 1 + b]``.
     """
 
     systems: tuple[str, ...]
@@ -52,11 +55,13 @@ class SystemEstimates:
     n: int | None = None
     df: float = math.nan
     ids: Ids | None = None
+    parts: FloatArray | None = None
 
     @property
     def comparable(self) -> bool:
         """Whether there are two systems, and values or replicates to compare them by."""
-        return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
+        evidence = (self.values, self.replicates, self.parts)
+        return len(self.systems) > 1 and any(each is not None for each in evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +197,7 @@ def _select_systems(estimate: SystemEstimates, at: list[int]) -> SystemEstimates
         values=None if estimate.values is None else select(estimate.values),
         points=select(estimate.points),
         replicates=None if estimate.replicates is None else select(estimate.replicates),
+        parts=None if estimate.parts is None else select(estimate.parts),
     )
 
 
@@ -262,11 +268,29 @@ def _test_pairs(
         keys = (estimate.keys[key] for key in ESTIMATE_KEYS)
         rng = make_generator(seed, "test", name, *keys)
         return test.pairs(np.asarray(estimate.values, dtype=np.float64), rng)
+    if estimate.parts is not None:
+        return _compare_gaps(estimate.points, estimate.parts, estimate.df, test.alpha)
     replicates = np.asarray(estimate.replicates, dtype=np.float64)
     columns = bootstrap.compare_replicates(estimate.points, replicates, test.alpha, df=estimate.df)
     if estimate.n is None:
         return columns
     return {**columns, "n": np.full(columns["p"].size, estimate.n)}
+
+
+def _compare_gaps(
+    points: FloatArray, parts: FloatArray, df: float, alpha: float
+) -> Mapping[str, AnyArray]:
+    """Return the columns of the tests of all pairs of gaps of several groups."""
+    a, b = list_pairs(len(points))
+    rows = []
+    for pair in zip(a, b, strict=True):
+        both = parts[list(pair)]
+        covariance = np.cov(both[..., 1:].reshape(-1, both.shape[-1] - 1))
+        rng = make_generator(0, spread.NAME)
+        rows.append(spread.compare_spreads(both[..., 0], covariance, df, alpha, rng))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    missing = dict.fromkeys(("n", "effect_size"), np.full(a.size, np.nan))
+    return {**columns, **missing, "a": a, "b": b, "mean_a": points[a], "mean_b": points[b]}
 
 
 def _collect_keys(
@@ -281,6 +305,7 @@ def _collect_keys(
         for side in ("a", "b"):
             keys[side] += [estimate.systems[system] for system in columns[side]]
         test_name = name if estimate.replicates is None else bootstrap.NAME
+        test_name = test_name if estimate.parts is None else spread.NAME
         keys[_REQUESTED] += [test_name] * n_pairs
         keys["test"] += [
             pair_test or test_name for pair_test in columns.get("test", [""] * n_pairs)

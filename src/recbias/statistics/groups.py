@@ -20,7 +20,7 @@ from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
-from recbias.statistics.spread import estimate_spread, find_contenders, resample_spread
+from recbias.statistics.spread import estimate_spread
 from recbias.statistics.trend import compare_trend
 
 _MEANS = "m_g is the mean over the queries of g of"
@@ -408,9 +408,9 @@ def summarize_groups(
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
     interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
-    values are not compared. The ``named`` pairs of groups are compared, or with a ``reference`` each
-    other group with it, else each pair. Groups that share queries are compared by ``overlap_contrasts``. The tests are contrasts
-    of the first group.
+    values are not compared. The ``named`` pairs of groups are compared, or with a ``reference``
+    each other group with it, else each pair. Groups that share queries are compared by
+    ``overlap_contrasts``. The tests are contrasts of the first group.
     """
     units = _get_units(measurement)
     measurements = []
@@ -484,14 +484,10 @@ def compute_gap_of(
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
     The gap of two groups has the interval of its test (``estimate_gap_interval``), the difference
-    of more groups that of ``estimate_spread``; ratio and std of more have none. Bootstrap
-    samples compare the gaps of models. Those of two groups are of the signed difference, since the
-    absolute one varies less near 0. Those of the difference of more are
-
-        x ± max over the contenders (a, b) of (m*_a - m*_b) - (m_a - m_b),    the signs in turn,
-
-    the error that the gap has if all its contenders differ equally, so that a gap that is larger
-    by chance alone, in a model with more contenders, is within the standard error.
+    of more groups that of ``estimate_spread``; ratio and std of more have none. Bootstrap samples
+    compare the gaps of models. Those of two groups are of the signed difference, since the
+    absolute one varies less near 0; those of the difference of more are the means of each group,
+    in ``parts``, for ``compare_spreads``.
 
     A contrast of ``difference`` tests whether the groups differ: of two groups the test of
     ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
@@ -515,12 +511,14 @@ def compute_gap_of(
     gap = Measurement(
         value, n, total - n, target=target, contrasts=tests if kind == "difference" else ()
     )
-    if math.isnan(value) or (
-        kind != "difference" if means.size > 2 else math.isnan(tests[0].ci_low)
-    ):
+    if math.isnan(value) or (means.size > 2 and kind != "difference"):
+        return gap
+    if means.size == 2 and math.isnan(tests[0].ci_low):
         return gap
     covariance = _measure_covariance(members)
     samples: FloatArray
+    parts: dict[str, FloatArray] = {}
+    replicates: FloatArray | None
     if members.overlap:
         samples = resample_shared_units(members.tabulate(), n_samples, rng)
     else:
@@ -530,12 +528,12 @@ def compute_gap_of(
         low, high = estimate_gap_interval(means, covariance, df, kind)
     else:
         low, high, df = estimate_spread(means, covariance, members.moments.n, rng)
-        replicates = resample_spread(samples, means, find_contenders(means, covariance))
-    if math.isnan(low):
-        return gap
-    return replace(
-        gap, replicates=replicates if is_same else None, df=df, ci_low=low, ci_high=high
-    )
+        if math.isnan(low):
+            return gap
+        table = np.vstack([means, samples]).T
+        parts, replicates = dict(zip(members.names, table, strict=True)), None
+    parts, replicates = (parts, replicates) if is_same else ({}, None)
+    return replace(gap, replicates=replicates, parts=parts, df=df, ci_low=low, ci_high=high)
 
 
 def _measure_covariance(members: Members) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +12,9 @@ from recbias.statistics.paired import ROUNDING
 
 _Pairs: TypeAlias = tuple[AnyArray, AnyArray]
 """The first and the second mean of some differences."""
+
+NAME = "gap_change"
+"""The test of the change of a gap of several groups."""
 
 _CELLS = 2**21
 """Differences of samples held in memory at once."""
@@ -83,6 +85,13 @@ def estimate_spread(
     low = float((d - stdtrit(df, ndtr(c)) * error).max())
     high = float((d + stdtrit(df, 0.975) * error).max())
     return max(low, 0.0), high, float(df[d.argmax()])
+
+
+def find_df(means: FloatArray, variances: FloatArray, sizes: AnyArray) -> float:
+    """Return Satterthwaite's degrees of freedom of the largest difference of independent means."""
+    ends = [int(means.argmax()), int(means.argmin())]
+    parts = variances[ends]
+    return float(parts.sum() ** 2 / max((parts**2 / (sizes[ends] - 1)).sum(), 1e-300))
 
 
 def find_contenders(means: FloatArray, covariance: FloatArray) -> _Pairs:
@@ -187,24 +196,14 @@ def _sample_largest(
     variance = np.diag(covariance)
     means = rng.multivariate_normal(np.zeros(sizes.size), covariance, n_samples, method="eigh")
     ratios = rng.chisquare(sizes - 1, (n_samples, sizes.size)) / (sizes - 1)
-    scales = np.sqrt(ratios)
-
-    def score(rows: slice, a: AnyArray, b: AnyArray) -> FloatArray:
+    scales, (a, b) = np.sqrt(ratios), pairs
+    factor = (8.0 * df + 1.0) / (8.0 * df + 3.0)
+    step, largest = max(_CELLS // (4 * a.size), 1), np.empty(n_samples)
+    for start in range(0, n_samples, step):
+        rows = slice(start, start + step)
         z, scale, v = means[rows], scales[rows], ratios[rows] * variance
         squares = v[:, a] + v[:, b] - 2.0 * covariance[a, b] * scale[:, a] * scale[:, b]
         t = (z[:, a] - z[:, b]) / np.sqrt(np.maximum(squares, 1e-300))
-        factor = (8.0 * df + 1.0) / (8.0 * df + 3.0)
-        return np.asarray(np.sign(t) * factor * np.sqrt(df * np.log1p(t**2 / df)))
-
-    return _maximize(score, pairs, n_samples)
-
-
-def _maximize(
-    measure: Callable[[slice, AnyArray, AnyArray], FloatArray], pairs: _Pairs, n_samples: int
-) -> FloatArray:
-    """Return the largest value over the pairs in each sample."""
-    step, largest = max(_CELLS // (pairs[0].size * 4), 1), np.empty(n_samples)
-    for start in range(0, n_samples, step):
-        rows = slice(start, start + step)
-        largest[rows] = measure(rows, *pairs).max(axis=1)
+        scores = np.sign(t) * factor * np.sqrt(df * np.log1p(t**2 / df))
+        largest[rows] = scores.max(axis=1)
     return largest
