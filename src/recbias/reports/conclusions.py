@@ -28,6 +28,7 @@ from recbias.reports.wording import (
     name_group,
     to_line,
 )
+from recbias.statistics import trend
 from recbias.statistics.groups import MAX_PAIRS
 from recbias.statistics.intervals import derive_error, detect_difference
 from recbias.statistics.paired import EXACT
@@ -311,7 +312,8 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
             at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
             repeated.setdefault(at, []).extend(filter(views.is_significant, comparison.rows))
         if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
-            key = (comparison.title, comparison.place, comparison.between)
+            is_trend = comparison.test == trend.NAME  # asked about beside the test of all groups
+            key = (comparison.title, comparison.place, comparison.between, is_trend)
             groups.setdefault(key, []).append(comparison)
     estimates = _index_estimates(run)
     several = len(views.list_single_datasets(run)) > 1
@@ -354,7 +356,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
 
 def _list_sides(comparisons: views.Comparisons) -> _Estimates:
     """Return the means that the tests of a gap compare as rows without n and intervals."""
-    if comparisons.between != "groups" or comparisons.test == "welch_anova":
+    if comparisons.between != "groups" or comparisons.test in {"welch_anova", trend.NAME}:
         return {}
     unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
     return {
@@ -766,13 +768,15 @@ def _write_no_difference(question: Question) -> _Answer:
         dict.fromkeys(_name_side(question, row, side) for row in rows for side in ("a", "b"))
     )
     named = " and ".join(sides) if len(sides) == 2 else question.between
+    is_trend = any(row["test"] == trend.NAME for row in rows)
+    finding = "trend over the groups" if is_trend else f"difference between {named}"
     within = "" if question.compares_models else f" for {_name_models(models)}"
     equal = [row for row in rows if lacks_spread(row)]
     if equal:
         sentence = _describe_equal(question, equal)
     else:
         sentence = (
-            f"No difference between {named} found in {_name_metric(question)}{within}; "
+            f"No {finding} found in {_name_metric(question)}{within}; "
             f"{_describe_power(question, rows)}."
         )
     sentence += _describe_untested(question)
@@ -833,7 +837,10 @@ def _write_contrast(question: Question) -> _Answer:
     target = f" for {to_line(row['target'])}" if row["target"] else ""
     sides = [_describe_side(question, row, side, places) for side in ("a", "b")]
     lead = f"{to_line(row['model'])}: {_name_metric(question)}{target}"
-    if _measures_sides(question, row):
+    if row["test"] == trend.NAME:
+        verb = "rises" if row["effect_size"] > 0 else "falls"
+        sentence = f"{lead} {verb} with the order of the groups, from {sides[1]} to {sides[0]}."
+    elif _measures_sides(question, row):
         fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
         sentence = f"{lead} {fact}, {_describe_interval(_make_positive(row), places)}"
         sentence += f"{_write_second(question, row, others)}."

@@ -479,6 +479,8 @@ _TESTS = {
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",
     "welch_anova": "Welch's analysis of variance",
+    "jonckheere_terpstra": "Jonckheere-Terpstra test of a trend",
+    "gap_change": "simultaneous test of a change of the gap",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {"metric": "over {} per metric", "report": "over all {} of the run"}
