@@ -89,6 +89,18 @@ OCCUPATIONS = (
 """The occupations of ``users.dat`` by their code, from 0 to 20."""
 
 
+AGES = {
+    "1": "under 18",
+    "18": "18-24",
+    "25": "25-34",
+    "35": "35-44",
+    "45": "45-49",
+    "50": "50-55",
+    "56": "56+",
+}
+"""The age groups of ``users.dat`` by their code."""
+
+
 @dataclass(frozen=True)
 class _TextFile:
     """The name and layout of a file of a release."""
@@ -338,10 +350,12 @@ class MovieLens100K(MovieLens, release=ML_100K):
 class MovieLens1M(MovieLens, release=ML_1M):
     """MovieLens 1M: 1,000,209 ratings of 3,883 movies by 6,040 users, with demographics.
 
-    Users have ``age`` (the lower bound of the age group as published: 1, 18, 25, 35, 45, 50, 56),
-    ``gender``, ``occupation`` (its name) and ``zip``. If every timestamp is 0, the dataset has no
-    times.
+    Users have ``age`` (the lower bound of the age group as published: 1, 18, 25, 35, 45, 50, 56;
+    reports name the groups), ``gender``, ``occupation`` (its name) and ``zip``. If every timestamp
+    is 0, the dataset has no times.
     """
+
+    value_labels: ClassVar = {"age": AGES}
 
 
 class MovieLens10M(MovieLens, release=_ML_10M):
