@@ -379,7 +379,7 @@ class Contrast:
     """A test within one model: of two groups of queries, or of two sets of items.
 
     It becomes a row of ``significance.csv``. The runner corrects p within its family: the
-    contrasts of the same metric and model by the same test.
+    contrasts of the same metric by the same test, of all models.
 
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``

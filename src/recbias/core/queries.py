@@ -782,11 +782,10 @@ def _factorize_bins(labels: Attributes, bins: _Bins) -> _Factor:
         raise WrongType(message, remedy=remedy)
     known, n = np.flatnonzero(operand.present), bins.n_quantiles
     codes, values = np.full(operand.present.size, -1, np.int32), operand.values[known]
-    edges, side = np.array(bins.edges), "right"
+    edges = np.array(bins.edges)
     if n and known.size:
         edges = np.quantile(values.astype(np.float64), np.arange(1, n) / n, method="lower")
-        side = "left"
-    codes[known] = np.searchsorted(edges, values, side=side)
+    codes[known] = np.searchsorted(edges, values, side="left" if n else "right")
     is_whole = bool((np.concatenate([edges, values]) % 1 == 0).all())
     names = [f"quantile {at} of {n}" for at in range(1, n + 1)]
     return tuple(names or _name_bins(edges, is_whole)), codes
