@@ -32,7 +32,7 @@ from recbias.core.text import suggest
 from recbias.statistics.bootstrap import compare_replicates
 from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
-from recbias.statistics.spread import NAME, compare_spreads, find_df
+from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
 _Key: TypeAlias = tuple[Hashable, ...]
 """What identifies a value or a test."""
@@ -325,7 +325,7 @@ def _test_gap(groups: Sequence[_SharedUnits]) -> dict[str, Any]:
     """Return the test of the change of the gap of more than two groups without common units."""
     sizes = np.array([len(group.ids) for group in groups])
     ids = {unit for group in groups for unit in group.ids}
-    if sizes.size < 3 or sizes.min() < 2 or len(ids) < sizes.sum():
+    if not 3 <= sizes.size <= MOST_COMPARED or sizes.min() < 2 or len(ids) < sizes.sum():
         return {}
     means = np.stack([group.values[::-1].mean(axis=1) for group in groups], axis=1)
     parts = [np.cov(group.values[::-1]) / len(group.ids) for group in groups]

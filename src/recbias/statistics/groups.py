@@ -20,7 +20,7 @@ from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
-from recbias.statistics.spread import estimate_spread
+from recbias.statistics.spread import MOST_COMPARED, estimate_spread
 from recbias.statistics.trend import compare_trend
 
 _MEANS = "m_g is the mean over the queries of g of"
@@ -533,6 +533,7 @@ def compute_gap_of(
         table = np.vstack([means, samples]).T
         parts, replicates = dict(zip(members.names, table, strict=True)), None
     parts, replicates = (parts, replicates) if is_same else ({}, None)
+    parts = parts if len(parts) <= MOST_COMPARED else {}
     return replace(gap, replicates=replicates, parts=parts, df=df, ci_low=low, ci_high=high)
 
 

@@ -24,6 +24,9 @@ _MOST_SAMPLES, _FEWEST_SAMPLES = 10_000, 1_000
 _MOST_MEANS = 200
 """The largest difference of more means has no interval: there are too many pairs."""
 
+MOST_COMPARED = 40
+"""Models are not compared by the gap of more groups."""
+
 _REACH = 3.0
 """How many standard errors a difference may be below the largest to be a contender."""
 
@@ -77,7 +80,7 @@ def estimate_spread(
     df = error**4 / np.maximum(
         variance[a] ** 2 / (sizes[a] - 1) + variance[b] ** 2 / (sizes[b] - 1), 1e-300
     )
-    n = int(np.clip(2 * _CELLS // a.size, _FEWEST_SAMPLES, _MOST_SAMPLES))
+    n = _count_samples(a.size)
     largest = _sample_largest(covariance, sizes, pairs, df, rng=rng, n_samples=n)
     limit = 1.959964
     too_high = min(float((largest < -limit).mean()), 0.025)
@@ -149,8 +152,9 @@ def compare_spreads(
     error = np.maximum(error, ROUNDING * np.abs(means).max() + 1e-300)
     change = first[:, None] - second
     leads = int(first.argmax()), int(second.argmax())
-    draws = rng.multivariate_normal(np.zeros(2 * size), covariance, _MOST_SAMPLES, method="eigh")
-    draws /= np.sqrt(rng.chisquare(df, (_MOST_SAMPLES, 1)) / df)
+    n_samples = _count_samples(max(a.size, c.size))
+    draws = rng.multivariate_normal(np.zeros(2 * size), covariance, n_samples, method="eigh")
+    draws /= np.sqrt(rng.chisquare(df, (n_samples, 1)) / df)
     z_first, z_second = draws[:, a] - draws[:, b], draws[:, size + c] - draws[:, size + d]
     above = ((z_first - z_second[:, leads[1], None]) / error[:, leads[1]]).max(axis=1)
     below = ((z_second - z_first[:, leads[0], None]) / error[leads[0]]).max(axis=1)
@@ -170,6 +174,10 @@ def compare_spreads(
         "df": df,
         "p": min(2.0 * float(tail), 1.0) if difference else 1.0,
     }
+
+
+def _count_samples(n_pairs: int) -> int:
+    return int(np.clip(2 * _CELLS // n_pairs, _FEWEST_SAMPLES, _MOST_SAMPLES))
 
 
 def _measure_errors(covariance: FloatArray, pairs: _Pairs) -> FloatArray:
