@@ -70,7 +70,8 @@ def test_the_gap_of_ordered_groups_has_an_interval_and_the_test_of_their_trend()
     anova, trend = gap.contrasts
     assert (anova.test, trend.test) == ("welch_anova", "jonckheere_terpstra")
     # 2 of the 9! / 3!³ = 1,680 divisions rise or fall throughout
-    assert (trend.a, trend.b, trend.p) == ("g=50+", "g=under 18", pytest.approx(2 / 1680))
+    assert (trend.a, trend.b) == ("g=50+", "g=under 18")
+    assert trend.p == pytest.approx(2 / 1680)
     assert [part[0] for part in gap.parts.values()] == pytest.approx([0.2, 0.5, 0.8])
 
 

@@ -68,3 +68,13 @@ def test_undefined_values_and_empty_groups_do_not_count() -> None:
     test = compare_trend(("a", "b", "c"), values, np.array([0, 0, 1, 2, 2]))
     assert (test.a, test.b, test.n, test.effect_size) == ("c", "a", 4, 1.0)
     assert test.p == pytest.approx(2 / 6)
+
+
+@pytest.mark.parametrize(("step", "least", "most"), [(0.0, 0.025, 0.08), (0.8, 0.8, 1.0)])
+def test_fair_worlds_keep_the_level_and_a_planted_trend_is_found(
+    step: float, least: float, most: float, rng: np.random.Generator
+) -> None:
+    codes = code([8, 15, 10, 7])
+    worlds = [step * codes + rng.exponential(1.0, codes.size) for _ in range(300)]
+    found = np.mean([compare_trend(tuple("abcd"), world, codes).p <= 0.05 for world in worlds])
+    assert least <= found <= most
