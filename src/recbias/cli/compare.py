@@ -238,6 +238,7 @@ def _explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
 _TESTS = {
     "paired_t": "paired t-test",
     "paired_bootstrap": "(values of whole sets) paired bootstrap",
+    "gap_change": "(gaps of several groups) simultaneous bounds",
 }
 """The tests in words."""
 
