@@ -1,9 +1,8 @@
-"""goodbooks-10k, Goodreads (UCSD Book Graph) and Yelp, and the folder of a published dataset."""
+"""goodbooks-10k, Goodreads (UCSD Book Graph) and Yelp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import (
     SEPARATOR,
     AnyArray,
+    Attributes,
     Codes,
     Dataset,
     Ids,
@@ -24,177 +24,53 @@ from recbias.core.dataset import (
     Reviews,
     Vocabulary,
 )
-from recbias.core.errors import MalformedLine, MissingFile, NothingLeft
-from recbias.core.files import has_file
+from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.text import suggest
+from recbias.data.declared import Declared, Folder, find_packed, require_files
 from recbias.formats.delimited import (
     BadLines,
     Layout,
-    Rows,
     align_columns,
     encode,
-    read_table,
-    refuse_repeats,
     scatter,
 )
 from recbias.formats.json_files import (
     Fields,
-    read_json_lines,
     to_texts,
     to_times,
     validate_unique_lines,
 )
 
-
-@dataclass(frozen=True)
-class Folder:
-    """Reads the files of a dataset; ``skipped`` counts the malformed lines of each."""
-
-    path: Path
-    bad_lines: BadLines = "error"
-    skipped: dict[str, int] = field(default_factory=dict)
-
-    def read(
-        self, name: str, columns: Layout | Fields, *, keep: Callable[[Any], Any] | None = None
-    ) -> Rows:
-        """Read a file: delimited text with a ``Layout``, JSON lines with ``Fields``."""
-        path = self.path / name
-        if isinstance(columns, Layout):
-            rows = read_table(path, columns, bad_lines=self.bad_lines, keep=keep)
-        else:
-            rows = read_json_lines(path, columns, bad_lines=self.bad_lines, keep=keep)
-        self.skipped[name] = rows.bad_lines
-        return rows
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """``bad_lines`` of all files together, for ``Dataset.counts``."""
-        return {"bad_lines": sum(self.skipped.values())}
-
-
-def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:
-    """Return the folder of a dataset: ``<data>/<name>``, or as its archive unpacks.
-
-    It is identified by the file ``holds``; ``inner`` is the folder inside the archive.
-    """
-    folders = [data / name, *([data / name / inner, data / inner] if inner else [])]
-    return next((folder for folder in folders if has_file(folder / holds)), folders[0])
-
-
-def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
-    """Return the paths if all files exist.
-
-    Raises:
-        MissingFile: A file does not exist; the remedy is ``recbias data fetch`` with ``fetch``.
-    """
-    for path in paths:
-        if not has_file(path):
-            message = f"{fetch} lacks the file {path.name}"
-            remedy = f"recbias data fetch {fetch}, or set --data to the folder that contains it"
-            raise MissingFile(message, where=str(path), remedy=remedy)
-    return list(paths)
-
-
-_NAME = "goodbooks-10k"
-RATINGS = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
-_BOOKS = Layout(
-    columns={
-        "book_id": "int32",
-        "goodreads_book_id": "int32",
-        "authors": "text",
-        "original_publication_year": "float64",
-        "original_title": "text",
-        "title": "text",
-        "language_code": "text",
-        "average_rating": "float64",
-        "ratings_count": "float64",
-    },
-    quoted=True,
-)
 _BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
 _TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goodbooks10K:
-    """goodbooks-10k: 5,976,479 ratings of 10,000 books by 53,424 users.
-
-    Items have ``title``, ``original_title``, ``authors`` (``A|B``), ``year``, ``language``,
-    ``average_rating`` and ``ratings_count``. The ratings have no times.
-
-    Args:
-        side: ``tags`` adds the most frequent tags of each book, as ``a|b``.
-        top_tags: Number of tags of a book.
-        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
-
-    Raises:
-        MissingFile: A file is missing; ``recbias data fetch goodbooks-10k`` downloads it.
-        MalformedLine: A line does not have the published layout.
-
-    Source:
-        Zajac, "Goodbooks-10k: a new dataset for book recommendations", FastML, 2017.
-    """
+class Goodbooks10K(Declared, declaration="goodbooks-10k"):
+    """goodbooks-10k."""
 
     side: tuple[Literal["tags"], ...] = ()
     top_tags: Annotated[int, annotated_types.Gt(0)] = 10
-    bad_lines: BadLines = "error"
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"train", "items"})
+    def list_files(self) -> list[str]:
+        """Return the names of the files that the settings need."""
+        return [*super().list_files(), *(("book_tags.csv", "tags.csv") if self.side else ())]
 
-    def files(self, data: Path) -> list[Path]:
-        """Return the files that ``load`` reads."""
-        names = ["ratings.csv", "books.csv", *(("book_tags.csv", "tags.csv") if self.side else ())]
-        return require_files([_find_folder(data) / name for name in names], fetch=_NAME)
-
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
-        """Read the files."""
-        self.files(data)
-        folder = Folder(_find_folder(data), self.bad_lines)
-        ratings = folder.read("ratings.csv", RATINGS)
-        books = folder.read("books.csv", _BOOKS)
-        user_ids, (users,) = encode(ratings.table["user_id"])
-        item_ids, (items, book_codes) = encode(ratings.table["book_id"], books.table["book_id"])
-        refuse_repeats(folder.path / "books.csv", _BOOKS, book_codes, item_ids)
-        columns = _build_columns(books)
-        if self.side:
-            columns["tags"] = _read_tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
-        attributes = align_columns(book_codes, columns, item_ids, "item")
-        values = ratings.numbers("rating")
-        rows = Interactions(users, items, values, None, user_ids, item_ids)
-        return Dataset(rows, items=attributes, counts=folder.counts)
-
-
-def _find_folder(data: Path) -> Path:
-    return find_folder(_NAME, data, holds="ratings.csv", inner=_NAME)
-
-
-def _build_columns(books: Rows) -> dict[str, AnyArray]:
-    authors = pd.Series(books.texts("authors"), dtype=object)
-    return {
-        "title": books.texts("title"),
-        "original_title": books.texts("original_title"),
-        "authors": authors.str.replace(r", *", SEPARATOR, regex=True).to_numpy(dtype=object),
-        "year": books.numbers("original_publication_year"),
-        "language": books.texts("language_code"),
-        "average_rating": books.numbers("average_rating"),
-        "ratings_count": books.numbers("ratings_count"),
-    }
-
-
-def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
-    """Return the ``n_tags`` most frequent tags of each book, the most frequent first."""
-    frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
-    rows = folder.read("tags.csv", _TAGS)
-    tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
-    frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
-    frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
-    frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
-    frame = frame.drop_duplicates(["goodreads_book_id", "tag"])
-    top = frame.groupby("goodreads_book_id").head(n_tags).groupby("goodreads_book_id")["tag"]
-    joined: pd.Series[Any] = top.agg(SEPARATOR.join).reindex(books)
-    return joined.where(joined.notna(), None).to_numpy(dtype=object)
+    def read_columns(self, folder: Folder, data: Path, items: Attributes) -> dict[str, AnyArray]:
+        """Return the ``top_tags`` most frequent tags of each book, the most frequent first."""
+        if not self.side:
+            return {}
+        frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
+        rows = folder.read("tags.csv", _TAGS)
+        tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
+        frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
+        frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
+        frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
+        frame = frame.drop_duplicates(["goodreads_book_id", "tag"])
+        groups = frame.groupby("goodreads_book_id").head(self.top_tags)
+        joined: pd.Series[Any] = groups.groupby("goodreads_book_id")["tag"].agg(SEPARATOR.join)
+        joined = joined.reindex(items.frame["goodreads_book_id"])
+        return {"tags": joined.where(joined.notna(), None).to_numpy(dtype=object)}
 
 
 _INTERACTIONS_CSV = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
@@ -530,11 +406,7 @@ class Yelp:
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads: as published, or with ``.gz``."""
-        paths = [data / self.folder / name for name in (BUSINESS, REVIEW_YELP)]
-        for position, path in enumerate(paths):
-            packed = path.with_name(f"{path.name}.gz")
-            if has_file(packed) and not has_file(path):
-                paths[position] = packed
+        paths = [find_packed(data / self.folder / name) for name in (BUSINESS, REVIEW_YELP)]
         return require_files(paths, fetch="yelp")
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:

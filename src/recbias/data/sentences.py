@@ -30,7 +30,7 @@ from recbias.core.errors import (
 )
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
-from recbias.data.books_yelp import find_folder, require_files
+from recbias.data.declared import find_folder, require_files
 from recbias.formats.tables import TextTable, find_suffix, read_text_table
 from recbias.formats.text_files import read_text, require_file
 

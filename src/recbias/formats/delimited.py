@@ -220,6 +220,7 @@ class Layout:
         header: Whether the first line names the columns.
         quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
             Between tabs, a quote that is not closed in its cell is a character of it.
+        escaped: Whether a backslash in a quoted cell stands before a quote that belongs to it.
         encoding: The encoding of the text.
     """
 
@@ -227,12 +228,13 @@ class Layout:
     delimiter: str = ","
     header: bool = True
     quoted: bool = False
+    escaped: bool = False
     encoding: str = "utf-8"
 
     @property
     def quoted_delimiter(self) -> str:
-        """The delimiter if cells may be in double quotes, else nothing."""
-        return self.delimiter if self.quoted else ""
+        """The delimiter if cells may be in double quotes with line ends inside, else nothing."""
+        return self.delimiter if self.quoted and not self.escaped else ""
 
     def schema(self, **changed: Any) -> Any:
         """Return the ``pyarrow.Schema`` of the columns, with other types of some kinds."""
@@ -551,6 +553,7 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
     """Return the table that Arrow reads; None if it rejects a line or a value is suspicious."""
     kinds = {*layout.columns.values()}
+    data = _ESCAPED.sub(b'""', data) if layout.escaped else data
     if kinds & {"int32", "int64"} and (b"x" in data or b"X" in data) and re.search(b"0[xX]", data):
         return None
     is_regular, is_open = _scan_quotes(data, layout.delimiter) if layout.quoted else (True, False)
@@ -626,6 +629,7 @@ class _Record(NamedTuple):
 
 
 _BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
+_ESCAPED = re.compile(rb'(?<!\\)\\"')
 _UNCLOSED = "a quote is never closed"
 
 
@@ -652,6 +656,7 @@ def _read_lines(
 
 def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
     """Yield the rows in some lines of a file; blank lines are skipped."""
+    data = _ESCAPED.sub(b'""', data) if layout.escaped else data
     if layout.quoted and (layout.delimiter != TAB or _scan_quotes(data, TAB) == (True, False)):
         yield from _parse_quoted(data, layout)
         return

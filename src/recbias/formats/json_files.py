@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -47,10 +48,12 @@ class Fields:
         types: The Arrow type of each field; a field that is missing on a line is null.
         needed: Fields that must be on every line, neither null nor empty.
         times: Converts the text of a field to seconds since 1970, null if it is not a time.
+        is_python: Whether each line is a dictionary as Python writes it: ``{u'id': u'7'}``.
     """
 
     types: Mapping[str, Any]
     needed: tuple[str, ...] = ()
+    is_python: bool = False
     times: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property
@@ -168,7 +171,8 @@ def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
     data = block.data
-    lines = _parse_with_arrow(data, fields.schema) or _parse_line_by_line(data, fields.schema)
+    lines = None if fields.is_python else _parse_with_arrow(data, fields.schema)
+    lines = lines or _parse_line_by_line(data, fields)
     table = _convert_times(lines.table, fields)
     row_problems: dict[int, str] = {}
     for name, wrong, reason in _check_fields(lines.table, table, fields):
@@ -241,12 +245,14 @@ def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
     return _ParsedLines(table, range(n_lines), {})
 
 
-def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
+def _parse_line_by_line(data: bytes, fields: Fields) -> _ParsedLines:
     records, numbers, problems = [], [], {}
+    schema = fields.schema
+    parse = _parse_literal if fields.is_python else json.loads
     for number, text in enumerate(data.split(b"\n")):
         if not text.strip():
             continue
-        record, problem = _parse_record(text, schema)
+        record, problem = _parse_record(text, schema, parse)
         if problem:
             problems[number] = problem
         else:
@@ -255,10 +261,19 @@ def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
     return _ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
 
 
-def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
+def _parse_literal(text: bytes) -> Any:
+    try:
+        return ast.literal_eval(text.decode().strip())
+    except SyntaxError as error:
+        raise ValueError(error.msg) from error
+
+
+def _parse_record(
+    text: bytes, schema: Any, parse: Callable[[bytes], Any]
+) -> tuple[dict[str, Any], str]:
     """Return the fields of a line, and what is wrong with it ("" if nothing)."""
     try:
-        record = json.loads(text)
+        record = parse(text)
         if isinstance(record, dict):
             return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
     except UnicodeDecodeError:
