@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -581,6 +581,7 @@ class SentenceTables:
         validation: The pairs to choose settings on.
         test: The pairs to report on; no training or search can read them.
         overlap: ``drop`` excludes training sentences that are also in validation or test.
+        columns: New names of columns, by their names in every table.
 
     Raises:
         MissingFile: A table does not exist, or none is given.
@@ -595,6 +596,7 @@ class SentenceTables:
     validation: InputFile | None = None
     test: InputFile | None = None
     overlap: _Overlap = "keep"
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse files that are no tables."""
@@ -615,7 +617,7 @@ class SentenceTables:
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
         self.files(data)
-        tables = {part: read_text_table(path) for part, path in self._paths.items()}
+        tables = {part: read_text_table(x, self.columns) for part, x in self._paths.items()}
         frame = pd.concat(
             [_read_part(table, part) for part, table in tables.items()], ignore_index=True
         )

@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -89,10 +89,6 @@ class TableColumns:
     others: bool = False
     renamed: Mapping[str, str] | None = None
 
-    def list_sources(self, names: list[str]) -> dict[str, str]:
-        """Return the name in the file of each column, by its new name."""
-        return {(self.renamed or {}).get(name, name): name for name in names}
-
     def select(self, file_names: list[str], where: str) -> dict[str, Kind]:
         """Return the columns to read from a table that names ``file_names`` at ``where``.
 
@@ -100,13 +96,7 @@ class TableColumns:
             UnknownColumn: A required column is missing.
             Contradiction: Two columns have the same name after renaming.
         """
-        names = list(self.list_sources(file_names))
-        if len(names) < len(file_names):
-            counts = Counter((self.renamed or {}).get(name, name) for name in file_names)
-            ((repeated, _),) = counts.most_common(1)
-            message = f"two columns are called {repeated!r} after renaming"
-            remedy = "correct columns: in the spec"
-            raise Contradiction(message, where=where, remedy=remedy)
+        names = [*rename(file_names, self.renamed, where)]
         for name in self.needed:
             if name not in names:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
@@ -122,6 +112,31 @@ class TableColumns:
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
         return kinds
+
+
+def rename(names: Sequence[str], columns: Mapping[str, str] | None, where: str) -> dict[str, str]:
+    """Return the name in the file of each column, by its new name.
+
+    Raises:
+        Contradiction: Two columns have the same name after renaming.
+    """
+    new_names = [(columns or {}).get(name, name) for name in names]
+    for name, count in Counter(new_names).items():
+        if count > 1:
+            message = f"two columns are called {name!r} after renaming"
+            raise Contradiction(message, where=where, remedy="correct columns: in the spec")
+    return dict(zip(new_names, names, strict=True))
+
+
+def rename_all(names: Sequence[str], columns: Mapping[str, str], where: str) -> dict[str, str]:
+    """Return what ``rename`` does for the only table that ``columns`` is about.
+
+    Raises:
+        UnknownColumn: The table lacks a column that is renamed.
+        Contradiction: Two columns have the same name after renaming.
+    """
+    TableSettings(columns=dict(columns)).refuse_unknown_columns(names)
+    return rename(names, columns, where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +187,7 @@ def read_file(
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
         names = list(read_schema(path).names)
-        sources = columns.list_sources(names)
+        sources = rename(names, columns.renamed, str(path))
         kinds = columns.select(names, str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
@@ -184,7 +199,7 @@ def read_file(
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_table_header(path)
     names = [*header.columns]
-    kinds, sources = columns.select(names, header.where), columns.list_sources(names)
+    kinds, sources = columns.select(names, header.where), rename(names, columns.renamed, str(path))
     in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
     rows = read(path, layout, bad_lines=bad_lines)
@@ -272,7 +287,7 @@ def infer_column(column: Any) -> AnyArray:
 def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
     """Return the columns of an Arrow table as the reader of text files would return them."""
     names = list(raw.column_names)
-    kinds, sources = columns.select(names, str(path)), columns.list_sources(names)
+    kinds, sources = columns.select(names, str(path)), rename(names, columns.renamed, str(path))
     cast = {
         name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
         for name, kind in kinds.items()
@@ -390,12 +405,14 @@ def find_suffix(path: Path) -> str:
     return suffix
 
 
-def read_text_table(path: Path) -> TextTable:
-    """Return the table in a file.
+def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> TextTable:
+    """Return the table in a file, with new names of its ``columns``.
 
     Raises:
         MissingFile: The file does not exist.
         WrongType: Its suffix is not supported.
+        UnknownColumn: It lacks a column that ``columns`` renames.
+        Contradiction: Two columns have the same name after renaming.
         MalformedLine: A line does not fit, or the file has no rows.
     """
     suffix = find_suffix(path)
@@ -405,7 +422,8 @@ def read_text_table(path: Path) -> TextTable:
     if not len(table):
         remedy = "add a row below the names of the columns"
         raise MalformedLine("the file has no rows", where=str(path), remedy=remedy)
-    return table
+    sources = rename_all([*table.columns], columns or {}, table.header or str(path))
+    return replace(table, columns={new: table.columns[name] for new, name in sources.items()})
 
 
 def parse_numbers(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
