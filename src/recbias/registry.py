@@ -265,6 +265,8 @@ FILTERS = {
 SPLITS = {
     "random": "recbias.data.splits:RandomHoldout",
     "temporal": "recbias.data.splits:Temporal",
+    "windows": "recbias.data.splits:Windows",
+    "cold_start": "recbias.data.splits:ColdStart",
     "leave_one_out": "recbias.data.splits:LeaveOneOut",
     "given": "recbias.data.splits:GivenSplit",
 }
