@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import (
@@ -468,9 +468,8 @@ class Windows:
         train(i) = start(i) - train_days <= t < start(i),   test(i) = start(i) <= t < start(i + 1)
 
     Each window is a fold, so the tables have the results of each and their mean. Rows after a
-    window are in no part of its fold. The windows start at the times ``at``, and the last one ends
-    at ``end``; without ``at`` there are ``windows`` of ``days`` days each, of which the last one ends
-    with the day (UTC) before ``end``.
+    window are in no part of its fold. The windows start at the times ``at``, and the last one
+    ends at ``end``; without ``at`` there are ``windows`` of ``days`` days each before ``end``.
 
     Args:
         at: Starts of the windows in their order: seconds since 1970, or dates as in
@@ -495,15 +494,15 @@ class Windows:
         ``TimeRangeSplitter`` of RecTools and ``split_global_time`` of LensKit.
     """
 
-    at: tuple[int | str, ...] = ()
-    days: Annotated[float, Gt(0), OnlyWith("at", ())] = 7
-    windows: Annotated[int, Gt(0), Le(1000), OnlyWith("at", ())] = 3
+    at: Annotated[tuple[int | str, ...], MinLen(1)] | None = None
+    days: Annotated[float, Gt(0), OnlyWith("at", None)] = 7
+    windows: Annotated[int, Gt(0), Le(1000), OnlyWith("at", None)] = 3
     end: int | str | None = None
     train_days: Annotated[float, Gt(0)] | None = None
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
 
     def __post_init__(self) -> None:
-        times = [*self.at, *([] if self.end is None else [self.end])]
+        times = [*(self.at or ()), *([] if self.end is None else [self.end])]
         starts = [parse_time(time) for time in times]
         if any(start >= later for start, later in pairwise(starts)):
             message, remedy = "the windows are not in the order of time", "give each time once"
@@ -512,7 +511,7 @@ class Windows:
     @property
     def folds(self) -> int:
         """The number of windows."""
-        return len(self.at) or self.windows
+        return len(self.at) if self.at else self.windows
 
     def gives(self) -> frozenset[str]:
         """Return the parts that the split makes."""
