@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,10 +41,9 @@ from recbias.core.text import normalize_name, suggest
 from recbias.formats.delimited import (
     check_ids,
     explain_header,
-    find_repeat,
     read_texts,
 )
-from recbias.formats.json_files import Pairs, locate_value, read_pairs
+from recbias.formats.json_files import read_objects, to_floats
 from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
@@ -98,10 +95,6 @@ _Locate: TypeAlias = Callable[[int], str]
 
 _Columns: TypeAlias = tuple["ListRows", dict[str, str]]
 """The rows of a file, and the name of the column of each role."""
-
-_LARGEST_RANK = 2**53
-"""Up to here ``float64`` represents all whole numbers."""
-
 
 _MASK = -3.4e38
 """Scores up to here, as minus infinity and the minimum of float32, mask an item."""
@@ -481,16 +474,8 @@ def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary,
 
 def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
     if pa.types.is_string(column.type):
-        numbers = parse_numbers(column, name, locate)
-    else:
-        numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-    is_large = np.isfinite(numbers) & (np.abs(numbers) > _LARGEST_RANK)
-    if name == "rank" and is_large.any():  # rounding may make two such ranks equal
-        row = int(is_large.argmax())
-        message = f"the rank {shorten(column[row].as_py())} is beyond {_LARGEST_RANK:,}"
-        remedy = "number the items of each list from 1"
-        raise MalformedLine(message, where=locate(row), remedy=remedy)
-    return numbers
+        return parse_numbers(column, name, locate)
+    return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
 def _read_table(
@@ -542,62 +527,33 @@ def _rank_by_score(rows: ListRows) -> FloatArray:
 
 def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Return the rows of a JSON file of lists; equal scores are in file order."""
-    lists = read_pairs(path, _SHAPE)
-    is_ranked = bool(lists) and isinstance(lists[0][1], list)
-    locate_query = partial(locate_value, path, depth=1, key=True)
-    _validate_queries(lists, list if is_ranked else tuple, locate_query)
-    locate = partial(locate_value, path, depth=2, key=not is_ranked)
-    rows = list(chain.from_iterable(items for _, items in lists))
-    columns = {"query_id": _repeat_queries(lists)}
-    columns["item_id"] = _convert_items(rows if is_ranked else [item for item, _ in rows], locate)
-    if not is_ranked:
-        columns["score"] = _convert_scores([score for _, score in rows], locate)
-    return _encode_rows(columns, path, locate, in_order=True), {}
-
-
-def _validate_queries(lists: Pairs, shape: type, locate: _Locate) -> None:
-    queries = [query for query, _ in lists]
-    _, repeat = find_repeat(np.array(queries, dtype=object))
-    if repeat >= 0:
-        message = f"the query {queries[repeat]!r} occurs twice"
-        raise MalformedLine(message, where=locate(repeat))
-    for number, (query, items) in enumerate(lists):
-        if not isinstance(items, shape):
+    lists = read_objects(path, _SHAPE)
+    is_ranked = isinstance(next(iter(lists.values()), None), list)
+    for query, items in lists.items():
+        if not isinstance(items, list if is_ranked else dict):
             message = f"query {query!r} does not have the form {_SHAPE}"
-            raise MalformedLine(message, where=locate(number))
+            raise MalformedLine(message, where=str(path))
+    queries = [query for query, items in lists.items() for _ in items]
 
+    def locate(row: int) -> str:
+        return f"{path}: query {queries[row]!r}"
 
-def _repeat_queries(lists: Pairs) -> Any:
-    queries = pa.array([query for query, _ in lists], pa.string())
-    owners = np.repeat(np.arange(len(lists)), [len(items) for _, items in lists])
-    return pa.chunked_array([queries.take(pa.array(owners))])
-
-
-def _convert_items(items: Sequence[Any], locate: _Locate) -> Any:
-    """Return the items as text; a whole number stands for its digits."""
+    items = list(chain.from_iterable(lists.values()))
     _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
-    return pa.chunked_array([list(map(str, items))], pa.string())
-
-
-def _convert_scores(scores: Sequence[Any], locate: _Locate) -> Any:
-    _validate_types(scores, {int, float}, "a score is a number", locate)
-    try:
-        return pa.chunked_array([np.array(scores, dtype=np.float64)])
-    except OverflowError as error:
-        row = next(row for row, score in enumerate(scores) if abs(score) > sys.float_info.max)
-        raise MalformedLine("a score is too large", where=locate(row)) from error
+    columns = {"query_id": queries, "item_id": [str(item) for item in items]}
+    arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
+    if not is_ranked:
+        scores = list(chain.from_iterable(items.values() for items in lists.values()))
+        _validate_types(scores, {int, float}, "a score is a number", locate)
+        arrays["score"] = pa.chunked_array([to_floats(scores)])
+    return _encode_rows(arrays, path, locate, in_order=True), {}
 
 
 def _validate_types(values: Sequence[Any], types: set[type], rule: str, locate: _Locate) -> None:
     if not set(map(type, values)) <= types:
         row = next(row for row, value in enumerate(values) if type(value) not in types)
-        raise MalformedLine(f"{rule}, not {_describe(values[row])}", where=locate(row))
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "a list" if isinstance(value, list) else "an object"
-    return json.dumps(value)[:40]
+        message = f"{rule}, not {shorten(values[row])}"
+        raise MalformedLine(message, where=locate(row))
 
 
 def _is_nested(path: Path) -> bool:
