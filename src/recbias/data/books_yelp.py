@@ -26,7 +26,7 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.text import suggest
-from recbias.data.declared import Declared, Folder, find_packed, require_files
+from recbias.data.declared import Declared, Folder, find_packed, join_lists, require_files
 from recbias.formats.delimited import (
     BadLines,
     Layout,
@@ -158,10 +158,7 @@ def _join_field(lists: Any, name: str, names: Any = None) -> Ids:
         positions = pc.index_in(cells, value_set=names["author_id"].combine_chunks())
         _warn_about_unnamed(cells.filter(positions.is_null()).drop_null())
         cells = pc.coalesce(names["name"].combine_chunks().take(positions), cells)
-    cells = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
-    sizes = pc.list_value_length(records).to_numpy()
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), type=pa.int32())
-    return to_texts(pc.binary_join(pa.ListArray.from_arrays(offsets, cells), SEPARATOR))
+    return to_texts(join_lists(cells, pc.list_value_length(records)))
 
 
 def _warn_about_unnamed(author_ids: Any) -> None:

@@ -301,7 +301,10 @@ def _convert(raw: Any, column: _Column) -> Any:
     cells = raw[column.source[0]]
     if len(column.source) > 1:
         cells = pc.binary_join_element_wise(*(raw[name] for name in column.source), "/")
-    cells = _join_lists(cells) if column.type == "list" else _edit_text(raw, cells, column)
+    if column.type == "list":
+        lists = cells.combine_chunks()
+        return join_lists(pc.list_flatten(lists), pc.fill_null(pc.list_value_length(lists), 0))
+    cells = _edit_text(raw, cells, column)
     if column.type == "number":
         texts = pd.Series(cells.to_pandas(), dtype=object)
         cells = pa.chunked_array([pa.array(pd.to_numeric(texts, errors="coerce"), pa.float64())])
@@ -334,11 +337,9 @@ def _parse_times(cells: Any, form: str) -> Any:
     return pa.chunked_array([pa.array(times, mask=is_wrong)])
 
 
-def _join_lists(cells: Any) -> Any:
-    """Return the texts of each list as ``a|b``."""
-    cells = cells.combine_chunks()
-    parts = pc.replace_substring(pc.list_flatten(cells), SEPARATOR, "/")
-    sizes = pc.fill_null(pc.list_value_length(cells), 0)
+def join_lists(cells: Any, sizes: Any) -> Any:
+    """Return lists of texts as ``a|b``, by all their texts and the number of texts of each."""
+    parts = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
     ends = np.concatenate([[0], np.cumsum(sizes.to_numpy(zero_copy_only=False))])
     lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), parts)
     return pa.chunked_array([pc.binary_join(lists, SEPARATOR)])

@@ -265,11 +265,9 @@ def _find_category(data: Path, category: str) -> Path:
 
 
 def _read_copies(path: Path) -> list[str]:
-    if path.suffix == ".txt":
-        return _read_sentences(path)
-    table = read_text_table(path)
-    table.need("replaced_sentence")
-    return [str(text).strip() for text in table.ids("replaced_sentence")]
+    return (
+        _read_sentences(path) if path.suffix == ".txt" else _read_column(path, "replaced_sentence")
+    )
 
 
 _CROWS_PAIRS = "crows_pairs"
@@ -410,7 +408,7 @@ class RedditBias:
         for category in self._categories:
             for part in _PARTS:
                 paths = _find_pairs(data, category, part)
-                texts = _read_column(paths[0]), _read_column(paths[1])
+                texts = _read_column(paths[0], _COLUMN), _read_column(paths[1], _COLUMN)
                 _require_equal_numbers(paths, texts)
                 frames.append(
                     _make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
@@ -432,10 +430,10 @@ def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
     return folder / names[0], folder / names[1]
 
 
-def _read_column(path: Path) -> list[str]:
+def _read_column(path: Path, name: str) -> list[str]:
     table = read_text_table(path)
-    table.need(_COLUMN)
-    return [str(text).strip() for text in table.ids(_COLUMN)]
+    table.need(name)
+    return [str(text).strip() for text in table.ids(name)]
 
 
 _CONTEXT, _REFERENCE = "context", "reference"
@@ -477,16 +475,12 @@ class SentenceQueries:
 
     def __post_init__(self) -> None:
         """Validate the condition, and the suffix of the file."""
-        if self.dialogues is not None:
+        checks = {"dialogues": find_suffix, "where": list_condition_columns}
+        for name, check in checks.items():
             try:
-                find_suffix(self.dialogues)
+                _ = (value := getattr(self, name)) is None or check(value)
             except WrongType as error:
-                raise WrongType(error.message, where="dialogues", remedy=error.remedy) from error
-        if self.where is not None:
-            try:
-                list_condition_columns(self.where)
-            except WrongType as error:
-                raise WrongType(error.message, where="where", remedy=error.remedy) from error
+                raise WrongType(error.message, where=name, remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each sentence, then one for each dialogue."""

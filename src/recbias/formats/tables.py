@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zipfile import BadZipFile, ZipFile
@@ -65,9 +64,6 @@ _DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter", ".json", ".jsonl")
 
 _TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """The suffixes of tables of text."""
-
-_BLOCK_ROWS = 2**14
-"""The number of JSON objects that are in memory at once, besides the columns of those before."""
 
 _NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 """A number as a column of numbers holds it, or an empty cell; ``007`` is text."""
@@ -473,37 +469,28 @@ def _read_parquet_texts(path: Path) -> TextTable:
 
 
 def _read_json_texts(path: Path) -> TextTable:
-    numbers = array("q")
-    blocks: list[tuple[int, dict[str, Any]]] = []
+    numbers, records = array("q"), []
     with open_text(path) as file:
-        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-        while block := list(islice(lines, _BLOCK_ROWS)):
-            numbers.extend([number for number, _ in block])
-            blocks.append((len(block), _parse_records(block, path)))
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            record = parse_json(line.rstrip("\r\n"), path, line=number)
+            if not isinstance(record, dict):
+                remedy = "write one object per line"
+                raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
+            numbers.append(number)
+            records.append(record)
+    names = dict.fromkeys(name for record in records for name in record)
+
+    def place(row: int) -> str:
+        return f"{path}:{numbers[row]}"
+
+    cells = {name: [record.pop(name, None) for record in records] for name in names}
     columns = {
-        name: pa.chunked_array(
-            [block.get(name, pa.array([""] * size, pa.string())) for size, block in blocks]
-        )
-        for name in dict.fromkeys(name for _, block in blocks for name in block)
+        name: pa.chunked_array([_format_cells(values, name, place)])
+        for name, values in cells.items()
     }
-    return TextTable(path, columns, lambda row: f"{path}:{numbers[row]}")
-
-
-def _parse_records(lines: Sequence[tuple[int, str]], path: Path) -> dict[str, Any]:
-    """Return the columns of JSON objects, each with the number of its line."""
-    records = []
-    for number, line in lines:
-        record = parse_json(line.rstrip("\r\n"), path, line=number)
-        if not isinstance(record, dict):
-            remedy = "write one object per line"
-            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
-        records.append(record)
-    return {
-        name: _format_cells(
-            [record.get(name) for record in records], name, lambda row: f"{path}:{lines[row][0]}"
-        )
-        for name in dict.fromkeys(name for record in records for name in record)
-    }
+    return TextTable(path, columns, place)
 
 
 def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
@@ -632,19 +619,16 @@ def _read_sheet(path: Path) -> Any:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_excel_cell(cell) or "" for cell in frame.iloc[0]]
     refuse_same_names(names, str(path))
-    cells = frame.iloc[1:]
-    columns = [_build_column(cells[at].tolist()) for at in frame.columns]
+    columns = [_build_column(frame[at].tolist()[1:]) for at in frame]
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
 def _build_column(cells: list[Any]) -> Any:
-    is_number = [isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells]
-    is_empty = [cell is None or cell == "" for cell in cells]
-    if any(is_number) and all(a or b for a, b in zip(is_number, is_empty, strict=True)):
-        numbers = [None if empty else cell for cell, empty in zip(cells, is_empty, strict=True)]
-        is_whole = all(number is None or float(number).is_integer() for number in numbers)
-        return pa.array(numbers, pa.int64() if is_whole else pa.float64())
-    return pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
+    filled = [cell for cell in cells if cell is not None and cell != ""]
+    is_number = filled and all(type(cell) in {int, float} for cell in filled)
+    texts = pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
+    is_whole = is_number and all(float(cell).is_integer() for cell in filled)
+    return texts.cast(pa.int64() if is_whole else pa.float64()) if is_number else texts
 
 
 def _format_excel_cell(cell: Any) -> str | None:
