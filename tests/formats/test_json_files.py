@@ -21,7 +21,6 @@ from recbias.formats.json_files import (
     read_json_lines,
     read_objects,
     to_texts,
-    to_times,
 )
 
 FIELDS = Fields(
@@ -138,9 +137,6 @@ def test_times_are_converted_and_validated(tmp_path: Path) -> None:
     path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
     days = read_json_lines(path, fields).table["day"]
     assert days.to_pylist() == [365 * 86_400, None, None]
-    with collect_warnings() as messages:
-        assert to_times(days, "day") is None
-    assert messages == ["day: 2 row(s) have no time, so the dataset has no times"]
     path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
     with pytest.raises(MalformedLine, match="day is not a time") as caught:
         read_json_lines(path, fields)

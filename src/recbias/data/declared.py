@@ -139,11 +139,12 @@ class _Column:
     """A column of a file, and how its cells are read.
 
     ``source`` (``from``) names it in the file, by default as it is called; of several names, the
-    cells are joined by ``/``. In this order: ``expand`` makes a row of each part between such
-    marks; ``match`` keeps what its group ``value`` matches; ``fallback`` is the column for an
-    empty cell; ``split`` is the mark between several values; ``missing`` are values that mean
-    none; ``values`` are labels of codes. Types: those of ``Layout``; ``number`` (other text is
-    missing); ``time`` (ISO 8601, or ``format``); ``list`` (of JSON); ``skip``.
+    cells are joined by ``/``. ``field`` is a field of the JSON object, or of those of a ``list``,
+    in a cell. In this order: ``expand`` makes a row of each part between such marks; ``match``
+    keeps what its group ``value`` matches; ``fallback`` is the column for an empty cell; ``split``
+    is the mark between several values; ``missing`` are values that mean none; ``values`` are the
+    labels of codes. Types: those of ``Layout``; ``number`` (other text is missing); ``time`` (ISO
+    8601, or ``format``); ``list`` (of JSON, of which the ``first`` few are read); ``skip``.
     """
 
     name: str
@@ -152,6 +153,8 @@ class _Column:
     expand: str = ""
     match: str = ""
     fallback: str = ""
+    field: str = ""
+    first: int = 2**31 - 1
     trim: bool = False
     split: str = ""
     missing: tuple[str, ...] = ()
@@ -169,6 +172,14 @@ class _Column:
             name=name, source=(source,) if isinstance(source, str) else tuple(source), **settings
         )
 
+    def parse_times(self, cells: Any) -> Any:
+        """Return seconds since 1970, null where a cell is no time."""
+        if self.format:
+            times = pc.strptime(cells, format=self.format, unit="s", error_is_null=True)
+            return times.cast(pa.int64())
+        seconds, is_wrong = to_seconds(pc.fill_null(cells, ""))
+        return pa.chunked_array([pa.array(seconds, mask=is_wrong)])
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
@@ -178,7 +189,9 @@ class _Table:
     ``parquet``. ``where`` selects rows by a number in a column. ``flags`` are columns of 0 and 1
     that make one of ``a|b``. ``known`` restricts the file to users or items of the interactions,
     ``distinct`` keeps the first row of each, ``drop`` leaves out rows without an identifier.
-    ``names`` is a file with the name of each value of a joined table.
+    ``unlisted`` excludes interactions with items that are not listed, and is the name of their
+    count, as is ``unrated`` that of reviews without a rating. ``names`` is a file with the name of
+    each value of a joined table.
     """
 
     files: tuple[str, ...]
@@ -194,6 +207,8 @@ class _Table:
     known: bool = False
     distinct: bool = False
     drop: bool = False
+    unlisted: str = ""
+    unrated: str = ""
     names: _Table | None = None
 
     @property
@@ -218,27 +233,33 @@ class _Table:
     def fields(self) -> Fields:
         """The fields of JSON lines."""
         types: dict[str, Any] = {"float32": pa.float64(), "float64": pa.float64()}
-        types["list"] = pa.list_(pa.string())
-        kinds = {column.source[0]: types.get(column.type, pa.string()) for column in self.columns}
+        kinds: dict[str, Any] = {}
+        for column in self.columns:
+            kind = types.get(column.type, pa.string())
+            kind = pa.struct([(column.field, kind)]) if column.field else kind
+            kinds[column.source[0]] = pa.list_(kind) if column.type == "list" else kind
         ids = [column.source[0] for column in self.columns if column.name in _IDS]
         return Fields(
-            types=kinds, needed=() if self.drop else tuple(ids), is_python=self.format == "python"
+            types=kinds,
+            needed=() if self.drop else tuple(ids),
+            times={c.source[0]: c.parse_times for c in self.columns if c.type == "time"},
+            is_python=self.format == "python",
         )
 
-    def read(self, folder: Folder) -> Any:
-        """Return the columns of the files as a ``pyarrow.Table``."""
-        return pa.concat_tables([self._read_file(folder, name) for name in self.files])
+    def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Any:
+        """Return the columns of the files, of the rows to ``keep``, as a ``pyarrow.Table``."""
+        return pa.concat_tables([self._read_file(folder, name, keep) for name in self.files])
 
-    def _read_file(self, folder: Folder, name: str) -> Any:
+    def _read_file(self, folder: Folder, name: str, keep: Callable[[Any], Any]) -> Any:
         path = find_packed(folder.path / name)
         if self.format == "parquet":
             names = [source for column in self.columns for source in column.source]
             table = read_parquet(path, list(dict.fromkeys(names)))
             plain = {name: decode_dictionary(table[name]) for name in table.column_names}
-            return self.convert(pa.table(plain))
+            return keep(self.convert(pa.table(plain)))
         layout = self.layout if self.format == "delimited" else self.fields
         name = str(path.relative_to(folder.path))
-        return folder.read(name, layout, keep=self.convert).table
+        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw))).table
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""
@@ -299,17 +320,17 @@ def _expand(raw: Any, column: _Column) -> Any:
 
 def _convert(raw: Any, column: _Column) -> Any:
     cells = raw[column.source[0]]
+    if column.type == "list":
+        return _join_lists(cells.combine_chunks(), column)
     if len(column.source) > 1:
         cells = pc.binary_join_element_wise(*(raw[name] for name in column.source), "/")
-    if column.type == "list":
-        lists = cells.combine_chunks()
-        return join_lists(pc.list_flatten(lists), pc.fill_null(pc.list_value_length(lists), 0))
+    cells = pc.struct_field(cells, column.field) if column.field else cells
     cells = _edit_text(raw, cells, column)
     if column.type == "number":
         texts = pd.Series(cells.to_pandas(), dtype=object)
         cells = pa.chunked_array([pa.array(pd.to_numeric(texts, errors="coerce"), pa.float64())])
-    if column.type == "time":
-        cells = _parse_times(cells, column.format)
+    if column.type == "time" and not pa.types.is_integer(cells.type):
+        cells = column.parse_times(cells)
     return pc.floor(pc.divide(cells, 1000)) if column.unit == "ms" else cells
 
 
@@ -329,20 +350,15 @@ def _edit_text(raw: Any, cells: Any, column: _Column) -> Any:
     return cells
 
 
-def _parse_times(cells: Any, form: str) -> Any:
-    """Return seconds since 1970, null where a cell is no time."""
-    if form:
-        return pc.strptime(cells, format=form, unit="s", error_is_null=True).cast(pa.int64())
-    times, is_wrong = to_seconds(pc.fill_null(cells, ""))
-    return pa.chunked_array([pa.array(times, mask=is_wrong)])
-
-
-def join_lists(cells: Any, sizes: Any) -> Any:
-    """Return lists of texts as ``a|b``, by all their texts and the number of texts of each."""
+def _join_lists(lists: Any, column: _Column) -> Any:
+    """Return the first texts of each list as ``a|b``."""
+    lists = pc.list_slice(pc.fill_null(lists, []), 0, column.first)
+    cells = pc.list_flatten(lists)
+    cells = pc.struct_field(cells, column.field) if column.field else cells
     parts = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
-    ends = np.concatenate([[0], np.cumsum(sizes.to_numpy(zero_copy_only=False))])
-    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), parts)
-    return pa.chunked_array([pc.binary_join(lists, SEPARATOR)])
+    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy())])
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), parts), SEPARATOR)
+    return pa.chunked_array([joined])
 
 
 def _join_flags(raw: Any, flags: Sequence[str]) -> Any:
@@ -401,9 +417,19 @@ class Declared:
         """Read the files."""
         self.files(data)
         folder, tables = Folder(self.find_folder(data), self.bad_lines), self.read_tables()
-        rows = tables["interactions"].read(folder)
-        user_codes, users = _encode(folder, rows, tables.pop("users", None), "user")
-        item_codes, items = _encode(folder, rows, tables.pop("items", None), "item")
+        own = {name: tables[name].read(folder) for name in ("users", "items") if name in tables}
+        listed = own.get("items")
+        if listed is not None:
+            own["items"] = self.select_items(listed)
+        rows, counts = self.read_rows(tables["interactions"], folder, own.get("items"))
+        if listed is not own.get("items"):
+            counts.clear()  # items were left out on purpose
+        for problem, n in counts.items():
+            if n:
+                name, reason = tables["interactions"].files[0], problem.replace("_", " ")
+                warn(f"{name}: excluded {n:,} row(s): {reason}")
+        user_codes, users = _encode(folder, rows, own, tables.pop("users", None), "user")
+        item_codes, items = _encode(folder, rows, own, tables.pop("items", None), "item")
         columns = {
             name: _read_first(rows[name], item_codes, len(items.ids))
             for name in _list_item_columns(tables)
@@ -414,22 +440,52 @@ class Declared:
         frame = items.frame.assign(**columns)
         drops = self.declaration.get("links", ())
         items = Attributes(items.ids, frame.drop(columns=list(drops), errors="ignore"), "item")
-        values = np.ones(len(user_codes), dtype=np.float32)
-        if "rating" in rows.column_names:
-            values = rows["rating"].to_numpy().astype(np.float32)
-        times = _read_times(rows, table.files[0])
         reviews = None
         if "text" in rows.column_names:
             texts = np.asarray(pc.fill_null(rows["text"], "").to_numpy(), dtype=object)
             reviews = Reviews(user_codes, item_codes, texts)
-        given = self.gives()
+        values = np.ones(len(user_codes), dtype=np.float32)
+        if "rating" in rows.column_names:
+            rated = np.flatnonzero(rows["rating"].is_valid().to_numpy())
+            if table.unrated:
+                counts[table.unrated] = len(values) - rated.size
+            rows = rows.take(rated)
+            user_codes, item_codes = user_codes[rated], item_codes[rated]
+            values = rows["rating"].to_numpy().astype(np.float32)
+        times, given = _read_times(rows, table.files[0]), self.gives()
         return Dataset(
             Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
             users if "users" in given else None,
             items if "items" in given else None,
             reviews,
-            counts=folder.counts,
+            counts=folder.counts | counts,
         )
+
+    def read_rows(self, table: _Table, folder: Folder, items: Any) -> tuple[Any, dict[str, int]]:
+        """Return the interactions, without those with unlisted items, and the number of these."""
+        counts = {table.unlisted: 0} if table.unlisted else {}
+        listed = pc.unique(items["item_id"]) if table.unlisted else None
+
+        def keep(rows: Any) -> Any:
+            if listed is not None:
+                n_rows = rows.num_rows
+                rows = rows.filter(pc.is_in(rows["item_id"], value_set=listed))
+                counts[table.unlisted] += n_rows - rows.num_rows
+            return self.keep_rows(rows, counts)
+
+        return table.read(folder, keep), counts
+
+    def keep_rows(self, rows: Any, counts: dict[str, int]) -> Any:
+        """Return some of the interactions of a block, and count the others."""
+        return rows
+
+    def select_items(self, items: Any) -> Any:
+        """Return the rows of the table of items that are in the dataset."""
+        return items
+
+    def list_sides(self) -> tuple[str, ...]:
+        """Return the names of the optional tables and columns that are read."""
+        return getattr(self, "side", ())
 
     def read_columns(
         self, folder: Folder, data: Path, items: Attributes
@@ -439,12 +495,9 @@ class Declared:
 
     def find_folder(self, data: Path) -> Path:
         """Return the folder of the files."""
-        tables, inner = (
-            self.read_tables(),
-            self.declaration["download"].get("inner", self.declaration["name"]),
-        )
-        holds = tables["interactions"].files[0]
-        return find_folder(self.declaration["name"], data, holds=holds, inner=inner)
+        name, holds = self.declaration["name"], self.read_tables()["interactions"].files[0]
+        inner = self.declaration.get("download", {}).get("inner", name)
+        return find_folder(getattr(self, "folder", name), data, holds=holds, inner=inner)
 
     @property
     def fetch_name(self) -> str:
@@ -464,7 +517,7 @@ class Declared:
             entry |= forms[getattr(self, "form")]  # noqa: B009  a setting of some datasets
         names = [name for name in ("interactions", "users", "items") if entry.get(name)]
         entries = {name: entry[name] for name in names} | entry.get("joined", {})
-        side, choices = getattr(self, "side", ()), entry.get("settings", {})
+        side, choices = self.list_sides(), entry.get("settings", {})
         values = {
             name: _list_values(choices[name]["choices"], getattr(self, name)) for name in choices
         }
@@ -510,14 +563,14 @@ def _parse_table(
 
 
 def _encode(
-    folder: Folder, rows: Any, table: _Table | None, kind: str
+    folder: Folder, rows: Any, tables: Mapping[str, Any], table: _Table | None, kind: str
 ) -> tuple[Codes, Attributes]:
     """Return the user or item of each interaction, and the columns of all of them."""
     key = f"{kind}_id"
     if table is None:
         ids, (codes,) = encode(rows[key])
         return codes, Attributes(ids, pd.DataFrame(index=range(len(ids))), kind)
-    own = table.read(folder)
+    own = tables[f"{kind}s"]
     if table.known:
         own = own.filter(pc.is_in(own[key], value_set=pc.unique(rows[key])))
     if table.distinct:

@@ -414,6 +414,8 @@ def _read_declared() -> Iterator[tuple[str, Source]]:
     """Yield the sources of the declared datasets: one for each choice of the settings ``each``."""
     for name in list_declared():
         entry, cls = read_declaration(name), getattr(declared, name)
+        if "download" not in entry:  # its several downloads are in sources.yaml
+            continue
         download = {
             key: tuple(x) if isinstance(x, list) else x for key, x in entry["download"].items()
         }

@@ -127,13 +127,7 @@ def _make_frame(rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
 
 
 def _read_sentences(path: Path) -> list[str]:
-    """Return the sentences of a text file with one per line, without white space at the ends.
-
-    Raises:
-        MissingFile: The file does not exist.
-        MalformedLine: A line before the last sentence is empty, or the file is not UTF-8.
-        NothingLeft: There is no sentence.
-    """
+    """Return the sentences of a text file with one per line, without white space at the ends."""
     lines = [line.strip() for line in read_text(path).decode().split("\n")]
     while lines and not lines[-1]:
         lines.pop()

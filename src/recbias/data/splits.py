@@ -128,10 +128,7 @@ class GivenSplit:
         TableSettings(columns=self.columns).refuse_unknown_columns(names)
 
     def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
-        """Compare the identifiers of the training file with the dataset, of others with both.
-
-        The users of others may be new if an item is known, or if one user stands for training.
-        """
+        """Compare the identifiers of the training file with the dataset, of others with both."""
         train = parts["train"]
         for part, path in self._list_paths().items():
             own, known = parts[part], (dataset.user_ids, dataset.item_ids)

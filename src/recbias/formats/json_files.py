@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from recbias.core.context import warn
 from recbias.core.dataset import BoolArray, Codes, FloatArray, Ids, Vocabulary
 from recbias.core.errors import MalformedLine
 from recbias.formats.delimited import (
@@ -143,14 +141,6 @@ def _to_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except ValueError:
         return math.nan
-
-
-def to_times(column: Any, name: str) -> npt.NDArray[np.int64] | None:
-    """Return a column of times; None, with a warning, if a row has no time."""
-    if column.null_count:
-        warn(f"{name}: {column.null_count:,} row(s) have no time, so the dataset has no times")
-        return None
-    return np.asarray(column.to_numpy())
 
 
 def to_texts(column: Any) -> Ids:

@@ -843,12 +843,7 @@ _LISTS = re.compile(r"(?i)genre|categor|tag|topic|keyword|lang|actor|cast|direct
 
 
 def _find_joined(frame: pd.DataFrame, mark: str, column: str) -> str:
-    """Return a value whose parts between marks are labels; "" if the column has none.
-
-    Parts are labels if few values repeat in a column with such a name, or if most parts (one, if
-    there are few values) occur in several places: ``The`` of titles and ``NY`` of cities are
-    always the last.
-    """
+    """Return a value whose parts between marks are labels; "" if the column has none."""
     values = frame["key"][~frame["key"].str.contains(r"\d")]
     is_joined = values.str.contains(mark, regex=False)
     if not is_joined.any():

@@ -78,12 +78,7 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class _WordVectors:
-    """The vectors of words.
-
-    Args:
-        rows: The row of each word.
-        vectors: ``float32 (n, d)``.
-    """
+    """The vectors of words."""
 
     rows: Mapping[str, int]
     vectors: npt.NDArray[np.float32]
