@@ -417,7 +417,9 @@ class Declared:
         """Read the files."""
         self.files(data)
         folder, tables = Folder(self.find_folder(data), self.bad_lines), self.read_tables()
-        own = {name: tables[name].read(folder) for name in ("users", "items") if name in tables}
+        own: dict[str, Any] = {
+            name: tables[name].read(folder) for name in ("users", "items") if name in tables
+        }
         listed = own.get("items")
         if listed is not None:
             own["items"] = self.select_items(listed)
@@ -667,7 +669,8 @@ def _list_settings(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     for name, values in choices.items():
         yield name, Literal[tuple(values)], field(default=values[0])
     if sides := entry.get("sides"):
-        yield "side", tuple[Literal[tuple(sides)], ...], field(default=())
+        choice: Any = Literal[tuple(sides)]
+        yield "side", tuple[choice, ...], field(default=())
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -469,7 +469,7 @@ class SentenceQueries:
 
     def __post_init__(self) -> None:
         """Validate the condition, and the suffix of the file."""
-        checks = {"dialogues": find_suffix, "where": list_condition_columns}
+        checks: dict[str, Any] = {"dialogues": find_suffix, "where": list_condition_columns}
         for name, check in checks.items():
             try:
                 _ = (value := getattr(self, name)) is None or check(value)

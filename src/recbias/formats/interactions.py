@@ -298,7 +298,9 @@ def _read_json(path: Path) -> _Judgements:
     queries = [query for query, grades in judged.items() for _ in grades]
     items = list(chain.from_iterable(judged.values()))
     raw = [grade for grades in judged.values() for grade in grades.values()]
-    ids = (pa.array(cells, pa.string()) for cells in (queries, items))
-    return _Judgements(
-        *ids, to_floats(raw), lambda: raw, lambda row: f"{path}: query {queries[row]!r}"
-    )
+    users, judged_items = pa.array(queries, pa.string()), pa.array(items, pa.string())
+
+    def locate(row: int) -> str:
+        return f"{path}: query {queries[row]!r}"
+
+    return _Judgements(users, judged_items, to_floats(raw), lambda: raw, locate)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
@@ -494,7 +495,8 @@ class _DataPlanner(StagePlanner):
         filters = self._list_training_filters(load.keys.dataset)
         plugins = tuple(each.plugin for each in filters)
         divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
-        identity = {"split": self.identify(spec) if spec else None, "seed": seed, "fold": fold}
+        identity: dict[str, Any] = {"seed": seed, "fold": fold}
+        identity["split"] = self.identify(spec) if spec else None
         if filters:
             identity["filters"] = [self.identify(each) for each in filters]
         return self.place(

@@ -374,9 +374,8 @@ def test_a_copy_in_the_publishers_layout_is_read(
     source: Any = REGISTRIES["datasets"].load(copy.name)(**copy.settings)
     assert pickle.loads(pickle.dumps(source)) == source
     data = source.load(tmp_path, rng)
-    assert list_rows(data) == [
-        (user, item, pytest.approx(value), time) for user, item, value, time in copy.rows
-    ]
+    expected: Any = [(user, item, pytest.approx(x), time) for user, item, x, time in copy.rows]
+    assert list_rows(data) == expected
     for table, columns in ((data.users, copy.users), (data.items, copy.items)):
         np.testing.assert_equal(list_columns(table), columns)
     parts = {"train": 1, "users": copy.users, "items": copy.items, "reviews": data.reviews}
