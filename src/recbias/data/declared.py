@@ -621,12 +621,11 @@ def _read_times(rows: Any, name: str) -> AnyArray | None:
     """Return the times of the interactions; None if one has none, or all are 0."""
     if "timestamp" not in rows.column_names:
         return None
-    times = rows["timestamp"]
-    is_missing = pc.is_null(times, nan_is_null=True)
-    if n_missing := pc.sum(is_missing).as_py():
+    times = rows["timestamp"].to_numpy()
+    if n_missing := int(np.count_nonzero(~np.isfinite(times))):
         warn(f"{name}: {n_missing:,} row(s) have no time, so the dataset has no times")
         return None
-    seconds = np.asarray(times.to_numpy()).astype(np.int64)
+    seconds = np.asarray(times).astype(np.int64)
     if len(seconds) and not np.any(seconds):
         warn(f"{name}: every timestamp is 0, so the dataset has no times")
         return None
