@@ -47,6 +47,7 @@ class Goodbooks10K(Declared, declaration="goodbooks-10k"):
 
     def read_columns(self, folder: Folder, data: Path, items: Attributes) -> dict[str, AnyArray]:
         """Return the ``top_tags`` most frequent tags of each book, the most frequent first."""
+        books = items.frame.pop("goodreads_book_id")
         if not self.side:
             return {}
         frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
@@ -58,7 +59,7 @@ class Goodbooks10K(Declared, declaration="goodbooks-10k"):
         frame = frame.drop_duplicates(["goodreads_book_id", "tag"])
         groups = frame.groupby("goodreads_book_id").head(self.top_tags)
         joined: pd.Series[Any] = groups.groupby("goodreads_book_id")["tag"].agg(SEPARATOR.join)
-        joined = joined.reindex(items.frame["goodreads_book_id"])
+        joined = joined.reindex(books)
         return {"tags": joined.where(joined.notna(), None).to_numpy(dtype=object)}
 
 

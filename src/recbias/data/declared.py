@@ -139,12 +139,13 @@ class _Column:
     """A column of a file, and how its cells are read.
 
     ``source`` (``from``) names it in the file, by default as it is called; of several names, the
-    cells are joined by ``/``. ``field`` is a field of the JSON object, or of those of a ``list``,
-    in a cell. In this order: ``expand`` makes a row of each part between such marks; ``match``
-    keeps what its group ``value`` matches; ``fallback`` is the column for an empty cell; ``split``
-    is the mark between several values; ``missing`` are values that mean none; ``values`` are the
-    labels of codes. Types: those of ``Layout``; ``number`` (other text is missing); ``time`` (ISO
-    8601, or ``format``); ``list`` (of JSON, of which the ``first`` few are read); ``skip``.
+    cells are joined by ``/``. ``key`` is that of the JSON object, or of those of a ``list``, in a
+    cell. In this order: ``expand`` makes a row of each part between such marks; ``match`` keeps
+    what its group ``value`` matches; ``fallback`` is the column for an empty cell; ``split`` is
+    the mark between several values; ``missing`` are values that mean none; ``values`` are those of
+    the codes from 0; ``labels`` are names for reports. Types: those of ``Layout``; ``number``
+    (other text is missing); ``time`` (ISO 8601, or ``format``); ``list`` (of JSON, of which the
+    ``first`` few are read); ``skip``.
     """
 
     name: str
@@ -153,12 +154,13 @@ class _Column:
     expand: str = ""
     match: str = ""
     fallback: str = ""
-    field: str = ""
+    key: str = ""
     first: int = 2**31 - 1
     trim: bool = False
     split: str = ""
     missing: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     format: str = ""
     unit: Literal["s", "ms"] = "s"
 
@@ -236,7 +238,7 @@ class _Table:
         kinds: dict[str, Any] = {}
         for column in self.columns:
             kind = types.get(column.type, pa.string())
-            kind = pa.struct([(column.field, kind)]) if column.field else kind
+            kind = pa.struct([(column.key, kind)]) if column.key else kind
             kinds[column.source[0]] = pa.list_(kind) if column.type == "list" else kind
         ids = [column.source[0] for column in self.columns if column.name in _IDS]
         return Fields(
@@ -324,7 +326,7 @@ def _convert(raw: Any, column: _Column) -> Any:
         return _join_lists(cells.combine_chunks(), column)
     if len(column.source) > 1:
         cells = pc.binary_join_element_wise(*(raw[name] for name in column.source), "/")
-    cells = pc.struct_field(cells, column.field) if column.field else cells
+    cells = pc.struct_field(cells, column.key) if column.key else cells
     cells = _edit_text(raw, cells, column)
     if column.type == "number":
         texts = pd.Series(cells.to_pandas(), dtype=object)
@@ -354,7 +356,7 @@ def _join_lists(lists: Any, column: _Column) -> Any:
     """Return the first texts of each list as ``a|b``."""
     lists = pc.list_slice(pc.fill_null(lists, []), 0, column.first)
     cells = pc.list_flatten(lists)
-    cells = pc.struct_field(cells, column.field) if column.field else cells
+    cells = pc.struct_field(cells, column.key) if column.key else cells
     parts = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
     ends = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy())])
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), parts), SEPARATOR)
@@ -439,21 +441,20 @@ class Declared:
         table = tables.pop("interactions")
         columns |= {name: _read_joined(other, folder, items.ids) for name, other in tables.items()}
         columns |= self.read_columns(folder, data, items)
-        frame = items.frame.assign(**columns)
-        drops = self.declaration.get("links", ())
-        items = Attributes(items.ids, frame.drop(columns=list(drops), errors="ignore"), "item")
+        items = Attributes(items.ids, items.frame.assign(**columns), "item")
         reviews = None
         if "text" in rows.column_names:
             texts = np.asarray(pc.fill_null(rows["text"], "").to_numpy(), dtype=object)
             reviews = Reviews(user_codes, item_codes, texts)
         values = np.ones(len(user_codes), dtype=np.float32)
         if "rating" in rows.column_names:
-            rated = np.flatnonzero(rows["rating"].is_valid().to_numpy())
-            if table.unrated:
-                counts[table.unrated] = len(values) - rated.size
-            rows = rows.take(rated)
-            user_codes, item_codes = user_codes[rated], item_codes[rated]
-            values = rows["rating"].to_numpy().astype(np.float32)
+            n_unrated = rows["rating"].null_count
+            counts |= {table.unrated: n_unrated} if table.unrated else {}
+            if n_unrated:
+                rated = np.flatnonzero(rows["rating"].is_valid().to_numpy())
+                rows = rows.take(rated)
+                user_codes, item_codes = user_codes[rated], item_codes[rated]
+            values = rows["rating"].to_numpy().astype(np.float32, copy=False)
         times, given = _read_times(rows, table.files[0]), self.gives()
         return Dataset(
             Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
@@ -500,6 +501,12 @@ class Declared:
         name, holds = self.declaration["name"], self.read_tables()["interactions"].files[0]
         inner = self.declaration.get("download", {}).get("inner", name)
         return find_folder(getattr(self, "folder", name), data, holds=holds, inner=inner)
+
+    @property
+    def value_labels(self) -> dict[str, Mapping[str, str]]:
+        """The names of coded values by column and value, for reports."""
+        columns = (column for table in self.read_tables().values() for column in table.columns)
+        return {column.name: column.labels for column in columns if column.labels}
 
     @property
     def fetch_name(self) -> str:
@@ -590,20 +597,11 @@ def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
 
 
 def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
+    """Return the distinct values of each item as ``a|b``, in order of appearance."""
     ids, values = table.read(folder).columns
     if table.names:
         keys, names = (column.combine_chunks() for column in table.names.read(folder).columns)
-        values = pa.chunked_array(
-            [names.take(pc.index_in(values, value_set=keys).combine_chunks())]
-        )
-    return join_values(items, ids, values)
-
-
-def join_values(items: Vocabulary, ids: Any, values: Any) -> AnyArray:
-    """Return the distinct values of each item as ``a|b``, in order of appearance.
-
-    ``ids`` and ``values`` are Arrow columns with a row for each item and value.
-    """
+        values = names.take(pc.index_in(values, value_set=keys).combine_chunks())
     known = pa.array(items.ids, pa.string()).cast(ids.type)
     is_known = pc.and_(pc.is_in(ids, value_set=known), values.is_valid())
     codes = items.find(np.asarray(ids.filter(is_known).cast(pa.string()).to_numpy(), dtype=object))
@@ -612,9 +610,7 @@ def join_values(items: Vocabulary, ids: Any, values: Any) -> AnyArray:
     frame["value"] = frame["value"].str.replace(SEPARATOR, "/", regex=False).str.strip()
     groups = frame[frame["value"] != ""].drop_duplicates().groupby("code", sort=True)["value"]
     joined: pd.Series[Any] = groups.agg(SEPARATOR.join)
-    return scatter(
-        joined.index.to_numpy(dtype=np.int32), joined.to_numpy(dtype=object), len(items)
-    )
+    return scatter(joined.index.to_numpy(np.int32), joined.to_numpy(object), len(items))
 
 
 def _read_times(rows: Any, name: str) -> AnyArray | None:
