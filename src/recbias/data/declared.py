@@ -124,7 +124,8 @@ def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
 def read_declaration(name: str) -> Mapping[str, Any]:
     """Return the declaration of a dataset, with the keys of the one that it is ``like``."""
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    entry: dict[str, Any] = yaml.safe_load(text)
+    loader = vars(yaml).get("CSafeLoader", yaml.SafeLoader)  # libyaml is 7 times faster
+    entry: dict[str, Any] = loader(text).get_single_data()
     base = read_declaration(entry["like"]) if "like" in entry else {}
     return {**base, **entry, "name": name}
 
