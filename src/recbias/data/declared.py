@@ -142,11 +142,11 @@ class _Column:
     ``source`` (``from``) names it in the file, by default as it is called; of several names, the
     cells are joined by ``/``. ``key`` is that of the JSON object, or of those of a ``list``, in a
     cell. In this order: ``expand`` makes a row of each part between such marks; ``match`` keeps
-    what its group ``value`` matches; ``fallback`` is the column for an empty cell; ``split`` is
-    the mark between several values; ``missing`` are values that mean none; ``values`` are those of
-    the codes from 0; ``labels`` are names for reports. Types: those of ``Layout``; ``number``
-    (other text is missing); ``time`` (ISO 8601, or ``format``); ``list`` (of JSON, of which the
-    ``first`` few are read); ``skip``.
+    what its group ``value`` matches (of parts, those that match); ``fallback`` is the column for
+    an empty cell; ``split`` is the mark between several values; ``missing`` are values that mean
+    none; ``values`` are those of the codes from 0; ``labels`` are names for reports. Types: those
+    of ``Layout``; ``number`` (other text is missing); ``time`` (ISO 8601, or ``format``); ``list``
+    (of JSON, of which the ``first`` few are read); ``skip``.
     """
 
     name: str
@@ -266,6 +266,8 @@ class _Table:
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""
+        unused = [column.name for column in self.columns if column.type == "skip"]
+        raw = raw.drop_columns(unused)
         for column in self.columns:
             raw = _expand(raw, column) if column.expand else raw
         for name, number in self.where.items():
@@ -314,11 +316,13 @@ class _Table:
 
 
 def _expand(raw: Any, column: _Column) -> Any:
-    (source,) = column.source
-    parts = pc.split_pattern(raw[source].combine_chunks(), column.expand)
-    rows = raw.take(pc.list_parent_indices(parts))
-    position = raw.column_names.index(source)
-    return rows.set_column(position, source, pc.list_flatten(parts))
+    """Return a row for each part of a cell that matches, with the cells of the other columns."""
+    parts = pc.split_pattern(raw[column.source[0]].combine_chunks(), column.expand)
+    matches = pc.struct_field(pc.extract_regex(pc.list_flatten(parts), column.match), "value")
+    rows = raw.drop_columns(column.source[0]).take(
+        pc.list_parent_indices(parts).filter(matches.is_valid())
+    )
+    return rows.append_column(column.source[0], matches.drop_null())
 
 
 def _convert(raw: Any, column: _Column) -> Any:
@@ -338,7 +342,7 @@ def _convert(raw: Any, column: _Column) -> Any:
 
 
 def _edit_text(raw: Any, cells: Any, column: _Column) -> Any:
-    if column.match:
+    if column.match and not column.expand:
         cells = pc.struct_field(pc.extract_regex(cells, column.match), "value")
     if column.fallback:
         is_empty = pc.equal(pc.fill_null(cells, ""), "")
@@ -528,8 +532,11 @@ class Declared:
         names = [name for name in ("interactions", "users", "items") if entry.get(name)]
         entries = {name: entry[name] for name in names} | entry.get("joined", {})
         side, choices = self.list_sides(), entry.get("settings", {})
+        chosen = {
+            name: (setting["choices"], getattr(self, name)) for name, setting in choices.items()
+        }
         values = {
-            name: _list_values(choices[name]["choices"], getattr(self, name)) for name in choices
+            name: x[key] if isinstance(x, Mapping) else [key] for name, (x, key) in chosen.items()
         }
         return {
             name: _parse_table(table, values, side)
@@ -543,10 +550,6 @@ def _list_item_columns(tables: Mapping[str, _Table]) -> list[str]:
     table = tables["interactions"]
     names = [column.name for column in table.columns if column.type != "skip"]
     return [name for name in names if name not in {*_ROLES, *table.where}]
-
-
-def _list_values(choices: Any, chosen: str) -> list[str]:
-    return choices[chosen] if isinstance(choices, Mapping) else [chosen]
 
 
 def _parse_table(

@@ -125,12 +125,7 @@ def rename(names: Sequence[str], columns: Mapping[str, str] | None, where: str) 
 
 
 def rename_all(names: Sequence[str], columns: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return what ``rename`` does for the only table that ``columns`` is about.
-
-    Raises:
-        UnknownColumn: The table lacks a column that is renamed.
-        Contradiction: Two columns have the same name after renaming.
-    """
+    """Do what ``rename`` does; UnknownColumn if the table lacks a column that is renamed."""
     TableSettings(columns=dict(columns)).refuse_unknown_columns(names)
     return rename(names, columns, where)
 
