@@ -521,7 +521,10 @@ class Windows:
         start, end = self._list_ends(int(times.max(initial=0)))[fold : fold + 2]
         first = -math.inf if self.train_days is None else start - self.train_days * _DAY
         rows = rows.take((times >= first) & (times < end))
-        times = times[(times >= first) & (times < end)]
+        if not len(rows):
+            message, remedy = f"window {fold + 1} has no interactions", "choose other times"
+            raise NothingLeft(message, remedy=remedy)
+        times = require_times(rows, "")
         test = times >= start
         validation = None
         if self.validation:

@@ -78,6 +78,8 @@ def test_windows_that_cannot_be_are_refused(rng: np.random.Generator) -> None:
         Windows().split(make_dataset(times=False), 0, rng)
     with pytest.raises(NothingLeft, match=r"window 1 .* leaves the test part empty"):
         Windows(at=(FIRST + 100 * DAY,), end=FIRST + 101 * DAY).split(make_dataset(), 0, rng)
+    with pytest.raises(NothingLeft, match="window 1 has no interactions"):
+        Windows(at=(FIRST - 2 * DAY,), end=FIRST - DAY).split(make_dataset(), 0, rng)
 
 
 def test_windows_are_the_global_splits_of_lenskit(rng: np.random.Generator) -> None:
