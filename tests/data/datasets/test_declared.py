@@ -66,7 +66,7 @@ BX_BOOKS = (
 )
 BX_USERS = (
     '"User-ID";"Location";"Age"\n"1";"nyc, new york, usa";NULL\n"2";"porto, v.n.gaia, portugal"'
-    ';"17"\n"3";"x, y, n/a";"61"\n'
+    ';"17"\n"3";"x\n, y, n/a";"61"\n'
 )
 BX_RATINGS = '"User-ID";"ISBN";"Book-Rating"\n"1";"034545104X";"0"\n"2";"0195153448";"5"\n'
 STEAM = (
@@ -227,7 +227,7 @@ COPIES = [
         },
         [("1", "034545104X", 0, None), ("2", "0195153448", 5, None)],
         {
-            "location": ["nyc, new york, usa", "porto, v.n.gaia, portugal", "x, y, n/a"],
+            "location": ["nyc, new york, usa", "porto, v.n.gaia, portugal", "x\n, y, n/a"],
             "country": ["usa", "portugal", None],
             "age": [np.nan, 17, 61],
         },
