@@ -67,7 +67,7 @@ from recbias.runs.compare import (
 )
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
-_GROUPING = frozenset({"gap", "min_group", "reference_group"})
+_GROUPING = frozenset({"gap", "min_group", "reference_group", "pairs"})
 
 
 def _define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
@@ -238,6 +238,7 @@ def _explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
 _TESTS = {
     "paired_t": "paired t-test",
     "paired_bootstrap": "(values of whole sets) paired bootstrap",
+    "gap_change": "(gaps of several groups) simultaneous bounds",
 }
 """The tests in words."""
 

@@ -47,6 +47,7 @@ from recbias.reports.wording import (
     make_columns,
     make_heading,
 )
+from recbias.statistics import trend
 from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
@@ -835,6 +836,7 @@ def _build_gaps(
     run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
 ) -> Table | None:
     """Return the largest difference between two groups of each model; None if none is tested."""
+    questions = [q for q in questions if q.comparisons[0].test != trend.NAME]
     tests = {part.test for question in questions for part in question.comparisons}
     anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
     pairs: dict[tuple[str, str], Row] = {}

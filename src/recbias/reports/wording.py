@@ -131,7 +131,7 @@ _NAMES = {
     "HIT_BAD": "HIT_BAD",
     "MRR_BAD": "MRR_BAD",
 }
-_GROUPING = frozenset({"by", "gap", "min_group", "reference_group"})
+_GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
 _OPENING, _CLOSING = "([{", ")]}"
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
@@ -84,10 +85,11 @@ def _check_probabilities(
         message = f"{grouping.gap} needs the group of each query, and {grouping.by!r} is not known"
         key_path, remedy = (*metric.where, "gap"), f"choose one of {', '.join(_UNCERTAIN_GAPS)}"
         yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-    if grouping.min_group:
-        message = f"min_group counts the queries of a group, and {grouping.by!r} is not known"
-        key_path, remedy = (*metric.where, "min_group"), "remove it: every group is compared"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
+    for key in ("min_group", "pairs"):
+        if getattr(grouping, key):
+            message = f"{key} needs the group of each query, and {grouping.by!r} is not known"
+            key_path, remedy = (*metric.where, key), "remove it: every group is compared"
+            yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
 
 
 _TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
@@ -104,7 +106,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
         checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
-        checks += [_check_searches, _check_metrics, find_feedback_faults]
+        checks += [_check_searches, _check_metrics, _check_tests, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
 
@@ -198,7 +200,8 @@ def _check_filters(experiment: Experiment) -> Iterator[UserError]:
         else:
             continue
         for each in dataset.filters:
-            if not getattr(each.plugin, "keeps_interactions", False):
+            is_of_train = split and getattr(each.plugin, "part", "all") == "train"
+            if not (is_of_train or getattr(each.plugin, "keeps_interactions", False)):
                 message = f"{each.name} {problem}"
                 yield experiment.fault(each.where, message, remedy=remedy, kind=Contradiction)
 
@@ -315,6 +318,17 @@ def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserE
         message = f"{label} has no embeddings to {purpose} by"
         remedy = REMEDIES["embeddings"]
         yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
+
+
+def _check_tests(experiment: Experiment) -> Iterator[UserError]:
+    """Yield a fault for each test against a model that is not there."""
+    labels = [model.label for model in experiment.models]
+    for test in experiment.tests:
+        against = test.parameters.get("against")
+        if against is not None and against not in labels and is_whole(experiment, "models"):
+            message, key_path = f"no model is labelled {against!r}", (*test.where, "against")
+            remedy = suggest(against, labels)
+            yield experiment.fault(key_path, message, remedy=remedy, kind=UnknownName)
 
 
 def _suggest_data(need: str) -> str:
@@ -490,12 +504,25 @@ class _DataPlanner(StagePlanner):
 
     def _plan_split(self, load: Stage, seed: int, fold: int, keys: Keys) -> Stage:
         spec, title = self.experiment.split, f"split {load.keys.dataset}"
-        divide = SplitDataset(spec.plugin if spec else None, fold, seed)
+        filters = self._list_training_filters(load.keys.dataset)
+        plugins = tuple(each.plugin for each in filters)
+        divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
+        identity: dict[str, Any] = {"seed": seed, "fold": fold}
+        identity["split"] = self.identify(spec) if spec else None
+        if filters:
+            identity["filters"] = [self.identify(each) for each in filters]
         return self.place(
             Stage("split", title, "", divide, (load,), keys),
             *filter(None, [spec]),
-            identity={"split": self.identify(spec) if spec else None, "seed": seed, "fold": fold},
+            *filters,
+            identity=identity,
         )
+
+    def _list_training_filters(self, label: str) -> tuple[PluginSpec, ...]:
+        """Return the filters of a dataset if one of them is for the training part only."""
+        filters = next(x.filters for x in self.experiment.datasets if x.label == label)
+        is_split = any(getattr(each.plugin, "part", "all") == "train" for each in filters)
+        return filters if is_split else ()
 
     def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
         """Return the stage that selects the queries of all folds."""
