@@ -36,6 +36,7 @@ from recbias.core.dataset import (
     Ids,
     Sentences,
     Vocabulary,
+    count_distinct,
 )
 from recbias.core.errors import (
     Contradiction,
@@ -543,7 +544,7 @@ class Groups:
     @property
     def overlap(self) -> bool:
         """Whether a row is in several groups."""
-        return self.rows is not None and len(np.unique(self.rows)) < len(self.rows)
+        return self.rows is not None and count_distinct(self.rows) < len(self.rows)
 
     def find_rows(self, code: int) -> AnyArray:
         """Return the rows of a group, in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ FORMATS = ("csv", "json", "md", "html", "latex", "card")
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
 
 
-def write_reports(
+def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     folder: Path,
     *,
     formats: Sequence[str],
@@ -36,6 +36,7 @@ def write_reports(
     tolerance: float = 0.01,
     key: bytes | None = None,
     address: str | None = None,
+    measure_cost: Callable[[], Mapping[str, float]] | None = None,
 ) -> list[Path]:
     """Write the reports of a run into its folder and return the paths of the files.
 
@@ -47,6 +48,8 @@ def write_reports(
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
+        measure_cost: What the run has taken so far; it is called when the plots are drawn, the
+            longest part of reports, and stands in them and in the manifest.
 
     Raises:
         MissingRun: The folder does not hold a run.
@@ -60,6 +63,12 @@ def write_reports(
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
+    if measure_cost is not None:
+        if _FORMATS_WITH_PLOTS & {*formats}:
+            content.gallery.plots()
+        cost = measure_cost()
+        run = replace(run, manifest={**run.manifest, **cost})
+        vars(content.run)["manifest"].update(cost)
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +339,20 @@ def _read_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.nan if value is None else value for name, value in record.items()}
 
 
+def _copy_files(source: Path, folder: Path) -> None:
+    """Copy the files of a folder; Parquet, which nobody edits, becomes a link to the same file."""
+    for path in source.rglob("*"):
+        target = folder / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+            continue
+        if path.suffix == ".parquet":
+            with suppress(OSError):  # another disk, or one without links
+                target.hardlink_to(path)
+                continue
+        shutil.copyfile(path, target)
+
+
 FORMATS: Mapping[str, tuple[Callable[[Any, Path], None], Callable[[Path], Any]]] = {
     "dataset": (save_dataset, load_dataset),
     "split": (_save_split, _load_split),
@@ -351,5 +367,6 @@ FORMATS: Mapping[str, tuple[Callable[[Any, Path], None], Callable[[Path], Any]]]
     "fit": (_save_arrays, _load_arrays),
     "answer": (_save_answers, _load_answers),
     "measure": (_save_measurements, _load_measurements),
+    "files": (_copy_files, Path),
 }
 """How results of each kind of stage are written to a folder, and read again."""
