@@ -1,6 +1,6 @@
 """An audit of 300,000 users x 20 items x 2 models: fresh, stored, changed a little, and peers.
 
-    python benchmarks/large_audit.py FOLDER [--users 300000] [--lists csv|parquet|trec] [--rounds 3]
+    python benchmarks/large_audit.py FOLDER [--users 300000] [--lists csv|parquet|trec]
 
 The tables of an invented shop are written to FOLDER once: 3 million interactions for training,
 1.5 million for the test, a label of each user with three values, and the lists of two models.

@@ -361,15 +361,16 @@ def _write_files(
             groups=groups,
             significance=significance,
         )
-        return {"checks": [check.model_dump() for check in checks]}
+        inputs = run_folder.describe_inputs(run_plan, execution)
+        return {"checks": [check.model_dump() for check in checks], "inputs": inputs}
 
     with collect_warnings() as warnings:
-        checks = files.fill("tables", write_tables)["checks"]
+        facts = files.fill("tables", write_tables)
     run_manifest = run_folder.build_manifest(
-        run_plan, execution, cost, (*plan_warnings, *warnings)
+        run_plan, execution, cost, (*plan_warnings, *warnings), facts["inputs"]
     )
     run_manifest.offline = run_plan.options.offline
-    run_manifest.checks = [Check(**check) for check in checks]
+    run_manifest.checks = [Check(**check) for check in facts["checks"]]
     run_manifest.failures += failures
     with collect_warnings() as late_warnings:
         files.fill(
@@ -379,7 +380,13 @@ def _write_files(
         files.fill("lists", partial(run_folder.write_answers, plan=run_plan, executor=execution))
         run_folder.write_spec(folder, run_plan, execution)
         run_folder.write_manifest(folder, run_manifest)
-        settings = {**vars(experiment.report), "address": address, "measure_cost": cost.measure}
-        write = partial(write_reports, folder, **settings)
+        write = partial(
+            write_reports,
+            folder,
+            **vars(experiment.report),
+            address=address,
+            store_plots=partial(files.fill, "plots"),
+            measure_cost=cost.measure,
+        )
         run_folder.attempt_reports(folder, run_manifest, write)
     return [*warnings, *late_warnings]

@@ -663,8 +663,7 @@ def _has_several_values(labels: Attributes, part: str) -> bool:
     """Return whether a part of a crossing is a column in which a cell holds several values."""
     if part not in labels.frame.columns or labels.column(part).dtype.kind == "f":
         return False
-    cells = labels.column(part).dropna().astype(str)
-    return bool(cells.str.contains(SEPARATOR, regex=False).any())
+    return any(SEPARATOR in str(cell) for cell in labels.column(part).dropna().unique())
 
 
 def _split_cells(

@@ -13,6 +13,7 @@ import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from recbias.core.dataset import (
     Vocabulary,
 )
 from recbias.core.evidence import Embeddings, Predictions, RankedLists, Responses, SentenceScores
+from recbias.core.files import digest_file
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Queries
 from recbias.runner.stages import ItemLabels, ModelOutputs
@@ -89,6 +91,16 @@ def _save_ids(ids: Ids, path: Path) -> None:
 def _load_ids(path: Path) -> Ids:
     """Read identifiers or texts from Parquet."""
     return _load_frame(path)["id"].to_numpy(dtype=object)
+
+
+def _load_vocabulary(path: Path) -> Vocabulary:
+    """Read the identifiers of units; results that have the same ones share them in memory."""
+    return _read_vocabulary(digest_file(path), path)
+
+
+@lru_cache(maxsize=4)
+def _read_vocabulary(_: str, path: Path) -> Vocabulary:
+    return Vocabulary(_load_ids(path))
 
 
 _CURVE = "learning_curve.parquet"
@@ -226,7 +238,7 @@ def save_queries(queries: Queries, folder: Path) -> None:
 
 def load_queries(folder: Path) -> Queries:
     """Read queries."""
-    ids = Vocabulary(_load_ids(folder / "ids.parquet"))
+    ids = _load_vocabulary(folder / "ids.parquet")
     texts = folder / "texts.parquet"
     return Queries(
         ids=ids,
@@ -254,7 +266,7 @@ def _save_parts(
 
 
 def _load_parts(arrays: Mapping[str, Any], folder: Path) -> dict[str, Interactions]:
-    ids = [Vocabulary(_load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
+    ids = [_load_vocabulary(folder / f"{kind}_ids.parquet") for kind in ("user", "item")]
     parts: dict[str, Interactions] = {}
     for name in ("all", "train", "validation", "test"):
         if f"{name}_users" in arrays:
@@ -311,7 +323,8 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
     records = json.loads((folder / "measurements.json").read_text(encoding="utf-8"))
     arrays = _load_arrays(folder)
     n_ids = 1 + max((record["ids"] for record in records if "ids" in record), default=-1)
-    unit_ids = [_load_ids(folder / f"units_{number}.parquet") for number in range(n_ids)]
+    paths = [folder / f"units_{number}.parquet" for number in range(n_ids)]
+    unit_ids = [_load_vocabulary(path).ids for path in paths]
     measurements = []
     for index, record in enumerate(records):
         units = None

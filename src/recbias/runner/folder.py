@@ -81,10 +81,23 @@ class RunCost:
         }
 
 
+def describe_inputs(plan: Plan, executor: Executor) -> dict[str, Any]:
+    """Return what the manifest has of the datasets and queries, as plain values."""
+    datasets, queries = _describe_datasets(plan, executor), _describe_queries(plan, executor)
+    return {
+        "datasets": [row.model_dump() for row in datasets],
+        "queries": [row.model_dump() for row in queries],
+    }
+
+
 def build_manifest(
-    plan: Plan, executor: Executor, cost: RunCost, warnings: Sequence[str]
+    plan: Plan,
+    executor: Executor,
+    cost: RunCost,
+    warnings: Sequence[str],
+    inputs: Mapping[str, Any],
 ) -> Manifest:
-    """Return the manifest of a run, as far as its plan and stages determine it."""
+    """Return the manifest of a run; ``inputs`` are the datasets and queries."""
     records = [*executor.records.values()]
     experiment, searches = plan.experiment, list_searches(plan, executor)
     failed = [
@@ -101,8 +114,8 @@ def build_manifest(
         **cost.measure(),
         seeds=list(experiment.seeds),
         limit=plan.options.limit,
-        datasets=_describe_datasets(plan, executor),
-        queries=_describe_queries(plan, executor),
+        datasets=[manifest.Dataset(**row) for row in inputs["datasets"]],
+        queries=[manifest.Asked(**row) for row in inputs["queries"]],
         split=_describe_plugin(experiment.split) if experiment.split else None,
         models=[_describe_model(model, plan) for model in experiment.models],
         gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
@@ -381,6 +394,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
 
 _UNUSED: Mapping[str, frozenset[str]] = {
     "tables": frozenset({"report"}),
+    "plots": frozenset({"report"}),
     "units": frozenset({"report", "checks", "tests"}),
     "lists": frozenset({"report", "checks", "tests", "metrics"}),
 }
