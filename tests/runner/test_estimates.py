@@ -45,7 +45,8 @@ class Clock:
 
 
 def make_stage(title: str, kind: str, model: str = "", fold: int = 1) -> Stage:
-    return Stage(kind, title, f"{title} {fold}", str, (), Keys("demo", 42, fold, model))
+    keys, subject = Keys("demo", 42, fold, model), "HR" if kind == "measure" else model
+    return Stage(kind, title, f"{title} {fold}", str, (), keys, subject=subject)
 
 
 def make_model(model: str, fold: int = 1) -> list[Stage]:
@@ -78,25 +79,33 @@ def test_there_is_no_estimate_until_each_stage_has_a_basis() -> None:
 
 def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     clock = Clock()
-    stages = [make_stage(f"fit {model}", "fit", model) for model in "ABC"]
-    earlier = [Stored("fit A", "fit", {}, seconds=60.0), Stored("fit B", "fit", {}, seconds=30.0)]
-    work = RemainingWork(stages, earlier=earlier, clock=clock)
-    finish(work, stages[2], 1.0)
-    work.start(stages[0])
-    assert work.estimate() == pytest.approx(90)
-    clock.seconds = 0.5
-    assert work.estimate() == pytest.approx(89.5)
-    clock.seconds = 20.0
-    assert work.estimate() == pytest.approx(70)
-    clock.seconds = 1000.0
-    assert work.estimate() == pytest.approx(30), "B has not started"
-    work.finish(make_record(stages[0], seconds=1000.0))
+    stages = [make_stage("fit A", "fit", "A", fold) for fold in (1, 2, 3)]
+    work = RemainingWork(stages, clock=clock)
+    finish(work, stages[0], 60.0)
     work.start(stages[1])
-    clock.seconds = 1029.8
-    assert work.describe_time() == "1 s left"
+    assert work.estimate() == pytest.approx(120)
+    clock.seconds = 0.5
+    assert work.estimate() == pytest.approx(119.5)
+    clock.seconds = 20.0
+    assert work.estimate() == pytest.approx(100)
+    clock.seconds = 1000.0
+    assert work.estimate() == pytest.approx(60), "the third has not started"
+    work.finish(make_record(stages[1], seconds=60.0))
+    work.start(stages[2])
+    clock.seconds = 1045.0
+    assert work.describe_time() == "15 s left"
+    clock.seconds = 1055.0
+    assert work.describe() == "2 of 3 stages", "5 s may be as long as the reports"
     clock.seconds = 5000.0
     assert work.estimate() == 0
-    assert work.describe() == "2 of 3 stages", "it takes longer than estimated"
+
+
+def test_other_models_and_metrics_are_no_basis() -> None:
+    stages = [make_stage(f"fit {model}", "fit", model) for model in "ABCD"]
+    work = RemainingWork(stages, clock=Clock())
+    for stage in stages[:3]:
+        finish(work, stage, 60.0)
+    assert work.estimate() is None
 
 
 FIT = Stage("fit", "fit EASE", "", print, (), Keys(), subject="EASE", settings="a")
@@ -138,8 +147,11 @@ def test_a_plan_estimates_what_stages_take_by_what_other_data_have_taken(tmp_pat
     titles = {step.stage.title for step in again.steps if not step.stored and not step.expected}
     assert titles == {"fit Random", "ask Random"}
     assert again.n_unexpected == again.n_without_memory == 2
-    assert again.expected_seconds is not None
-    assert again.expected_seconds > 0
+    assert again.expected_seconds is again.memory_mb is None, "two stages are not known"
+    known = preview_spec(tmp_path, seed=7, models=["MostPop"], metrics=["HR"], k=3)
+    assert known.expected_seconds is not None
+    assert known.memory_mb is not None
+    assert known.memory_mb >= max(step.memory_mb or 0.0 for step in known.steps)
 
 
 def test_the_time_of_processors_is_that_of_the_process_and_its_children() -> None:

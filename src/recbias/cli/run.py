@@ -277,17 +277,17 @@ def _show_plan(
     )
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
-    show_requests(requests, quiet=quiet)
+    from recbias.runner.request_totals import asks_language_models
+
+    if asks_language_models(plan.experiment):
+        show_requests(requests, quiet=quiet)
     if preview.expected_seconds is not None:
-        left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
         time = describe_seconds(preview.expected_seconds)
-        print_line(f"estimated time: {time}{left}, from stored results of the same kind")
+        print_line(f"estimated time: {time}, from stored results of the same kind")
     if preview.memory_mb is None:
         print_line("estimated memory: unknown without stored results of the same kind")
     else:
-        unknown = preview.n_without_memory
-        left = f", without {unknown} of the stages" if unknown else ""
-        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:

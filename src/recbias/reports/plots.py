@@ -132,7 +132,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
         if views.format_title(*pair) != metric.title:
             keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
-    units = units[keeps].astype(dict.fromkeys(keys[:3], object))
+    units = units[keeps].astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
     if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
         units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
     return units[[*keys, "value"]].reset_index(drop=True)
