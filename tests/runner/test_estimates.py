@@ -13,11 +13,8 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.context import Stored
-from recbias.core.errors import Faults, TooLittleMemory, UserError
-from recbias.registry import REGISTRIES
 from recbias.runner.estimate import Preview, StoredCosts, preview
 from recbias.runner.execute import Executor, Silent
-from recbias.runner.preflight import check_widths
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals, count_requests
 from recbias.runner.stage import (
@@ -32,7 +29,7 @@ from recbias.runner.stage import (
     subtract_packages,
 )
 from support.chat.chat_server import serve_chat
-from support.commands import invoke_recbias, write_small_spec
+from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
 
@@ -256,68 +253,6 @@ def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> 
     (entry,) = count(make_chat_spec(models=[model]), tmp_path)
     assert entry.n_requests == 0
     assert "caption" in entry.problem
-
-
-HUGE = 10**12
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "large"),
-    [
-        ("PureSVD", {"factors": HUGE}, "factors"),
-        ("BPR-MF", {"embedding_size": HUGE}, "embedding_size"),
-        ("implicit/ALS", {"embedding_size": HUGE}, "embedding_size"),
-        ("MultiVAE", {"hidden_size": HUGE}, "hidden_size"),
-        ("DeepFM", {"hidden_sizes": (64, HUGE)}, "hidden_sizes"),
-        ("DeepFM", {"hidden_sizes": (10**6, 10**6)}, "hidden_sizes"),
-        ("ConvMF", {"word_size": HUGE}, "word_size"),
-        ("ConvMF", {"filters": HUGE}, "filters"),
-        ("SASRec", {"max_length": HUGE}, "max_length"),
-        ("GRU4Rec", {"layers": HUGE}, "layers"),
-    ],
-)
-def test_a_width_that_cannot_fit_is_refused(
-    name: str, settings: dict[str, Any], large: str
-) -> None:
-    model = REGISTRIES["models"].load(name)
-    check_widths(model(), n_items=1000)
-    with pytest.raises(TooLittleMemory) as caught:
-        check_widths(model(**settings), n_items=1000)
-    assert caught.value.where == large
-    assert caught.value.remedy == f"lower {large}"
-
-
-def test_plan_and_run_name_the_setting_and_train_nothing(tmp_path: Path) -> None:
-    spec = make_small_spec(models=["MostPop", {"name": "PureSVD", "factors": HUGE}])
-    with pytest.raises(UserError) as caught:
-        recbias.run(spec, out=tmp_path / "out")
-    fault = caught.value.faults[0] if isinstance(caught.value, Faults) else caught.value
-    assert fault.where.endswith("models[1].factors")
-    assert not list((tmp_path / "out").glob("small/*"))
-
-
-@pytest.mark.parametrize(
-    ("space", "large"),
-    [
-        (f"factors: {{int: [1, {HUGE}]}}", "factors"),
-        (f"factors: {{choice: [4, {HUGE}, 8]}}", "factors"),
-    ],
-)
-def test_a_search_of_a_width_that_cannot_fit_is_refused(
-    tmp_path: Path, space: str, large: str
-) -> None:
-    tune = f"tune: {{metric: nDCG, trials: 3, space: {{{space}}}}}"
-    write_small_spec(
-        tmp_path,
-        "name: s\ndataset: {name: demo, n_users: 40, n_items: 30}\nmetrics: [nDCG]\n"
-        "split: {name: random, test: 0.2, validation: 0.2}\nmodels:\n"
-        f"  - {{name: PureSVD, {tune}}}\n",
-    )
-    result = invoke_recbias("plan", "small.yaml", folder=tmp_path)
-    assert result.code == 2
-    assert result.err.startswith("error: small.yaml:6:")
-    assert f"models[0].tune.space.{large}: the largest values ({large} {HUGE}): the " in result.err
-    assert result.err.endswith(f"help: search lower values of {large}\n")
 
 
 @pytest.mark.parametrize(("name", "n_matrices"), [("EASE", 3), ("SLIM", 1)])
