@@ -86,7 +86,7 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         record = unseal_record(content.decode("utf-8"))
         is_of_address = record.pop(_ADDRESS, None) == address
         stored = Stored(**{**record, "warnings": tuple(record["warnings"])})
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     paths = [Path(name) for name in stored.files]
     is_inside = not any(path.is_absolute() or {"..", ""} & {*path.parts} for path in paths)
