@@ -215,8 +215,11 @@ class Store:
         stored, source = self.record(digest), self.path(digest)
         if stored is None or not self._is_intact(stored, source):
             return None
-        FORMATS[stored.kind][0](source, folder)
-        (folder / RECORD).unlink()
+        try:
+            FORMATS[stored.kind][0](source, folder)
+            (folder / RECORD).unlink()
+        except FileNotFoundError:  # another process has replaced it
+            return None
         self.touch(digest)
         return stored
 
