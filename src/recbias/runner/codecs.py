@@ -13,7 +13,6 @@ import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +94,18 @@ def _load_ids(path: Path) -> Ids:
 
 def _load_vocabulary(path: Path) -> Vocabulary:
     """Read the identifiers of units; results that have the same ones share them in memory."""
-    return _read_vocabulary(digest_file(path), path)
+    digest = digest_file(path)
+    if digest not in _recent:
+        if len(_recent) == _MOST_RECENT:
+            del _recent[next(iter(_recent))]
+        _recent[digest] = Vocabulary(_load_ids(path))
+    return _recent[digest]
 
 
-@lru_cache(maxsize=4)
-def _read_vocabulary(_: str, path: Path) -> Vocabulary:
-    return Vocabulary(_load_ids(path))
+_MOST_RECENT = 4
+"""Vocabularies that stay in memory: users and items of the dataset, queries, and one more."""
+
+_recent: dict[str, Vocabulary] = {}
 
 
 _CURVE = "learning_curve.parquet"

@@ -204,19 +204,20 @@ def _is_missing(executor: Executor, stage: Stage | None) -> bool:
 
 def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:
     """Return the faults that the data shows in the metrics, unless stored or short of files."""
-    measures = [
-        stage
-        for model_plan in plan.model_plans
-        if model_plan.data_context is context
-        for stage in model_plan.measures
-    ]
+    missing: dict[tuple[str, int | None], bool] = {}
+    for model_plan in plan.model_plans:
+        if model_plan.data_context is context:
+            for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+                key = metric.label, metric.cutoff
+                missing[key] = missing.get(key, False) or _is_missing(executor, stage)
     metrics = [
         metric
         for metric in plan.experiment.metrics
         if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+        if missing.get((metric.label, metric.cutoff), True)
     ]
     is_needed = metrics and not may_lack_files(getattr(context.dataset.work, "source", None))
-    is_measured = measures and not any(_is_missing(executor, stage) for stage in measures)
+    is_measured = missing and not any(missing.values())
     if not is_needed or is_measured:  # without measures if every model has a fault
         return []
     evidence = build_evidence(
