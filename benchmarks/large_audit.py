@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -164,7 +165,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args()
-    write_inputs(options.folder, options.users, options.lists)
+    arguments = options.folder, options.users, options.lists
+    writer = get_context("spawn").Process(target=write_inputs, args=arguments)
+    writer.start()  # a process of its own: the peak of a command begins with that of its parent
+    writer.join()
     folder = options.folder.resolve()
     rounds = []
     for _ in range(options.rounds):
