@@ -393,10 +393,10 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
 
 
 _UNUSED: Mapping[str, frozenset[str]] = {
-    "tables": frozenset({"report"}),
+    "tables": frozenset({"report", "claim"}),
     "plots": frozenset({"report"}),
-    "units": frozenset({"report", "checks", "tests"}),
-    "lists": frozenset({"report", "checks", "tests", "metrics"}),
+    "units": frozenset({"report", "claim", "checks", "tests"}),
+    "lists": frozenset({"report", "claim", "checks", "tests", "metrics"}),
 }
 """The keys of a spec that files do not depend on; the others, and the stages, are the address."""
 
