@@ -329,7 +329,6 @@ def _write_files(
     address: str,
 ) -> list[str]:
     """Write the tables, the manifest and the reports of a run; return their warnings."""
-    from recbias.formats.manifest import Check, FailedStep
     from recbias.reports.write import write_reports
     from recbias.runner import folder as run_folder
     from recbias.runner import results as tables
@@ -338,7 +337,7 @@ def _write_files(
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
 
-    experiment, failures = run_plan.experiment, list[FailedStep]()
+    experiment, failures = run_plan.experiment, list[Any]()
     files = run_folder.StoredFiles(
         *(folder, run_plan, Store(execution.store.folder), cost),
         reuse=not execution.fresh,
@@ -364,15 +363,13 @@ def _write_files(
             significance=significance,
         )
         inputs = run_folder.describe_inputs(run_plan, execution)
-        return {"checks": [check.model_dump() for check in checks], "inputs": inputs}
+        return {**inputs, "checks": [check.model_dump() for check in checks]}
 
     with collect_warnings() as warnings:
         facts = files.fill("tables", write_tables)
     run_manifest = run_folder.build_manifest(
-        run_plan, execution, cost, (*plan_warnings, *warnings), facts["inputs"]
+        run_plan, execution, cost, (*plan_warnings, *warnings), facts
     )
-    run_manifest.offline = run_plan.options.offline
-    run_manifest.checks = [Check(**check) for check in facts["checks"]]
     run_manifest.failures += failures
     if run_plan.experiment.claim is not None:
         run_manifest.claim = evaluate_claim(run_plan, execution)

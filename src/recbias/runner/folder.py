@@ -95,9 +95,9 @@ def build_manifest(
     executor: Executor,
     cost: RunCost,
     warnings: Sequence[str],
-    inputs: Mapping[str, Any],
+    facts: Mapping[str, Any],
 ) -> Manifest:
-    """Return the manifest of a run; ``inputs`` are the datasets and queries."""
+    """Return the manifest of a run; ``facts`` are its datasets, queries and checks."""
     records = [*executor.records.values()]
     experiment, searches = plan.experiment, list_searches(plan, executor)
     failed = [
@@ -114,8 +114,8 @@ def build_manifest(
         **cost.measure(),
         seeds=list(experiment.seeds),
         limit=plan.options.limit,
-        datasets=[manifest.Dataset(**row) for row in inputs["datasets"]],
-        queries=[manifest.Asked(**row) for row in inputs["queries"]],
+        datasets=[manifest.Dataset(**row) for row in facts["datasets"]],
+        queries=[manifest.Asked(**row) for row in facts["queries"]],
         split=_describe_plugin(experiment.split) if experiment.split else None,
         models=[_describe_model(model, plan) for model in experiment.models],
         gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
@@ -139,6 +139,8 @@ def build_manifest(
             for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
         ],
         stages=[_describe_stage(record) for record in records],
+        checks=[manifest.Check(**row) for row in facts["checks"]],
+        offline=plan.options.offline,
         failures=failed,
         warnings=merge_warnings(records, warnings),
     )
