@@ -91,7 +91,8 @@ for model in ("production", "candidate"):
 def draw_items(n_users: int, n: int, power: float, rng: np.random.Generator) -> np.ndarray:
     """Return different items of each user, popular ones more often."""
     shelves = (N_ITEMS // n * rng.random((n_users, n)) ** power).astype(np.int64)
-    return shelves * n + rng.permuted(np.tile(np.arange(n), (n_users, 1)), axis=1)
+    items: np.ndarray = shelves * n + rng.permuted(np.tile(np.arange(n), (n_users, 1)), axis=1)
+    return items
 
 
 def write_table(path: Path, columns: dict[str, np.ndarray]) -> None:
