@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray, count_distinct
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
@@ -187,12 +187,12 @@ class Members:
     @cached_property
     def overlap(self) -> bool:
         """Whether a unit is in several groups."""
-        return np.unique(self.units).size < self.units.size
+        return count_distinct(self.units) < self.units.size
 
     @property
     def n_defined(self) -> int:
         """The number of units of the groups with a defined value, each counted once."""
-        return np.unique(self.units[~np.isnan(self.values)]).size
+        return count_distinct(self.units[~np.isnan(self.values)])
 
     def tabulate(self) -> FloatArray:
         """Return the value of each unit in each group, ``float64[g, u]``; NaN if it has none."""
