@@ -127,7 +127,10 @@ def test_self_information_by_hand() -> None:
     assert warnings == [f"the metric: {message}"] * 2
     # minus 1 / (2 n) + 1 / 8 nats, plus 1 / n for items of the own history: u0 has both items, of
     # n = 4 and 2 users, u1 item 1 of its list
-    own = [(1 / 8 + 1 / 8 - 1 / 4 + 1 / 4 + 1 / 8 - 1 / 2) / 2, (1 / 4 + 1 / 2 + 1 / 4 - 1 / 2) / 2]
+    own = [
+        (1 / 8 + 1 / 8 - 1 / 4 + 1 / 4 + 1 / 8 - 1 / 2) / 2,
+        (1 / 4 + 1 / 2 + 1 / 4 - 1 / 2) / 2,
+    ]
     expected = [0.5 - own[0] / math.log(2), 1.5 - own[1] / math.log(2)]
     with collect_warnings():
         (measurement,) = SelfInformation().measure(evidence)

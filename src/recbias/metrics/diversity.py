@@ -6,7 +6,6 @@ how the lists compare with ideal lists of a synthetic world.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -333,8 +333,8 @@ def compare_replicates(
     resampled differences are equal, z is undefined; p is 1 if the estimates are equal too, else
     p and the interval are undefined: there is no standard error.
 
-    Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
-    larger of |a|, |b| and the bootstrap standard errors of the two systems.
+    Estimates of identical lists may differ by rounding, so se, and d where se is 0, count as 0
+    below 1e-12 of the larger of |a|, |b| and the bootstrap standard errors of the two systems.
 
     Samples on which one of two systems is undefined are excluded from ``replicates[s, b]``; p is
     NaN below two samples. If the samples are of few units, ``df`` are the degrees of freedom of
@@ -351,12 +351,19 @@ def compare_replicates(
     from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
     a, b = list_pairs(len(points))
-    magnitudes = np.fmax(np.abs(points), bootstrap_standard_error(replicates))
-    tolerance = ROUNDING * np.fmax(magnitudes[a], magnitudes[b])
-    differences = points[a] - points[b], bootstrap_standard_error(replicates[a] - replicates[b])
-    difference, error = (np.where(abs(x) < tolerance, 0.0, x) for x in differences)
-    is_same = (error == 0) & (difference == 0)
-    error = np.where((error == 0) & ~is_same, np.nan, error)
+    difference, changes = points[a] - points[b], replicates[a] - replicates[b]
+    error, magnitude = (
+        bootstrap_standard_error(changes),
+        np.fmax(np.abs(points[a]), np.abs(points[b])),
+    )
+    for side in (a, b):
+        defined = np.where(np.isnan(changes), np.nan, replicates[side])
+        magnitude = np.fmax(magnitude, bootstrap_standard_error(defined))
+    tolerance = ROUNDING * magnitude
+    lacks_spread = error <= tolerance
+    is_same = lacks_spread & (np.abs(difference) <= tolerance)
+    difference = np.where(is_same, 0.0, difference)
+    error = np.where(is_same, 0.0, np.where(lacks_spread, np.nan, error))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
     normal = math.isnan(df)

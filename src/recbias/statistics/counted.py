@@ -188,9 +188,10 @@ class CountedValues:
             x_u - Σ_i (h_ui - φ_i / n) ∂x_u/∂φ_i - ½ Σ_i (Σ_v h_vi² - φ_i² / n) ∂²x_u/∂φ_i²
 
         h_vi is the contribution of user v to the count φ_i of item i, and n the number of users
-        with one, or with a query. A user's own interactions are counted too, and a curved function of a count is
-        not the function of its expectation. The mean of the corrections is the bias of the mean to
-        second order in the weights of the users, without the curvature between two items.
+        with one, or with a query. A user's own interactions are counted too, and a curved function
+        of a count is not the function of its expectation. The mean of the corrections is the bias
+        of the mean to second order in the weights of the users, without the curvature between two
+        items.
 
         >>> from scipy.sparse import csr_array
         >>> counts = csr_array(np.array([[1.0], [1.0], [0.0], [0.0]]))
