@@ -361,7 +361,7 @@ def compare_replicates(
         magnitude = np.fmax(magnitude, bootstrap_standard_error(defined))
     tolerance = ROUNDING * magnitude
     lacks_spread = error <= tolerance
-    is_same = lacks_spread & (np.abs(difference) <= tolerance)
+    is_same = lacks_spread & ((difference == 0) | (np.abs(difference) < tolerance))
     difference = np.where(is_same, 0.0, difference)
     error = np.where(is_same, 0.0, np.where(lacks_spread, np.nan, error))
     with np.errstate(divide="ignore", invalid="ignore"):
