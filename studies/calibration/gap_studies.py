@@ -80,7 +80,7 @@ class GapStudy:
                 if self.folds == "samples":
                     inside &= part == fold
                 ids = np.flatnonzero(inside).astype(str).astype(object)
-                units = UnitScores("user", ids, values[inside])
+                units = UnitScores("user", ids, values[inside], self.sample is sample_hits)
                 rows.append(Measurement.from_units(units, group=f"g{code}"))
         return rows
 
