@@ -185,9 +185,9 @@ def list_faulty_checks(rows: Sequence[ModelMeasurement], table: pd.DataFrame) ->
         check = CheckSpec(metric=label, at_most=limits.get(label, 0.0))
         checks += [Check(check, spec, ("A",), baseline) for baseline in (None, "B")]
     for row in evaluate_checks(checks, rows):
-        printed = [float(f"{row[name]:.4g}") for name in ("value", "ci_low", "ci_high")]
-        limit = float(row["line"].removeprefix("at most "))
-        if not is_inside(*printed) or row["verdict"] not in list_verdicts(*printed, limit):
+        value, low, high = (float(f"{row[name]:.4g}") for name in ("value", "ci_low", "ci_high"))
+        verdicts = list_verdicts(value, low, high, float(row["line"].removeprefix("at most ")))
+        if not is_inside(value, low, high) or row["verdict"] not in verdicts:
             yield f"check {row}"
 
 
