@@ -217,9 +217,9 @@ class GroupInequality:
     too. ``atkinson`` and the cross entropy of two groups are functions of the ratio of two means,
     of √x or of x, and their interval is that of this ratio (Fieller's) unless it has no end.
     Those of more groups are positive by chance for groups that do not differ; the
-    interval then includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
-    their own, and the extreme one of several is extreme by chance. There is none either if a query
-    is in several groups; it counts in each of them.
+    interval then includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have
+    intervals of their own, and the extreme one of several is extreme by chance. There is none
+    either if a query is in several groups; it counts in each of them.
 
     Args:
         kind: The index.
