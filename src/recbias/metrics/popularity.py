@@ -873,9 +873,8 @@ class PopularityLift(_LevelComparison):
     0 is neutral, 1 is a list that is twice as popular as the history, -1 the minimum. Undefined
     for an empty list, or a history that is empty or has popularity 0.
 
-    Where the popularity is counted, the value is corrected (``corrected``): a user's own
-    interactions raise AP(H_u) by c, as if nobody chose what they had. c is 1 if nobody has an item
-    twice:
+    Where the popularity is counted, the value is corrected (``corrected``) for the user's own
+    interactions, which raise AP(H_u) by c: 1 if nobody has an item twice.
 
         lift(u) = ( AP(L_u) / AP(H_u) ) ( 1 + c / AP(H_u) ) - 1
 
