@@ -512,7 +512,7 @@ def compute_group_means(
 def bootstrap_t_interval(
     point: npt.ArrayLike, replicates: npt.ArrayLike, df: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Return 95% bootstrap-t intervals, which account for few clusters.
+    """Return 95% t intervals with the bootstrap standard error, which account for few clusters.
 
         point ± t(0.975; df) · se,    se the bootstrap standard error
 
@@ -533,7 +533,7 @@ def bootstrap_t_interval(
 
 
 def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% bootstrap-t interval of a share, on the scale of its logit.
+    """Return the 95% t interval of a share, on the scale of its logit.
 
         logit x ± t(0.975; df) · se,    logit x = log( x / (1 - x) )
 
@@ -549,7 +549,7 @@ def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[f
 
     Source:
         The logit as the scale of intervals of shares: Agresti, "Categorical Data Analysis", 2013,
-        section 1.4; bootstrap-t as in ``bootstrap_t_interval``.
+        section 1.4; t as in ``bootstrap_t_interval``.
     """
     from scipy.special import expit, logit
 
@@ -562,7 +562,7 @@ def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[f
 
 
 def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% bootstrap-t interval of a share that may be 0, on the scale of its arcsine.
+    """Return the 95% t interval of a share that may be 0, on the scale of its arcsine.
 
         sin²( g ± t(0.975; df) · se ),    g = arcsin √x,    within 0 and 1
 
@@ -576,7 +576,7 @@ def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple
 
     Source:
         Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika
-        1948; bootstrap-t as in ``bootstrap_t_interval``.
+        1948; t as in ``bootstrap_t_interval``.
     """
     rows = np.arcsin(np.sqrt(np.clip(replicates[~np.isnan(replicates)], 0.0, 1.0)))
     ends = bootstrap_t_interval(np.arcsin(np.sqrt(point)), rows, df)
