@@ -69,14 +69,14 @@ def examples(
         recbias.examples("quickstart", group="gender=f", worst=3)[["unit_id", "value", "missed"]]
     """
     tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
-    scores, direction = _select_scores(tables, metric)
+    scores, direction = select_scores(tables, metric)
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]
-    stages = _Stages(tables, keys)
+    stages = Stages(tables, keys)
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
-    chosen = _choose_models(scores, models)
+    chosen = choose_models(scores, models)
     first = scores[scores["model"] == chosen[0]]
     if group:
         first = first[first["unit_id"].isin(stages.list_members(group))]
@@ -93,7 +93,7 @@ def examples(
     return pd.DataFrame(known, columns=list(EXAMPLE_COLUMNS))
 
 
-def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
+def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, and its direction."""
     per_unit = tables.per_unit
     if per_unit is None or per_unit.empty:
@@ -122,14 +122,15 @@ def _find(name: str, known: Sequence[str], kind: str) -> str:
     raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
 
 
-def _choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return the models that are named, or the two with the best means."""
     means = scores.groupby("model", sort=False)["loss"].mean().sort_values(kind="stable")
     if not models:
         return list(means.index[:2])
     return [_find(model, list(means.index), "model") for model in models]
 
 
-class _Stages:
+class Stages:
     """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
