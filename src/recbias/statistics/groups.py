@@ -421,7 +421,7 @@ MAX_PAIRS = 500
 def summarize_groups(
     measurement: Measurement, groups: Groups, *, min_group: int = 0, reference: int = -1
 ) -> list[Measurement]:
-    """Return the mean of each group; pairs of groups are compared by Welch's t-test.
+    """Return the mean of each group; pairs are compared by Welch's t-test, or as two shares.
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
     interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
