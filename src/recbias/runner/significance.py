@@ -207,7 +207,8 @@ def compare_models(
 
 def _warn_of_no_spread(table: pd.DataFrame) -> None:
     """Count the comparisons within models whose sides differ, but have no spread to test."""
-    within = table[~table["between"].astype(str).str.startswith("model")]
+    keys = ["model", "dataset", "seed", "fold", *METRIC_KEY_COLUMNS, "test", "a", "b"]
+    within = table[~table["between"].astype(str).str.startswith("model")].drop_duplicates(keys)
     rows = within[within["p"].isna() & (within["difference"].abs() > 0)]
     if len(rows):
         names = ", ".join(dict.fromkeys(rows["metric"] + " by " + rows["test"]))
