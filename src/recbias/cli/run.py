@@ -26,10 +26,10 @@ from recbias.cli.output import (
     allow_closed_output,
     describe_errors,
     open_document,
-    print_conclusions,
     print_grid,
     print_line,
     print_rows,
+    print_verdict,
     report_errors,
     show_progress,
 )
@@ -56,6 +56,7 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
     """Return what the terminal shows of a finished run."""
     from recbias.reports.conclusions import collect_conclusions
     from recbias.reports.run import read_run, to_records
+    from recbias.reports.verdict import build_verdict
     from recbias.reports.views import select_headline
 
     tables, manifest, report = read_run(run.folder), run.manifest, run.folder / "report.html"
@@ -69,6 +70,7 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
         "exit_code": exit_code,
         "exit_meaning": exit_meaning,
         "models": [model["label"] for model in manifest["models"]],
+        "verdict": asdict(build_verdict(tables)),
         "conclusions": [*map(asdict, collect_conclusions(tables))],
         "summary": to_records(select_headline(tables, tables.metrics)),
         "checks": run.checks,
@@ -146,8 +148,8 @@ def show_requests(totals: Sequence[RequestTotals], *, quiet: bool) -> None:
     n_stored = sum(entry.n_stored for entry in known)
     counts = f"{n_requests:,} requests, {n_stored:,} stored, {n_requests - n_stored:,} to send"
     if n_requests:
-        counts += f": at most {_sum_tokens(known)}{_sum_money(known)}"
-    print_line(f"language models: {counts}")
+        cost = f"at most {_sum_tokens(known)}{_sum_money(known)}"
+        print_line(f"language models: {counts}: {cost}")
     for entry in totals:
         if entry.problem:
             print_line(f"the requests of {entry.model} are not known: {entry.problem}")
@@ -186,7 +188,7 @@ ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 
 
 def _show_run(run: Run) -> None:
-    """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
+    """Print the verdict of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
     from recbias.reports.run import read_run
     from recbias.reports.tables import (
@@ -195,6 +197,7 @@ def _show_run(run: Run) -> None:
         build_round_table,
         build_summary,
     )
+    from recbias.reports.verdict import build_verdict
     from recbias.reports.views import collect_definitions
 
     console, tables = Output(), read_run(run.folder)
@@ -202,7 +205,7 @@ def _show_run(run: Run) -> None:
     values = [column.title for column in summary.columns if column.numeric]
     more = (build_round_table(tables), build_check_table(tables))
     with allow_closed_output():
-        print_conclusions(*split_conclusions(tables), console)
+        print_verdict(build_verdict(tables), len(split_conclusions(tables)[1]), console)
         if summary.rows:
             print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
         for table in (*build_group_tables(tables), *filter(None, more)):
@@ -278,16 +281,15 @@ def _show_plan(
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
     show_requests(requests, quiet=quiet)
+    unknown = "{:,} of the stages are of a kind that has not run yet and are left out"
     if preview.expected_seconds is not None:
-        left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
-        time = describe_seconds(preview.expected_seconds)
-        print_line(f"estimated time: {time}{left}, from stored results of the same kind")
-    if preview.memory_mb is None:
-        print_line("estimated memory: unknown without stored results of the same kind")
-    else:
-        unknown = preview.n_without_memory
-        left = f", without {unknown} of the stages" if unknown else ""
+        left = f"; {unknown.format(preview.n_unexpected)}" if preview.n_unexpected else ""
+        print_line(f"estimated time: about {describe_seconds(preview.expected_seconds)}{left}")
+    if preview.memory_mb is not None:
+        left = f"; {unknown.format(preview.n_without_memory)}" if preview.n_without_memory else ""
         print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+    else:
+        print_line("estimated memory: unknown until stages of the same kinds have run")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:

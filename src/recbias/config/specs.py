@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.measures import Direction
-from recbias.core.plugins import Device, NeedsByParameters, OnlyWith
+from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
 from recbias.formats.yaml import KeyPath
 
 
@@ -152,6 +152,7 @@ class PluginSpec:
         rerankers: The re-rankers of a model, each of which makes another entry.
         reranked: Of such an entry, the model whose lists are re-ranked, and the re-ranker.
         is_labelled: Whether the label is written in the spec.
+        baseline: Whether a model is a baseline, None if the spec does not say.
     """
 
     kind: str
@@ -166,6 +167,12 @@ class PluginSpec:
     rerankers: tuple[PluginSpec, ...] = ()
     reranked: Reranked | None = None
     is_labelled: bool = False
+    baseline: bool | None = None
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether a model is one that others are compared with, and that no headline is about."""
+        return self.name in BASELINES if self.baseline is None else self.baseline
 
     @cached_property
     def needs(self) -> frozenset[str]:

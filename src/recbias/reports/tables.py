@@ -21,7 +21,7 @@ import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.conclusions import (
+from recbias.reports.questions import (
     Question,
     collect_questions,
     compute_effect,
@@ -312,7 +312,10 @@ def build_summary(run: RunTables) -> Table:
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    return _name_columns(_add_significance_marks(table, run, frame), run)
+    table = _name_columns(_add_significance_marks(table, run, frame), run)
+    baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
+    marks = [f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."]
+    return replace(table, notes=(*table.notes, *marks * bool(baselines)))
 
 
 def build_fold_table(run: RunTables) -> Table | None:

@@ -11,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
-from recbias.core.files import digest_file
+from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
+from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, read_run
@@ -61,6 +62,8 @@ def write_reports(
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
+    if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
+        files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
