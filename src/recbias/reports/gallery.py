@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -113,6 +114,11 @@ class Gallery:
         """Return every plot."""
         return [plot for _, plot in (*self.overview, *self.matrices)]
 
+    def dump(self) -> dict[str, Any]:
+        """Return what ``load_gallery`` reads: all but the matrices, which are drawn quickly."""
+        overview = [(dataset, vars(plot)) for dataset, plot in self.overview]
+        return {"overview": overview, "skipped": self.skipped}
+
 
 @dataclass(eq=False)
 class _Draughts:
@@ -158,6 +164,19 @@ def draw_gallery(run: RunTables) -> Gallery:
     matrices = tuple(_draw_matrices(run, draughts))
     skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
     return Gallery(tuple(overview), matrices, tuple(skipped))
+
+
+def load_gallery(run: RunTables, stored: Mapping[str, Any]) -> Gallery:
+    """Return the plots of a run, from what ``dump`` returned for one with the same tables."""
+    plots = [
+        (dataset, Plot(**{**plot, "body": Safe(plot["body"])}))
+        for dataset, plot in stored["overview"]
+    ]
+    draughts = _Draughts()
+    for _, plot in plots:
+        draughts.names.free(plot.name)
+    matrices = tuple(_draw_matrices(run, draughts))
+    return Gallery(tuple(plots), matrices, tuple(stored["skipped"]))
 
 
 def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:
