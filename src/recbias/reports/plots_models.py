@@ -169,7 +169,7 @@ class _BiasFamily:
         return views.select_first(eligible, self.names)
 
 
-_POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
+POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
 OTHER_BIASES = (
     _BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
     _BiasFamily("prices", ("price_percentage", "mean_attribute")),
@@ -186,10 +186,11 @@ class _ModelPoint:
     colour: str
     x: Interval
     y: Interval
+    hollow: bool = False
 
 
 def draw_scatter(
-    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = _POPULARITY_BIAS
+    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = POPULARITY_BIAS
 ) -> svg.Plot:
     """Return the scatter plot of one dataset."""
     metrics = [
@@ -209,7 +210,7 @@ def draw_scatter(
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
     lines = _locate_pairs(run, points, axes)
-    pairs = (svg.draw_line(plain, variant, "pair") for plain, variant in lines)
+    pairs = (svg.draw_arrow(plain, variant, gap=7) for plain, variant in lines)
     return svg.draw_chart(
         axes,
         _draw_points(points, axes, lines),
@@ -230,10 +231,12 @@ def _collect_points(
     upwards = _group_values(run, dataset, y)
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
     values = upwards.get(part, {})
-    points, n_omitted = [], 0
+    points, n_omitted, baselines = [], 0, views.list_baselines(run)
     for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
-            point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
+            colour = f"c{series % svg.COLOURS}"
+            ends = across[model], values[model]
+            point = _ModelPoint(model, colour, *ends, hollow=model in baselines)
             if svg.fits_axis(point.x.value) and svg.fits_axis(point.y.value):
                 points.append(point)
             else:
@@ -298,7 +301,8 @@ def _draw_points(
         gap = min(max(9.0, 4.0 + reach), 26.0)  # beyond the interval if that is short
         spots.append(svg.list_spots((x, y), label, gap))
         title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
-        dots.append(svg.draw_circle((x, y), 5, f"dot {point.colour}", title))
+        class_ = f"dot{' open' * point.hollow} {point.colour}"
+        dots.append(svg.draw_circle((x, y), 5, class_, title))
     texts = svg.draw_labels(
         centres,
         labels,
@@ -313,12 +317,12 @@ def _draw_points(
 def _caption_scatter(
     points: Sequence[_ModelPoint], x: Definition, y: Definition, n_omitted: int, *, has_pairs: bool
 ) -> str:
-    lines = "Lines are 95% intervals, which may be shorter than the point is wide."
     sentences = [
         f"Each point is a model: {y.heading} upwards, {x.heading} to the right.",
-        lines if any(point.x.bounded or point.y.bounded for point in points) else "",
+        *svg.describe_lines([*(point.x for point in points), *(point.y for point in points)]),
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
-        "Solid lines join models with their mitigated variants." if has_pairs else "",
+        "Hollow points are baselines." if any(point.hollow for point in points) else "",
+        "Arrows lead from a model to its mitigated variant." if has_pairs else "",
         svg.describe_omitted(n_omitted),
     ]
     return " ".join(filter(None, sentences))
@@ -458,9 +462,8 @@ def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Pl
     accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
-        f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
-        "order of its setting, and by a dotted line with the model. Vertical lines: 95% "
-        f"intervals of the difference in accuracy from {first['baseline']}."
+        f"Arrows lead from {first['baseline']} to its re-ranked versions, in the order of their "
+        "setting. Vertical lines: 95% intervals of the difference in accuracy."
     )
     return svg.draw_chart(
         axes,
@@ -495,14 +498,12 @@ def _list_ends(row: _Row) -> list[float]:
 def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
     elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
-    for points in curves.values():
-        nearest = axes.at(points[0]["bias_after"], points[0]["accuracy_after"])
-        elements.append(svg.draw_line(start, nearest, "zero"))
     for number, (name, points) in enumerate(curves.items()):
         lines[name] = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
         colour = svg.format_colour(number)
-        if len(points) > 1:
-            elements.append(svg.draw_polyline(lines[name], f"curve {colour}", name))
+        path = [start, *lines[name]]
+        elements.append(svg.draw_polyline(path, f"curve {colour}", name))
+        elements.append(svg.draw_arrow(*path[-2:], gap=4, class_=colour))
         for row, point in zip(points, lines[name], strict=True):
             ends = [axes.at(row["bias_after"], end) for end in _list_ends(row)[1:]]
             if len(ends) == 2:

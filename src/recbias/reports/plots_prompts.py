@@ -212,14 +212,20 @@ class Mark:
     interval: Interval
     series: int = 0
     title: str = ""
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A labelled row of marks."""
+    """A labelled row of marks, with a note at its right end.
+
+    ``shaded`` is a band from the lowest to the highest mark, below the note in bold.
+    """
 
     label: str
     marks: tuple[Mark, ...]
+    note: str = ""
+    shaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -285,7 +291,9 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
-    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - svg.MARGIN - 4)
+    notes = max(svg.estimate_width(row.note) for row in forest.rows())
+    end = svg.WIDTH - svg.MARGIN - (notes + 8 if notes else 4)
+    return Scale(*pad_range([*ends, *neutral]), 18 + widest, end)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
@@ -306,7 +314,13 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             elements.append(
                 svg.draw_text((scale.start - 10, middle + 4.5), labels[row.label], "end")
             )
+            if row.shaded:
+                places = [scale.at(mark.interval.value) for mark in row.marks]
+                size = max(places) - min(places), row_height - 4
+                elements.append(svg.draw_rectangle((min(places), y + 2), size, "gap"))
             elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
+            place = svg.WIDTH - svg.MARGIN, middle + 4.5
+            elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))
             y += row_height
     return join(*elements)
 
@@ -320,7 +334,8 @@ def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
             elements.append(svg.draw_line(start, end, f"interval {colour}"))
         centre = (scale.at(mark.interval.value), y)
-        elements.append(svg.draw_marker(centre, shape, f"dot {colour}", title=mark.title))
+        class_ = f"dot{' open' * mark.hollow} {colour}"
+        elements.append(svg.draw_marker(centre, shape, class_, title=mark.title))
     return join(*elements)
 
 

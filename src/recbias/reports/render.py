@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from recbias.core.files import has_file
 from recbias.reports import views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
+from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
 from recbias.reports.llm import build_reply_tables, read_trials
 from recbias.reports.published import build_reference_table
@@ -38,7 +40,9 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
+from recbias.reports.verdict import build_verdict
 from recbias.reports.views import ALL
+from recbias.reports.wording import format_count
 
 T = TypeVar("T")
 
@@ -98,6 +102,7 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(views.build_models_table)
     gallery = _build_by(draw_gallery)
+    verdict = _build_by(build_verdict)
     searches = _build_by(draw_search_plots)
 
     @cached_property
@@ -117,6 +122,29 @@ class Content:
         titles = {card.metric.title for card in self.cards}
         cards = [table for card in self.cards for table in card.tables]
         return [*cards, *build_group_tables(self.run, omitted=titles)]
+
+    @cached_property
+    def first_picture(self) -> Plot | None:
+        """The chart that answers what the verdict is about."""
+        return draw_first_picture(
+            self.run, self.verdict.subject, name="answer", reference=self.reference
+        )
+
+    @property
+    def result_tables(self) -> list[wording.Table]:
+        """The tables of results without checks, groups and folds, which have their own places."""
+        elsewhere = [*self.group_tables, self.checks, self.fold_table]
+        return [table for table in self.tables if not any(table is each for each in elsewhere)]
+
+    @property
+    def group_plots(self) -> list[Plot]:
+        """The plots of groups."""
+        return [plot for plot in self.plots if plot.name.startswith("groups-")]
+
+    @property
+    def other_plots(self) -> list[Plot]:
+        """The plots that are not of groups."""
+        return [plot for plot in self.plots if not plot.name.startswith("groups-")]
 
     @property
     def tables(self) -> list[wording.Table]:
@@ -205,7 +233,10 @@ _TITLE = "recbias: measure how biased a recommender is"
 _URL = "https://github.com/recbias/recbias"
 
 _SECTIONS = {
+    "data": "Data and settings",
+    "checks": "Checks",
     "results": "Results",
+    "groups": "Groups",
     "replies": "Replies of language models",
     "plots": "Plots",
     "significance": "Significance",
@@ -218,20 +249,49 @@ _SECTIONS = {
 }
 
 
+_PRINTED = ("data", "checks", "results", "groups")  # sections that are on paper, folded or not
+
+_MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
+
+
+def _describe_sections(content: Content) -> defaultdict[str, str]:
+    """Return what folded sections hold, in a few words."""
+    tests = sum(family.comparisons.n_tested for family in content.families)
+    significant = sum(family.comparisons.significant for family in content.families)
+    n_models = len(views.list_models(content.run))
+    n_metrics = len(views.collect_definitions(content.run))
+    return defaultdict(
+        str,
+        data="; ".join(fact.text for fact in content.data if fact.name in {"Dataset", "Queries"}),
+        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
+        plots=format_count(len(content.other_plots), "plot"),
+        significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
+    )
+
+
 def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
     spec = str(wording.strip_folders(content.run.spec_text))
-    optional = ("replies", content.replies), ("significance", content.families)
-    omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
+    optional = {
+        "data": content.data,
+        "checks": content.checks,
+        "groups": content.group_tables or content.group_plots,
+        "replies": content.replies,
+        "significance": content.families,
+        "searches": content.searches,
+    }
     return render(
         "report.html.jinja",
         content=content,
         searches=content.searches,
         title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
+        sections={name: title for name, title in _SECTIONS.items() if optional.get(name, True)},
+        printed=_PRINTED,
+        hints=_describe_sections(content),
+        marks=_MARKS,
         long=LONG_TABLE,
         longest=_LONGEST_PAIRS,
         policy=_build_policy(script),
