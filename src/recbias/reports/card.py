@@ -122,7 +122,8 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
     texts = ("name", "direction", "summary", "formula", "unit", "source")
     content = {
         "audited": manifest.model_dump(
-            include={*_SUBJECT}, exclude={"models": {"__all__": {"devices", "baseline"}}}
+            include={*_SUBJECT},
+            exclude={"models": {"__all__": {"devices", "baseline", "is_baseline"}}},
         ),
         "queries": [
             queries.model_dump(include={"dataset", "asked", "unit", "parameters"})

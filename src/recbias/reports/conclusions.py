@@ -1,30 +1,31 @@
-"""The conclusions of a run in plain sentences, no stronger than its tests, most important first.
+"""The conclusions of a run in plain sentences, no stronger than its tests.
 
 What the comparisons answer is collected as questions: one for each metric and kind of sides.
-Failed checks, re-ranking, feedback and metrics without a test have sentences of their own.
+Re-ranking, feedback and metrics without a test have sentences of their own. A sentence has about
+25 words at most; how it was found stands beside it, in small print.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from recbias.core.files import has_file
 from recbias.core.measures import DATASET, SERVED, read_bounds, to_loss
+from recbias.core.text import normalize_name
 from recbias.reports import views
-from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
     format_count,
-    format_interval,
+    format_estimate,
     format_p_value,
     format_value,
-    make_heading,
+    join_names,
     name_group,
     to_line,
 )
@@ -128,28 +129,6 @@ def explain_zero(rows: Sequence[Row]) -> str:
     return f"Significant, though the interval includes 0: {'; or '.join(reasons)}."
 
 
-def _describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the sentence, metric, dataset and model of each failed check."""
-    checks = run.manifest.get("checks", [])
-    names_dataset = len({check["dataset"] for check in checks}) > 1
-    for check in checks:
-        if not check["failed"]:
-            continue
-        numbers = (check["value"], check["ci_low"], check["ci_high"])
-        value, low, high = (math.nan if number is None else number for number in numbers)
-        places = count_decimals([value, low, high])
-        title = views.format_title(check["metric"], math.nan if check["k"] is None else check["k"])
-        parts = [check["group"], check["target"], check["dataset"] if names_dataset else ""]
-        suffix = "".join(f", {to_line(part)}" for part in parts if part)
-        interval = format_interval(low, high, places)
-        bounds = f"95% interval {interval}" if interval else "no interval"
-        sentence = (
-            f"Check failed: {to_line(check['model'])}, {to_line(make_heading(title))}{suffix}: "
-            f"{format_value(value, places)} ({bounds}); limit: {to_line(check['line'])}."
-        )
-        yield sentence, title, str(check["dataset"]), str(check["model"])
-
-
 def _name_unit(run: RunTables, metric: Definition) -> str:
     """Return what a metric counts: its unit, or that of the queries; blank if it is unknown."""
     requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
@@ -159,30 +138,11 @@ def _name_unit(run: RunTables, metric: Definition) -> str:
     return "" if queries == "prompt" and not metric.unit else queries
 
 
-def _name_compared_unit(run: RunTables, metric: Definition, row: Row) -> str:
+def _name_compared_unit(run: RunTables, metric: Definition, between: str) -> str:
     """Return what the n of a comparison counts."""
     sets = [metric.parameters.get(name) for name in ("groups", "targets")]
-    of = [str(item["of"]) for item in sets if isinstance(item, Mapping) and "of" in item]
-    if not of:
-        return _name_unit(run, metric)
-    if row["between"] == "groups":
-        return of[0].removesuffix("s")
-    unit = _collect_target_units(run).get((row["metric"], row["target"]))
-    return unit or of[-1].removesuffix("s")
-
-
-@lru_cache(maxsize=2)
-def _collect_target_units(run: RunTables) -> Mapping[tuple[str, str], str]:
-    """Return the unit of each metric and target that has values of units."""
-    path = run.folder / "per_unit.parquet"
-    if not has_file(path):
-        return {}
-    import pyarrow.parquet as pq
-
-    with convert_parquet_errors(path):
-        table = pq.ParquetFile(path).read(columns=["metric", "target", "unit"])
-    units = table.to_pandas().drop_duplicates().astype(str)
-    return {(metric, target): unit for metric, target, unit in units.itertuples(index=False)}
+    of = [str(item["of"]).removesuffix("s") for item in sets if isinstance(item, Mapping)]
+    return _name_unit(run, metric) if not of else of[0] if between == "groups" else of[-1]
 
 
 # the rows of ``metrics.csv`` on one metric, by model, group and target
@@ -197,10 +157,11 @@ class Question:
         dataset: Blank if the run has one.
         place: The seed and fold of the comparisons if the run has several: ``fold 1``.
         unit: What the n of an estimate counts: users, prompts, names.
-        units: What the n of a comparison counts, by target.
+        units: What the n of a comparison counts.
+        name: What is compared, for people; ``heading`` also says by what it is grouped.
+        baselines: The models that others are compared with.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
-        ratios: For the difference between groups, the significant comparisons of their ratio.
         served: The comparisons of all models over the queries that all of them have a list for.
     """
 
@@ -210,8 +171,10 @@ class Question:
     unit: str
     comparisons: tuple[views.Comparisons, ...]
     estimates: _Estimates
-    ratios: tuple[Row, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
+    units: str
+    name: str
+    heading: str
+    baselines: frozenset[str]
     served: views.Comparisons | None = None
 
     @cached_property
@@ -302,14 +265,9 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     groups: dict[tuple[object, ...], list[views.Comparisons]] = {}
     tested = {item.title for item in views.collect_comparisons(run) if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
-    repeated: dict[tuple[object, ...], list[Row]] = {}
     for comparison in views.collect_comparisons(run):
         if comparison.test == EXACT:  # too few units for a conclusion
             continue
-        metric = definitions.get(comparison.title)
-        if metric and metric.gap == "ratio" and comparison.compares_models:
-            at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
-            repeated.setdefault(at, []).extend(filter(views.is_significant, comparison.rows))
         if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
@@ -330,17 +288,16 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         values = estimates.get((first.place, first.title), {})
         if metric.gap:
             values = {**_list_sides(first), **values}
-        ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
         served = [item for item in comparisons if item.part == SERVED and item.test == first.test]
-        unit = _name_unit(run, metric)
-        units = {
-            row["target"]: _name_compared_unit(run, metric, row)
-            for comparison in same
-            for row in comparison.rows
-        }
+        heading = views.name_metric(run, metric)
+        is_of_groups = first.between == "groups" and "by" in metric.parameters
         questions.append(
             Question(
-                *(metric, dataset, place, unit, tuple(same), values, ratios, units),
+                *(metric, dataset, place, _name_unit(run, metric), tuple(same), values),
+                units=_name_compared_unit(run, metric, first.between),
+                name=views.name_metric(run, metric, "a group") if is_of_groups else heading,
+                heading=heading,
+                baselines=views.list_baselines(run),
                 served=served[0] if served and overall else None,
             )
         )
@@ -406,169 +363,56 @@ def _index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str]
     return estimates
 
 
-_MOST_VERSIONS = 3  # how many re-ranked versions a sentence names: those that remove most
-
-# what less and more bias is, by the direction of the measure
-_VERBS = {
-    "lower": ("lowers it", "raises it"),
-    "higher": ("raises it", "lowers it"),
-    "zero": ("brings it nearer to 0", "takes it farther from 0"),
-    "none": ("improves it", "worsens it"),
-}
-
-_DETAIL = (
-    "Of each re-ranker the setting that removes most; intervals are not corrected for this choice."
-    " Price: accuracy lost for one unit of bias removed, where some is removed."
-)
-
-
-def describe_reranking(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, dataset, a sentence and its detail for each measure of bias of the run.
-
-    The measures of which a version is shown to remove something are first, else in the order of
-    ``tradeoffs.csv``; only the first has the detail, which is that of all. Nothing without
-    re-ranking.
-    """
-    detail = _DETAIL
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in views.select_tradeoffs(run):
-        groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
-    definitions, several = views.collect_definitions(run), len(views.list_single_datasets(run)) > 1
-    for (dataset, bias, target), rows in sorted(groups.items(), key=lambda item: _rank(item[1])):
-        metric = definitions.get(bias) or Definition(bias, bias)
-        versions = _select_versions(rows)
-        if versions:
-            where = f" on {to_line(dataset)}" if several else ""
-            texts = [_describe(row, metric) for row in versions[:_MOST_VERSIONS]]
-            more = len(versions) - len(texts)
-            rest = f"; {more:,} more in the table" if more else ""
-            lead = f"{to_line(metric.describe_value(target=target))}{where}"
-            yield bias, dataset, f"{lead}: {'; '.join(texts)}{rest}.", detail
-            detail = ""
-
-
-def _rank(rows: Sequence[Row]) -> bool:
-    return not any(row["bias_removed_low"] > 0 for row in rows)
-
-
-def _select_versions(rows: Sequence[Row]) -> list[Row]:
-    """Return the version of each model and re-ranker that removes most, the largest first."""
-    best: dict[tuple[str, str], Row] = {}
-    for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
-        if not math.isnan(row["bias_removed"]):
-            best.setdefault((row["baseline"], views.name_reranker(row)), row)
-    return [*best.values()]
-
-
-def _describe(row: Row, metric: Definition) -> str:
-    """Return a version with what it removes, what it costs, and the price if that is known."""
-    name, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
-    if not math.isnan(strength) and f"{setting}=" not in name:
-        name = f"{name} ({setting} {strength:g})"
-    subject = to_line(f"{name} of {row['baseline']}")
-    low, removed, high = (row[f"bias_removed{end}"] for end in ("_low", "", "_high"))
-    if removed == 0:
-        effect = f"{subject} does not change it"
-    elif low <= 0 <= high:
-        effect = f"{subject} is not shown to change the bias: {_state(row, 'bias_removed')} less"
-    else:
-        verb = _VERBS[metric.direction][removed < 0]
-        effect = f"{subject} {verb} by {_state(row, 'bias_removed', signed=False)}"
-    gains = row["accuracy_lost"] < 0
-    cost = _state(row, "accuracy_lost", make_heading(row["accuracy"]), signed=False)
-    price = "" if math.isnan(row["price"]) else f", price {_state(row, 'price')}"
-    return f"{effect} {'and gains' if gains else 'at'} {cost}{price}"
-
-
-def _state(row: Row, name: str, unit: str = "", *, signed: bool = True) -> str:
-    """Return a figure of a row with its interval; not ``signed``: its size."""
-    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    if value < 0 and not signed:
-        value, low, high = -value, -high, -low
-    places = count_decimals([value])
-    interval = format_interval(low, high, places)
-    bounds = f"95% interval {interval}" if interval else "no interval"
-    if name == "price" and views.is_unbounded(row):
-        bounds = "unbounded interval"
-    return f"{format_value(value, places)}{f' {to_line(unit)}' if unit else ''} ({bounds})"
-
-
-_MOST_MODELS = 4  # how many models a sentence names: those that change most
-
-
-def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, dataset, a sentence and its detail for each value."""
-    datasets = views.list_single_datasets(run)
-    for dataset in datasets:
-        curves = views.list_round_curves(run, dataset)
-        where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
-        for heading, group in itertools.groupby(curves, _describe_value):
-            members = list(group)
-            last = max(members[0].values)
-            span = f"from round 1 to round {last}"
-            sentence = f"{to_line(heading)}{where}, {span}: {_list_changes(members)}."
-            detail = "The largest change first; no test compares the rounds."
-            yield members[0].metric.title, dataset, sentence, detail
-
-
-def _describe_value(curve: views.RoundCurve) -> str:
-    return curve.metric.describe_value(curve.group, curve.target)
-
-
-def _list_changes(curves: Sequence[views.RoundCurve]) -> str:
-    """Return the first and last values of the models, the largest change first."""
-    ends = [(curve.model, *_take_ends(curve)) for curve in curves]
-    defined = [row for row in ends if not math.isnan(row[2] - row[1])]
-    defined.sort(key=lambda row: -abs(row[2] - row[1]))
-    displayed = defined[:_MOST_MODELS]
-    places = count_decimals([value for _, *values in displayed for value in values])
-    texts = [
-        f"{to_line(model)} {format_value(first, places)} to {format_value(last, places)}"
-        for model, first, last in displayed
-    ]
-    rest = len(ends) - len(displayed)
-    if not texts:
-        return "undefined"
-    return ", ".join(texts) + (f", and {rest} more" if rest else "")
-
-
-def _take_ends(curve: views.RoundCurve) -> tuple[float, float]:
-    return curve.values[min(curve.values)], curve.values[max(curve.values)]
+# ---- sentences ----
 
 
 class _Answer(NamedTuple):
-    """An answer to a question: a short sentence, and how it was found in a second line."""
+    """A sentence, how it was found in small print, and sentences that belong beside it."""
 
     sentence: str
-    detail: str
+    detail: str = ""
+    more: tuple[str, ...] = ()
+
+
+_LONGEST = 25  # words of a sentence
+
+
+def _fit(*sentences: str) -> str:
+    """Return the first of several sentences that is short enough, else the last."""
+    return next((text for text in sentences if len(text.split()) <= _LONGEST), sentences[-1])
+
+
+def _combine(*parts: str) -> str:
+    """Return sentences as one text, without the blank ones."""
+    return " ".join(filter(None, parts))
 
 
 # the units of the metrics that have one
-_SCALES: Mapping[str, str] = {
-    "mean_attribute": "levels of {attribute}",
-    "ARP": "interactions",
-    "log_popularity_difference": "log interactions",
+_SCALES = {"mean_attribute": "levels of {attribute}", "ARP": "interactions"}
+
+_SUPERLATIVES = {
+    "higher": "the highest {}",
+    "lower": "the lowest {}",
+    "zero": "the {} nearest to 0",
 }
+_COMPARATIVES = {"higher": "higher {}", "lower": "lower {}", "zero": "{} nearer to 0"}
 
 
-def _name_metric(question: Question) -> str:
-    """Return the heading of the metric, with the dataset where there are several."""
-    suffix = f" on {to_line(question.dataset)}" if question.dataset else ""
-    suffix += f", {question.place}" if question.place else ""
-    metric = question.metric
-    within = question.between == "groups"
-    return to_line(metric.groups_heading if within else metric.heading) + suffix
+def _state_place(question: Question) -> str:
+    """Return the dataset, seed and fold of a question where there are several."""
+    where = "over all datasets" if question.dataset == views.ALL else f"on {question.dataset}"
+    return to_line(
+        f"{f' {where}' if question.dataset else ''}{f' ({question.place})' * bool(question.place)}"
+    )
 
 
 def _name_models(models: Sequence[str]) -> str:
     """Return models as text: one, two, or the number of more.
 
     >>> _name_models(["EASE"]), _name_models(["EASE", "ALS"]), _name_models(["a", "b", "c"])
-    ('EASE', 'EASE and ALS', 'any of 3 models')
+    ('EASE', 'EASE or ALS', 'any of 3 models')
     """
-    if len(models) > 2:
-        return f"any of {len(models):,} models"
-    return " and ".join(map(to_line, models))
+    return f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
 
 
 def _measure_places(*rows: Row) -> int:
@@ -577,46 +421,32 @@ def _measure_places(*rows: Row) -> int:
     return count_decimals(row[name] for row in rows for name in names)
 
 
-def _format_size(question: Question, value: float, places: int) -> str:
-    """Return the size of a difference with its unit, if the metric has one."""
+def _state_size(question: Question, row: Row) -> str:
+    """Return the size of a difference, with its unit if it has one, and its interval."""
+    row = row if row["difference"] >= 0 else _orient(row, row["b"])
     scale = _SCALES.get(question.metric.name, "").format_map(
         {"attribute": question.metric.parameters.get("attribute", "the attribute")}
     )
-    return f"{format_value(abs(value), places)}{f' {scale}' if scale else ''}"
+    text = format_estimate(row["difference"], row["ci_low"], row["ci_high"], _measure_places(row))
+    size, bracket, interval = text.partition(" [")
+    return f"{size}{f' {scale}' if scale else ''}{bracket}{interval}"
 
 
-def _describe_difference(row: Row, places: int) -> str:
-    """Return the difference of a comparison with its interval."""
-    return f"{format_value(row['difference'], places)} ({_describe_interval(row, places)})"
-
-
-def _describe_interval(row: Row, places: int) -> str:
-    """Return the interval of the difference of a comparison."""
-    level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
-    if lacks_spread(row):
-        if row["between"] == "groups":
-            return "no interval: the values within both are equal"
-        return f"no interval: all {row['n']:,.0f} differences are equal"
-    return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
-
-
-def _make_positive(row: Row) -> Row:
-    """Return a comparison whose difference, with its interval, is not negative."""
-    return _orient(row, row["b"] if row["difference"] < 0 else row["a"])
-
-
-def _orient(row: Row, model: str) -> Row:
-    """Return a comparison of models with the difference of ``model`` less the other.
+def _orient(row: Row, side: str) -> Row:
+    """Return a comparison with the difference of ``side`` less the other.
 
     >>> row = {"a": "x", "b": "y", "difference": -1.0, "ci_low": -3.0, "ci_high": 0.5}
     >>> [_orient(row, "y")[name] for name in ("difference", "ci_low", "ci_high")]
     [1.0, -0.5, 3.0]
     """
-    if row["a"] == model:
+    if row["a"] == side:
         return row
-    low, high = -row["ci_high"], -row["ci_low"]
-    return {**row, "difference": -row["difference"], "ci_low": low, "ci_high": high}
+    return {
+        **row,
+        "difference": -row["difference"],
+        "ci_low": -row["ci_high"],
+        "ci_high": -row["ci_low"],
+    }
 
 
 def _count_units(n: float, unit: str) -> str:
@@ -640,12 +470,11 @@ def _describe_p_value(row: Row) -> str:
     return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
 
 
-def _describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
+def _describe_test(question: Question, row: Row | None = None) -> str:
     """Return the test, the correction, the family, and the p-value and n of a comparison."""
     methods = views.describe_methods(question.comparisons)
-    texts = [_describe_p_value(row), _count_compared(question, row)] if row else []
-    found = ", ".join(filter(None, [result, *texts]))
-    text = f"{methods}: {found}." if found else f"{methods}."
+    found = "" if row is None else f"{_describe_p_value(row)}, {_count_compared(question, row)}"
+    text = f"{methods}: {found.removesuffix(', ')}." if found else f"{methods}."
     return text[0].upper() + text[1:]
 
 
@@ -653,18 +482,11 @@ def _count_compared(question: Question, row: Row) -> str:
     """Return the number of units of a comparison, or of both its sides if they have their own."""
     sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
     counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
-    unit = question.units.get(row["target"], question.unit)
+    unit = question.units
     shares_units = question.compares_models or row["test"] == UNCERTAIN
     if len(counts) < len(sides) or shares_units:
         return "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
-    if unit:
-        return f"{counts[0]:,.0f} and {_count_units(counts[1], unit)}"
-    return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
-
-
-def _describe_side(question: Question, row: Row, side: str, places: int) -> str:
-    """Return a side of a comparison: its name and mean."""
-    return f"{_name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
+    return f"{counts[0]:,.0f} and {_count_units(counts[1], unit).removeprefix('n ')}"
 
 
 def _name_side(question: Question, row: Row, side: str) -> str:
@@ -675,40 +497,69 @@ def _name_side(question: Question, row: Row, side: str) -> str:
     return to_line(name)
 
 
-def _describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
-    """Return a sentence on the worst-off groups of a model, blank if there is none."""
-    rows = question.find_worst(model, target)
-    if not rows:
-        return ""
-    places = count_decimals(row["value"] for row in rows)
-    names = []
-    for row in rows:
-        mean = "" if row["group"] in named else format_value(row["value"], places)
-        n = "" if math.isnan(row["n"]) else _count_units(row["n"], question.unit)
-        facts = ", ".join(filter(None, [mean, n]))
-        names.append(f"{_name_side(question, row, 'group')}{f' ({facts})' if facts else ''}")
-    return f" Worst off: {' and '.join(names)}."
+def _describe_worst(question: Question, row: Row) -> str:
+    """Return a sentence on the worst-off groups of the model of a comparison, or blank."""
+    rows = question.find_worst(row["model"], row["target"])
+    names = [_describe_worst_group(question, each, row) for each in rows]
+    return f"Worst off: {' and '.join(names)}." if names else ""
+
+
+def _describe_worst_group(question: Question, group: Row, row: Row) -> str:
+    is_stated = group["group"] in (row["a"], row["b"])
+    mean = "" if is_stated else format_value(group["value"], count_decimals([group["value"]]))
+    n = "" if math.isnan(group["n"]) else _count_units(group["n"], question.unit)
+    facts = ", ".join(filter(None, [mean, n]))
+    return f"{_name_side(question, group, 'group')}{f' ({facts})' if facts else ''}"
 
 
 # why no test could be computed, by what it compares
 _UNDEFINED_REASONS = {
-    "groups": ": a group has fewer than two values, or all its values are equal",
-    "models": ": they have fewer than two units, or the same difference on every sample",
+    "groups": "A group has fewer than two values, or all its values are equal.",
+    "models": "There are fewer than two units, or every sample has the same difference.",
 }
 
 
 def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     """Return what comparisons of a question that are not significant could have found."""
+    rows = [row for row in rows if not lacks_spread(row)]
+    if not rows:
+        return ""
     if all(row["difference"] == 0 for row in rows):
-        return "all compared values are equal"
+        return "All compared values are equal."
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
-        return "what could have been detected is undefined"
+        return "What could have been detected is undefined."
+    low, high = read_bounds(question.metric.values)
+    if detectable > high - low:
+        return f"Not even a difference of {high - low:g} would have been detected reliably."
     places = count_decimals([detectable])
     text = format_value(detectable, min(places, 4) if detectable >= 0.01 else places)
-    low, high = read_bounds(question.metric.values)
-    found = f"one of at least {text}" if detectable <= high - low else f"not even {high - low:g}"
-    return f"{found} would have been detected in 80 of 100 such runs"
+    return f"A difference of {text} or more would have been detected in 80 of 100 such runs."
+
+
+def _describe_untested(question: Question) -> str:
+    """Return how many comparisons differ but have no test, blank if there are none."""
+    rows = [
+        row
+        for comparison in question.comparisons
+        for row in comparison.rows
+        if math.isnan(row["p_adjusted"]) and abs(row["difference"]) > 0
+    ]
+    if not rows:
+        return ""
+    largest = max(abs(row["difference"]) for row in rows)
+    size = format_value(largest, count_decimals([largest]))
+    comparisons = format_count(len(rows), "comparison")
+    return f"No test could be computed for {comparisons}, with differences of up to {size}."
+
+
+def _count_significant(question: Question) -> str:
+    """Return how many comparisons of the metric are significant, if there are several."""
+    if len(question.rows) < 2 or not question.significant:
+        return ""
+    n = len(question.significant)
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} of {format_count(len(question.rows), 'test')} {verb} significant."
 
 
 def _write_answer(question: Question) -> _Answer:
@@ -717,13 +568,13 @@ def _write_answer(question: Question) -> _Answer:
         return _write_served(question, question.served)
     if not question.rows:
         return _write_undefined(question)
-    if question.compares_models and not question.comparisons[0].part and _list_best(question):
-        return _write_best(question)
-    if not question.significant:
-        return _write_no_difference(question)
     if question.compares_models:
-        return _write_models(question)
-    return _write_contrast(question)
+        if question.metric.direction != "none" and not question.comparisons[0].part:
+            return _write_best(question)
+        return _write_models(question) if question.significant else _write_no_difference(question)
+    if any(row["model"] not in question.baselines for row in question.significant):
+        return _write_contrast(question)
+    return _write_no_difference(question)
 
 
 def _write_served(question: Question, served: views.Comparisons) -> _Answer:
@@ -742,134 +593,118 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     )
     whole, answer = (_write_answer(each) for each in (replace(question, served=None), other))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
-    return whole._replace(sentence=f"{whole.sentence} {scope} {answer.sentence}")
+    return whole._replace(more=(f"{scope} {answer.sentence}", *whole.more))
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
     """Return how many queries all models have a list for, as the start of a sentence."""
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
-    return f"All models have lists for {n:,.0f} of {_count_units(total, unit)} only; on these:"
+    return f"On the {n:,.0f} of {_count_units(total, unit)} for whom all models have lists:"
 
 
 def _write_undefined(question: Question) -> _Answer:
     sentence = (
-        f"{_name_metric(question)}: no test between {question.between} could be computed for "
-        f"{_name_models(question.models)}, so whether they differ is undefined"
-        f"{_UNDEFINED_REASONS.get(question.between, '')}."
+        f"Whether {question.heading}{_state_place(question)} differs between "
+        f"{question.between} is undefined: no test could be computed."
     )
-    return _Answer(sentence, _describe_test(question))
+    reason = _UNDEFINED_REASONS.get(question.between, "")
+    return _Answer(sentence, _combine(reason, _describe_test(question)))
 
 
 def _write_no_difference(question: Question) -> _Answer:
-    rows, models = question.rows, question.models
-    sides = list(
-        dict.fromkeys(_name_side(question, row, side) for row in rows for side in ("a", "b"))
+    rows = [row for row in question.rows if row["model"] not in question.baselines]
+    rows = rows or question.rows
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
+    between = (
+        f" between {join_names(sides)}" if len(sides) == 2 else f" between {question.between}"
     )
-    named = " and ".join(sides) if len(sides) == 2 else question.between
-    within = "" if question.compares_models else f" for {_name_models(models)}"
+    name = question.name if len(sides) == 2 else question.heading
+    within = "" if question.compares_models else f" with {_name_models(models)}"
+    place = _state_place(question)
     equal = [row for row in rows if lacks_spread(row)]
-    if equal:
-        sentence = _describe_equal(question, equal)
-    else:
-        sentence = (
-            f"No difference between {named} found in {_name_metric(question)}{within}; "
-            f"{_describe_power(question, rows)}."
-        )
-    sentence += _describe_untested(question)
-    if question.ratios:
-        clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
-        sentence += f" The ratio of the groups differs ({_describe_p_value(clearest)})."
-    if len(rows) == 1:
-        places = _measure_places(rows[0])
-        difference = f"difference {_describe_difference(rows[0], places)}"
-        test = _describe_test(question, rows[0], difference)
-    else:
-        smallest = _describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
-        test = _describe_test(
-            question, result=f"{format_count(len(rows), 'test')}, smallest {smallest}"
-        )
-    worst = _describe_worst(question, models[0], "") if len(models) == 1 else ""
-    return _Answer(sentence, f"{test}{worst}")
+    sentence = _fit(
+        f"No difference in {name}{place}{between} was found{within}.",
+        f"No difference in {question.heading}{place} was found{within}.",
+    )
+    smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
+    size = f"Difference {_state_difference(smallest)}." if len(rows) == 1 else ""
+    worst = _describe_worst(question, rows[0]) if len(models) == 1 else ""
+    return _Answer(
+        _describe_equal(question, equal) if equal else sentence,
+        _combine(
+            *(_describe_power(question, rows), size, _describe_test(question, smallest)),
+            *(worst, _describe_untested(question)),
+        ),
+    )
+
+
+def _state_difference(row: Row) -> str:
+    places = _measure_places(row)
+    return format_estimate(row["difference"], row["ci_low"], row["ci_high"], places)
 
 
 def _describe_equal(question: Question, rows: Sequence[Row]) -> str:
     """Return the largest difference that all units have, and that so few cannot be significant."""
     row = max(rows, key=lambda row: float(abs(row["difference"])))
-    size = _format_size(question, row["difference"], _measure_places(row))
     order = "above" if row["difference"] > 0 else "below"
-    a, b = (_name_side(question, row, side) for side in ("a", "b"))
-    n = _count_units(row["n"], question.units.get(row["target"], question.unit))
-    scope = f"in every one of {n}"
-    if row["between"] == "groups":
-        scope = f"for all of {n}, as the values within both are equal"
-    lead = f"{to_line(row['model'])}, " if row["model"] else ""
-    more = f" The same holds for {len(rows) - 1:,} more." if rows[1:] else ""
+    a, b = (_name_side(question, row, side) for side in "ab")
+    n = _count_units(row["n"], question.units)
+    lead = f"With {to_line(row['model'])}, " if row["model"] else ""
+    size = format_value(abs(row["difference"]), _measure_places(row))
     return (
-        f"{lead}{_name_metric(question)}: {a} is {size} {order} {b} {scope}; they are too few to "
-        f"be significant ({_describe_p_value(row)}).{more}"
+        f"{lead}{question.name} of {a} is {size} {order} {b} for each of {n}, too few to be "
+        f"significant ({_describe_p_value(row)})."
     )
-
-
-def _describe_untested(question: Question) -> str:
-    """Return how many comparisons differ but have no test, blank if there are none."""
-    rows = [
-        row
-        for comparison in question.comparisons
-        for row in comparison.rows
-        if math.isnan(row["p_adjusted"]) and abs(row["difference"]) > 0
-    ]
-    if not rows:
-        return ""
-    largest = max(abs(row["difference"]) for row in rows)
-    size = _format_size(question, largest, count_decimals([largest]))
-    comparisons = format_count(len(rows), "comparison")
-    return f" No test could be computed for {comparisons}, with differences of up to {size}."
 
 
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
-    row, *others = question.select_leads()
-    places = _measure_places(row)
+    leads = [row for row in question.select_leads() if row["model"] not in question.baselines]
+    row, n = leads[0], len(set(question.models) - question.baselines)
+    model, place = to_line(row["model"]), _state_place(question)
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    sides = [_describe_side(question, row, side, places) for side in ("a", "b")]
-    lead = f"{to_line(row['model'])}: {_name_metric(question)}{target}"
+    size, places = _state_size(question, row), _measure_places(row)
+    a, b = (_name_side(question, row, side) for side in "ab")
+    means = [format_value(row[f"mean_{side}"], places) for side in "ab"]
+    sides = [f"{a} ({means[0]})", f"{b} ({means[1]})"]
+    where = f"{question.name}{target}{place}"
+    alike = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
     if _measures_sides(question, row):
-        fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
-        sentence = f"{lead} {fact}, {_describe_interval(_make_positive(row), places)}"
-        sentence += f"{_write_second(question, row, others)}."
+        order = "higher" if row["difference"] > 0 else "lower"
+        sentences = [
+            f"{where} is {order} for {sides[0]} than for {sides[1]} with {model}: by {size}.",
+            f"{where} is {order} for {a} than for {b} with {model}: by {size}.",
+        ]
+        if len(leads) > 1 and len(alike) == 1:
+            share = f"{'both' if n == 2 else f'all {n:,}'} models"
+            share = share if len(leads) == n else f"{len(leads):,} of {n:,} models"
+            sentences[0] = (
+                f"{where} is {order} for {a} than for {b} with {share}, most with {model}: by "
+                f"{size}."
+            )
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        named = " and ".join(_name_side(question, row, side) for side in ("a", "b"))
-        sentence = f"{lead} of {named} is {_describe_difference(row, places)}."
-    elif row["test"] == "welch_anova":
-        difference = _format_size(question, row["difference"], places)
-        sentence = f"{lead} differs, most between {sides[0]} and {sides[1]}: by {difference}."
+        sentences = [f"With {model}, {where} of {a} and {b} is {_state_difference(row)}."]
     else:
-        sentence = (
-            f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
-            f"by {_describe_difference(row, places)}."
-        )
-    worst = _describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
-    zero = f" {text}" if (text := explain_zero([row])) else ""
-    rest = f"{zero}{_count_others(question)}{_write_undecided(question)}"
-    return _Answer(sentence, f"{_describe_test(question, row)}{worst}{rest}")
-
-
-def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
-    """Return the largest difference of the second model, blank if there are none or several."""
-    if len(others) != 1 or row["target"] or not _measures_sides(question, others[0]):
-        return ""
-    (other,) = others
-    order = _state_order(question, other, _measure_places(other)).removeprefix("is ")
-    text = f"; {to_line(other['model'])}: {order}"
-    if (other["a"], other["b"]) == (row["a"], row["b"]):
-        return text
-    first, second = (_name_side(question, other, side) for side in ("a", "b"))
-    return f"{text} for {first} than for {second}"
-
-
-def _state_order(question: Question, row: Row, places: int) -> str:
-    size = _format_size(question, row["difference"], places)
-    return f"is {size} {'higher' if row['difference'] > 0 else 'lower'}"
+        most = ", most" if row["test"] == "welch_anova" else ""
+        sentences = [
+            f"With {model}, {where} differs{most} between {sides[0]} and {sides[1]}: by {size}.",
+            f"With {model}, {where} differs{most} between {a} and {b}: by {size}.",
+        ]
+    undecided = [
+        each for each in question.select_undecided() if each["model"] not in question.baselines
+    ]
+    found = {each["model"] for each in leads}
+    missing = [name for name in dict.fromkeys(each["model"] for each in undecided)]
+    none = f"No difference was found with {_name_models(missing)}." if missing and found else ""
+    return _Answer(
+        _fit(*sentences),
+        _combine(
+            *(_describe_test(question, row), _describe_worst(question, row), explain_zero([row])),
+            *(_count_significant(question), none, _describe_power(question, undecided)),
+            _describe_untested(question),
+        ),
+    )
 
 
 def _measures_sides(question: Question, row: Row) -> bool:
@@ -882,49 +717,25 @@ def _measures_sides(question: Question, row: Row) -> bool:
     )
 
 
-def _count_others(question: Question) -> str:
-    """Return how many other comparisons of the metric are significant, and in which models."""
-    first = question.significant[0] if question.compares_models else question.select_leads()[0]
-    others = [row for row in question.significant if row is not first]
-    if not others:
-        return ""
-    models = list(dict.fromkeys(to_line(row["model"]) for row in others if row["model"]))
-    within = f" ({', '.join(models)})" if 0 < len(models) <= 4 and len(question.models) > 1 else ""
-    verb = "is" if len(others) == 1 else "are"
-    total = format_count(len(question.rows), "test")
-    return f" Of the {total} on it, {len(others):,} more {verb} significant{within}."
-
-
-def _write_undecided(question: Question) -> str:
-    rows = [row for row in question.select_undecided() if not lacks_spread(row)]
-    untested = _describe_untested(question)
-    if not rows or question.compares_models:
-        return untested
-    models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    power = _describe_power(question, rows)
-    return f" No difference found for {_name_models(models)}; {power}.{untested}"
-
-
 def _write_models(question: Question) -> _Answer:
     """Return the largest difference between models, where none is better by direction."""
-    row = question.significant[0]
-    places = _measure_places(row)
-    names = (_name_side(question, row, name) for name in ("group", "target") if row[name])
-    parts = ", ".join(names)
-    part = f" for {parts}" if parts else ""
-    a, b = (_describe_side(question, row, side, places) for side in ("a", "b"))
-    sentence = (
-        f"{_name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
-        f"{b}, {_describe_interval(_make_positive(row), places)}."
+    ranked = sorted(
+        question.significant, key=lambda row: bool({row["a"], row["b"]} & question.baselines)
     )
-    return _Answer(sentence, f"{_describe_test(question, row)}{_count_others(question)}")
-
-
-def _list_best(question: Question) -> list[str]:
-    """Return the models with the best value in the metric's direction."""
-    values = {name: _get_value(question, name) for name in question.models}
-    flags = views.flag_best(values.values(), question.metric.direction)
-    return [name for name, best in zip(values, flags, strict=True) if best]
+    row = ranked[0]
+    places = _measure_places(row)
+    names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
+    part = f" for {', '.join(names)}" if names else ""
+    order = "higher" if row["difference"] > 0 else "lower"
+    a, b = (
+        f"{_name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
+        for side in "ab"
+    )
+    sentence = (
+        f"{question.name}{part}{_state_place(question)} is {order} with {a} than with {b}: by "
+        f"{_state_size(question, row)}."
+    )
+    return _Answer(sentence, _combine(_describe_test(question, row), _count_significant(question)))
 
 
 def _get_value(question: Question, model: str) -> float:
@@ -933,105 +744,259 @@ def _get_value(question: Question, model: str) -> float:
 
 
 def _write_best(question: Question) -> _Answer:
-    """Return the best model and which models it is significantly better than."""
-    (best, *ties), models = _list_best(question), question.models
+    """Return the best model, and which others it is significantly better than."""
+    models = [name for name in question.models if name not in question.baselines]
+    models = models or question.models
+    values = {name: _get_value(question, name) for name in models}
+    flags = views.flag_best(values.values(), question.metric.direction)
+    best = [name for name, flag in zip(values, flags, strict=True) if flag]
+    if not best:
+        return _write_no_difference(question)
+    others = [name for name in models if name not in best]
+    more = _compare_with_baseline(question, best[0])
+    if len(models) == 1 and more:
+        sentence, small = more
+        return _Answer(sentence, small)
+    if len(models) == 2 and len(best) == 1:
+        sentence, small = _compare_two(question, best[0], others[0])
+    else:
+        sentence, small = _place_best(question, best, others)
+    extra, _ = more or ("", "")
+    direction = f"{DIRECTION_LABELS[question.metric.direction].capitalize()}."
+    detail = _combine(small, direction, _describe_untested(question))
+    return _Answer(sentence, detail, (extra,) * bool(extra))
+
+
+def _place_best(question: Question, best: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """Return which models are best, which others they are shown to be better than, and the test."""
+    name = f"{question.name}{_state_place(question)}"
+    what = _SUPERLATIVES[question.metric.direction].format(name)
+    places = count_decimals(_get_value(question, model) for model in [*best, *others])
+    value = format_value(_get_value(question, best[0]), places)
+    if not others:
+        return f"All {len(best):,} models have the same {name}, {value}.", _describe_test(question)
     wins = views.find_wins(question.comparisons[0])
-    beaten = set.intersection(*(wins.get(name, set()) for name in [best, *ties]))
-    if not any(wins.values()) or (ties and not beaten):
-        return _write_tie(question, [best, *ties])
-    places = count_decimals(_get_value(question, name) for name in models)
-    value = format_value(_get_value(question, best), places)
-    if ties:
-        named, n_others = " and ".join(map(to_line, [best, *ties])), len(models) - len(ties) - 1
-        share = "each" if len(beaten) == n_others else f"{len(beaten):,}"
-        worse = to_line(*beaten) if n_others == 1 else f"{share} of the {n_others:,} others"
-        sentence = (
-            f"{named} have the best value of {_name_metric(question)}, {value}: significantly "
-            f"better than {worse}."
-        )
-        return _Answer(sentence, f"{_describe_test(question)} {_state_direction(question)}")
-    if len(models) == 2:
-        row, other = _orient(question.rows[0], best), next(n for n in models if n != best)
-        against = format_value(_get_value(question, other), places)
-        sentence = (
-            f"{to_line(best)} has the better value of {_name_metric(question)}: {value} against "
-            f"{against} of {to_line(other)}, difference {_describe_difference(row, places)}."
-        )
-        return _Answer(sentence, f"{_describe_test(question, row)} {_state_direction(question)}")
-    lead = f"{to_line(best)} has the best value of {_name_metric(question)}, {value}:"
-    margin, test = _describe_margin(question, best, len(wins[best]), places)
-    return _Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
+    beaten = set.intersection(*(wins.get(model, set()) for model in best))
+    missed = [model for model in others if model not in beaten]
+    ranked = [*best, *others]
+    if not any(wins.get(model, set()) & {*ranked} for model in ranked):
+        rows = [row for row in question.rows if {row["a"], row["b"]} <= {*ranked}]
+        equal = [row for row in rows if lacks_spread(row)]
+        if equal:
+            return _describe_equal(question, equal), _describe_test(question)
+        found = f"No difference in {name} between the {len(ranked):,} models was found"
+        detail = _combine(_describe_power(question, rows), _describe_test(question))
+        return f"{found}; {join_names(best)} {_has(best)} {what}, {value}.", detail
+    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
+    named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
+    rows = [row for row in question.rows if {row["a"], row["b"]} & {*best}]
+    if missed:
+        rows = [row for row in rows if {row["a"], row["b"]} & {*missed}]
+        equal = [row for row in rows if lacks_spread(row) and not views.is_significant(row)]
+        why = _describe_equal(question, equal) if equal else ""
+        detail = _combine(why, _describe_power(question, rows), _describe_test(question))
+        verb = "is" if len(best) == 1 else "are"
+        return f"{lead}, but {verb} not shown to be better than {named}.", detail
+    than = f"each of the other {len(others):,} models" if len(others) > 1 else join_names(others)
+    both = "" if len(best) == 1 else f" and {'both' if len(best) == 2 else 'all'} are"
+    rows = [row for row in rows if {row["a"], row["b"]} & {*others}]
+    closest = min(rows, key=lambda row: float(abs(row["difference"])))
+    rival = closest["b"] if closest["a"] in best else closest["a"]
+    size = f"Smallest difference {_state_size(question, closest)}, from {to_line(rival)}."
+    sentence = f"{lead},{both} significantly better than {than}."
+    return sentence, _combine(size, _describe_test(question, closest))
 
 
-def _state_direction(question: Question) -> str:
-    return f"{DIRECTION_LABELS[question.metric.direction].capitalize()}."
+def _has(models: Sequence[str]) -> str:
+    return "has" if len(models) == 1 else "have"
 
 
-def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> _Answer:
-    """Return how many models the best one is significantly better than, and what is undecided."""
-    rivals = [row for row in question.rows if best in (row["a"], row["b"])]
-    n_others = len(question.models) - 1
-    if n_beaten == n_others:
-        closest = min(rivals, key=lambda row: float(abs(row["difference"])))
-        difference = _describe_difference(_orient(closest, best), places)
-        rival = _name_rivals([closest], best)
-        smallest = f"smallest difference {difference}, from {rival}"
-        sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
-        return _Answer(sentence, _describe_test(question, closest))
-    beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
-    undecided = [row for row in rivals if not views.is_significant(row)]
-    sentence = f"significantly better than {beaten}."
-    if equal := [row for row in undecided if lacks_spread(row)]:
-        sentence += f" {_describe_equal(question, equal)}"
-        undecided = [row for row in undecided if row not in equal]
-    sentence += _describe_untested(question)
-    if undecided:
-        names = _name_rivals(undecided, best)
-        sentence += f" No difference from {names} found; {_describe_power(question, undecided)}."
-    return _Answer(sentence, _describe_test(question))
+def _find_row(question: Question, a: str, b: str) -> Row | None:
+    """Return the tested comparison of two models."""
+    return next((row for row in question.rows if {row["a"], row["b"]} == {a, b}), None)
 
 
-def _name_rivals(rows: Sequence[Row], best: str) -> str:
-    names = [to_line(row["b"] if row["a"] == best else row["a"]) for row in rows]
-    return ", ".join(names) if 0 < len(names) <= 3 else "the others"
+def _compare_two(
+    question: Question, a: str, b: str, kind: str = "", subject: str = ""
+) -> tuple[str, str]:
+    """Return whether ``a`` or ``b`` is better, and the test; ``kind`` is what ``b`` is called."""
+    row = _find_row(question, a, b)
+    name = f"{question.name}{_state_place(question)}"
+    comparative = _COMPARATIVES[question.metric.direction].format(name)
+    places = count_decimals([_get_value(question, a), _get_value(question, b)])
+    values = {model: format_value(_get_value(question, model), places) for model in (a, b)}
+    names = {a: to_line(subject or a), b: f"{kind}{to_line(b)}"}
+    if row is None:
+        return "", ""
+    detail = _describe_test(question, row)
+    wins = views.find_wins(question.comparisons[0])
+    if lacks_spread(row) and not views.is_significant(row):
+        return _describe_equal(question, [row]), detail
+    for better, worse in ((a, b), (b, a)):
+        if worse in wins.get(better, ()):
+            lead = f"{names[better]} has {comparative} than {names[worse]}"
+            lead = lead[0].upper() + lead[1:] if names[better].startswith("the ") else lead
+            size = _state_size(question, row)
+            numbers = f"{values[better]} against {values[worse]}"
+            full = f"{lead}: {numbers}, a difference of {size}."
+            return _fit(full, f"{lead}: {numbers}."), detail
+    difference = f"Difference {_state_difference(_orient(row, a))}."
+    sentence = _fit(
+        f"No difference in {name} between {names[a]} and {names[b]} was found: {values[a]} and "
+        f"{values[b]}.",
+        f"No difference in {name} between {names[a]} and {names[b]} was found.",
+    )
+    return sentence, _combine(_describe_power(question, [row]), difference, detail)
 
 
-def _write_tie(question: Question, best: Sequence[str]) -> _Answer:
-    """Return that no model is shown to be better than another."""
-    if question.significant:
-        answer = _write_models(question)
-        lead = (
-            f"No model is shown to be better in {_name_metric(question)}, although values differ"
-        )
-        return answer._replace(sentence=f"{lead}: {answer.sentence}")
-    answer = _write_no_difference(question)
-    if len(best) > 1 and any(row["difference"] != 0 for row in question.rows):
-        equal = f" {' and '.join(map(to_line, best))} have equal values."
-        return answer._replace(sentence=f"{answer.sentence}{equal}")
-    return answer
+def _compare_with_baseline(question: Question, model: str) -> tuple[str, str] | None:
+    """Return how a model compares with the best baseline in accuracy, if there is one."""
+    baselines = [name for name in question.models if name in question.baselines]
+    accuracy = map(normalize_name, views.ACCURACY)
+    if not baselines or model in baselines or normalize_name(question.metric.name) not in accuracy:
+        return None
+    values = {name: _get_value(question, name) for name in baselines}
+    flags = views.flag_best(values.values(), question.metric.direction)
+    best = [name for name, flag in zip(values, flags, strict=True) if flag]
+    return _compare_two(question, model, best[0], "the baseline ") if best else None
 
 
-_EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
+# ---- re-ranking and feedback ----
+
+# what less and more bias is, by the direction of the measure
+_VERBS = {
+    "lower": ("lowers", "raises"),
+    "higher": ("raises", "lowers"),
+    "zero": ("moves", "moves"),
+    "none": ("improves", "worsens"),
+}
+_TOWARDS = (" towards 0", " away from 0")
+
+
+def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
+    """Yield what the best setting of each re-ranker removes of a measure of bias, and its cost.
+
+    The measures of which a version is shown to remove something are first.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in views.select_tradeoffs(run):
+        groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
+    ranked = sorted(
+        groups.items(), key=lambda item: not any(row["bias_removed_low"] > 0 for row in item[1])
+    )
+    definitions, several = views.collect_definitions(run), len(views.list_single_datasets(run)) > 1
+    for (dataset, bias, target), rows in ranked:
+        metric = definitions.get(bias) or Definition(bias, bias)
+        name = views.name_metric(run, metric) + (f" of {target}" if target else "")
+        where = f"{name}{f' on {dataset}' if several else ''}"
+        versions = _select_versions(rows)
+        texts = [_describe_version(run, row, metric, to_line(where)) for row in versions]
+        if texts:
+            small = "Each re-ranker at the setting that removes most; intervals are not corrected "
+            detail = _combine(*texts[1:], _state_price(versions[0]), f"{small}for this choice.")
+            yield _make_conclusion("reranking", bias, dataset, _Answer(texts[0], detail))
+
+
+def _select_versions(rows: Sequence[Row]) -> list[Row]:
+    """Return the version of each model and re-ranker that removes most, the largest first."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
+        if not math.isnan(row["bias_removed"]):
+            best.setdefault((row["baseline"], views.name_reranker(row)), row)
+    return [*best.values()]
+
+
+def _describe_version(run: RunTables, row: Row, metric: Definition, name: str) -> str:
+    """Return a version with what it removes and what it costs."""
+    reranker, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
+    if not math.isnan(strength) and f"{setting}=" not in reranker:
+        reranker = f"{reranker} ({setting} {strength:g})"
+    subject = f"{to_line(reranker)} of {to_line(row['baseline'])}"
+    removed, worsens = row["bias_removed"], row["bias_removed"] < 0
+    accuracy = views.collect_definitions(run).get(row["accuracy"])
+    of = views.name_metric(run, accuracy) if accuracy else to_line(row["accuracy"])
+    verb = "gains" if row["accuracy_lost"] < 0 else "costs"
+    cost = f"{verb} {_state_change(row, 'accuracy_lost', of)}"
+    if removed == 0:
+        return f"{subject} does not change {name} and {cost}."
+    if row["bias_removed_low"] <= 0 <= row["bias_removed_high"]:
+        change = _state_change(row, "bias_removed")
+        return f"{subject} is not shown to change {name} (by {change}) and {cost}."
+    towards = _TOWARDS[worsens] if metric.direction == "zero" else ""
+    change = _state_change(row, "bias_removed")
+    return f"{subject} {_VERBS[metric.direction][worsens]} {name}{towards} by {change} and {cost}."
+
+
+def _state_change(row: Row, name: str, unit: str = "") -> str:
+    """Return the size of a change with its interval."""
+    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+    if value < 0:
+        value, low, high = -value, -high, -low
+    size, bracket, interval = format_estimate(value, low, high).partition(" [")
+    return f"{size}{f' {unit}' if unit else ''}{bracket}{interval}"
+
+
+def _state_price(row: Row) -> str:
+    """Return the accuracy that one unit of bias costs, blank where it is unknown."""
+    if math.isnan(row["price"]):
+        return ""
+    price = format_estimate(*(row[name] for name in ("price", "price_low", "price_high")))
+    unbounded = ", an unbounded interval" if views.is_unbounded(row) else ""
+    return f"Price of one unit removed: {price}{unbounded}."
+
+
+_MOST_MODELS = 3  # how many models a sentence on rounds names: those that change most
+
+
+def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
+    """Yield how each value changes over the rounds of feedback."""
+    datasets = views.list_single_datasets(run)
+    for dataset in datasets:
+        where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
+        curves = views.list_round_curves(run, dataset)
+        for _, group in itertools.groupby(curves, lambda curve: _name_curve(run, curve)):
+            members = list(group)
+            name, last = _name_curve(run, members[0]), max(members[0].values)
+            texts = _list_changes(members)
+            lead = f"{name}{where} from round 1 to round {last}:"
+            choices = [f"{lead} {join_names(texts[:n])}." for n in range(len(texts), 0, -1)]
+            answer = _Answer(
+                _fit(*choices) if choices else f"{lead} undefined.",
+                "The largest change first; no test compares the rounds.",
+            )
+            yield _make_conclusion("rounds", members[0].metric.title, dataset, answer)
+
+
+def _name_curve(run: RunTables, curve: views.RoundCurve) -> str:
+    part = " ".join(filter(None, (curve.group, curve.target)))
+    name = views.name_metric(run, curve.metric, curve.group)
+    return to_line(f"{name} of {part}" if part else name)
+
+
+def _list_changes(curves: Sequence[views.RoundCurve]) -> list[str]:
+    """Return the first and last values of the models, the largest change first."""
+    ends = [
+        (curve.model, curve.values[min(curve.values)], curve.values[max(curve.values)])
+        for curve in curves
+    ]
+    changes = sorted(
+        (row for row in ends if not math.isnan(row[2] - row[1])),
+        key=lambda row: -abs(row[2] - row[1]),
+    )[:_MOST_MODELS]
+    places = count_decimals([value for _, *values in changes for value in values])
+    return [
+        f"{to_line(model)} {format_value(first, places)} to {format_value(last, places)}"
+        for model, first, last in changes
+    ]
+
+
+# ---- values without a test ----
+
 _NO_TEST = "No test compares the models."
-_NO_TEST_BELOW = "No test compares the models, here and in the conclusions below."
 
 
-def _describe_values(
-    run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, _Answer]]:
-    """Yield metric, dataset and an answer for the metrics that no test compares as a whole."""
-    described = [*_describe_each(run, questions)]
-    untested = [at for at, (*_, answer) in enumerate(described) if answer.detail == _NO_TEST]
-    for at, (title, dataset, answer) in enumerate(described):
-        detail = answer.detail
-        if len(untested) > 1 and at in untested:
-            detail = _NO_TEST_BELOW if at == untested[0] else ""
-        yield title, dataset, answer._replace(detail=detail)
-
-
-def _describe_each(
-    run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, _Answer]]:
+def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
+    """Yield an answer for the metrics that no test compares as a whole."""
     several = len(views.list_single_datasets(run)) > 1
     compared = {(item.metric.title, item.dataset) for item in questions}
     definitions = views.collect_definitions(run)
@@ -1043,58 +1008,63 @@ def _describe_each(
             rows_by_metric.setdefault((title, dataset), []).append(row)
     for (title, dataset), rows in rows_by_metric.items():
         metric = definitions[title]
-        overall = [row for row in rows if not row["group"]]
-        served = [row for row in rows if row["group"] == SERVED]
-        unit = _name_unit(run, metric)
         if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
             continue
-        answer = _describe_overall(metric, overall, unit) or _describe_groups(metric, rows, unit)
-        if answer and served and (part := _describe_overall(metric, served, unit)):
+        where = f" on {to_line(dataset)}" if dataset else ""
+        name, unit = f"{views.name_metric(run, metric)}{where}", _name_unit(run, metric)
+        overall = [row for row in rows if not row["group"]]
+        served = [row for row in rows if row["group"] == SERVED]
+        baselines = views.list_baselines(run)
+        answer = _describe_overall(metric, name, overall, baselines, unit)
+        if answer is None:
+            values = f"{views.name_metric(run, metric, 'group')}{where}"
+            answer = _describe_groups(metric, values, rows, baselines, unit)
+        elif served and (part := _describe_overall(metric, name, served, baselines, unit)):
             scope = _describe_served(overall, served, unit)
-            answer = answer._replace(sentence=f"{answer.sentence} {scope} {part.sentence}")
+            answer = answer._replace(more=(f"{scope} {part.sentence}",))
         if answer:
-            where = f" on {to_line(dataset)}" if dataset else ""
-            sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"
-            yield title, dataset, answer._replace(sentence=sentence)
+            yield _make_conclusion("value", title, dataset, answer)
 
 
 def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: str) -> bool:
     """Return whether the groups of this gap are compared by tests."""
-    if not metric.gap:
-        return False
     groups = metric.title.replace(f", gap={metric.gap}", "")
-    return (groups, dataset) in compared
+    return bool(metric.gap) and (groups, dataset) in compared
 
 
-def _describe_overall(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
+def _describe_overall(
+    metric: Definition, name: str, rows: Sequence[Row], baselines: Iterable[str], unit: str
+) -> _Answer | None:
+    """Return the best value, or all values where no direction is better."""
     defined = [row for row in rows if not math.isnan(row["value"])]
-    names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
-    undefined = f"undefined for {', '.join(names)}" if names else ""
+    absent = [row["model"] for row in rows if math.isnan(row["value"])]
+    undefined = f"Undefined for {join_names(absent)}." if absent else ""
     if not defined:
-        return _Answer(f"{undefined}.", "") if names else None
-    if len(defined) == 1:
-        answer = _describe_single(metric, defined[0], unit)
-    else:
-        answer = _describe_several(metric, defined)
-    ending = f"; {undefined}." if undefined else "."
-    return answer._replace(sentence=f"{answer.sentence}{ending}")
-
-
-def _describe_single(metric: Definition, row: Row, unit: str) -> _Answer:
-    """Return a value with its interval; where 0 is neutral, also where the interval lies."""
-    places = count_decimals([row["value"]])
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
-    bounds = f"95% interval {interval}" if interval else "no interval"
-    verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
-    value = format_value(row["value"], places)
-    direction = DIRECTION_LABELS[metric.direction].capitalize()
-    n = "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
-    missing = f"undefined for {row['undefined']:,.0f}" if row["undefined"] > 0 else ""
-    counts = ", ".join(filter(None, [n, missing]))
-    return _Answer(
-        f"{to_line(row['model'])} has {value} ({bounds}){verdict}",
-        f"{direction}: {counts}." if counts else f"{direction}.",
-    )
+        return _Answer(f"{name} is undefined for {join_names(absent)}.") if absent else None
+    named = [row for row in defined if row["model"] not in baselines] or defined
+    places = count_decimals(row["value"] for row in defined)
+    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
+    direction = f"{DIRECTION_LABELS[metric.direction].capitalize()}."
+    test = _NO_TEST if len(defined) > 1 else ""
+    small = _combine(test, direction, undefined)
+    if len(named) == 1:
+        row = named[0]
+        value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
+        sign = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
+        n = "" if math.isnan(row["n"]) else f"{_count_units(row['n'], unit)}."
+        return _Answer(f"{to_line(row['model'])} has {name} {value}{sign}.", _combine(n, small))
+    flags = views.flag_best([row["value"] for row in named], metric.direction)
+    best = [row["model"] for row, flag in zip(named, flags, strict=True) if flag]
+    if metric.direction == "none" or len(best) == len(named):
+        order = sorted(range(len(named)), key=lambda at: float(named[at]["value"]))
+        ends = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(named):,} models"
+        return _Answer(f"{name}: {join_names(texts) if len(texts) <= 3 else ends}.", small)
+    what = _SUPERLATIVES[metric.direction].format(name)
+    value = format_value(named[flags.index(True)]["value"], places)
+    models = f"of {len(named):,} models" if len(named) > 2 else ""
+    others = [text for text, flag in zip(texts, flags, strict=True) if not flag]
+    against = f"against {others[0]}" if len(named) == 2 else models
+    return _Answer(f"{join_names(best)} {_has(best)} {what}, {value}, {against}.", small)
 
 
 def _compare_with_zero(row: Row) -> str:
@@ -1102,48 +1072,35 @@ def _compare_with_zero(row: Row) -> str:
         return ""
     if row["ci_low"] <= 0 <= row["ci_high"]:
         return ", an interval that includes 0"
-    return f", an interval {'above' if row['ci_low'] > 0 else 'below'} 0"
+    return f", {'above' if row['ci_low'] > 0 else 'below'} 0"
 
 
-def _describe_several(metric: Definition, rows: Sequence[Row]) -> _Answer:
-    """Return the best and the worst value, with the remark that no test compares them."""
-    places = count_decimals(row["value"] for row in rows)
-    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in rows]
-    if len(rows) <= 3:
-        text = ", ".join(texts)
-    else:
-        order = sorted(range(len(rows)), key=lambda at: float(rows[at]["value"]))
-        text = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(rows):,} models"
-    flags = views.flag_best([row["value"] for row in rows], metric.direction)
-    best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
-    nearest = metric.direction == "zero" and len(best) == 1
-    remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
-    return _Answer(f"{text}{remark}", _NO_TEST)
-
-
-def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
-    """Return the worst-off group of the only model, where no test compares the groups."""
-    by_model: Mapping[str, list[Row]] = {}
+def _describe_groups(
+    metric: Definition, name: str, rows: Sequence[Row], baselines: Iterable[str], unit: str
+) -> _Answer | None:
+    """Return the worst-off group of a model, where no test compares the groups."""
+    by_model: dict[str, list[Row]] = {}
     for row in rows:
-        by_model = {**by_model, row["model"]: [*by_model.get(row["model"], []), row]}
-    worst = {
-        model: found
+        by_model.setdefault(row["model"], []).append(row)
+    worst = [
+        found[0]
         for model, groups in by_model.items()
         if len(found := find_worst_groups(groups, metric)) == 1
-    }
+        and (model not in baselines or {*by_model} <= {*baselines})
+    ]
     if not worst:
         return None
-    places = count_decimals(found[0]["value"] for found in worst.values())
-    by = str(metric.parameters.get("by", ""))
-    texts = [
-        f"{to_line(name_group(found[0]['group'], by))} for {to_line(model)} "
-        f"({format_value(found[0]['value'], places)}, {_count_units(found[0]['n'], unit)})"
-        for model, found in worst.items()
-    ]
-    more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
-    return _Answer(
-        f"worst off is {', '.join(texts[:3])}{more}.", _explain_no_pairs(metric, by_model)
+    by, places = (
+        str(metric.parameters.get("by", "")),
+        count_decimals(row["value"] for row in worst),
     )
+    texts = [
+        f"{to_line(name_group(row['group'], by))} with {to_line(row['model'])} "
+        f"({format_value(row['value'], places)}, {_count_units(row['n'], unit)})"
+        for row in worst
+    ]
+    choices = [f"{name}: worst off is {join_names(texts[:n])}." for n in (3, 2, 1)]
+    return _Answer(_fit(*choices), _explain_no_pairs(metric, by_model))
 
 
 def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]]) -> str:
@@ -1158,27 +1115,14 @@ def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]])
     )
 
 
-_FIRST = 8  # the number of conclusions that a terminal shows
+# ---- conclusions ----
 
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
-
-# how many of the first conclusions are kept for comparisons within models, if there are any
-_RESERVED = 2
-
-_MAX_CHECKS, _MAX_RERANKING, _MAX_ROUNDS = 3, 3, 3
-"""How many of the first conclusions are failed checks, re-ranking, and rounds, at most."""
-
-
-# what is said about the changes of values, by kind
-_DESCRIBED: Sequence[tuple[Literal["reranking", "rounds"], Callable[..., Iterator[Any]]]] = (
-    ("reranking", describe_reranking),
-    ("rounds", _describe_rounds),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """The answer of a run to one question, as two lines of text and as numbers.
+    """The answer of a run to one question, as text and as numbers.
 
     The fields from ``a`` on are those of the comparison with the largest significant effect; they
     are blank or NaN if no comparison is significant, and for values without a test.
@@ -1186,9 +1130,11 @@ class Conclusion:
     Args:
         sentence: The answer.
         detail: How it was found: test, correction, p-value and n; it may be blank.
-        kind: ``check``: a failed check; ``reranking``: what re-ranking removes and costs;
-            ``rounds``: a value over rounds of feedback; ``groups``: what is compared within a
-            model; ``models``; or ``value`` without a test.
+        more: Sentences that belong to it: the comparison with the best baseline, the answer for
+            the queries that all models have a list for.
+        kind: ``reranking``: what re-ranking removes and costs; ``rounds``: a value over rounds of
+            feedback; ``groups``: what is compared within a model; ``models``; or ``value`` without
+            a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -1196,11 +1142,12 @@ class Conclusion:
         worst: The worst-off groups of queries in the metric's direction.
     """
 
-    kind: Literal["check", "reranking", "rounds", "groups", "models", "value"]
+    kind: Literal["reranking", "rounds", "groups", "models", "value"]
     metric: str
     dataset: str
     sentence: str
     detail: str = ""
+    more: tuple[str, ...] = ()
     between: str = ""
     effect: float = math.nan
     n_tests: int = 0
@@ -1224,57 +1171,52 @@ class Conclusion:
     worst: tuple[str, ...] = ()
 
 
+def _make_conclusion(
+    kind: Literal["reranking", "rounds", "groups", "models", "value"],
+    metric: str,
+    dataset: str,
+    answer: _Answer,
+    **facts: Any,
+) -> Conclusion:
+    sentence = answer.sentence
+    name = sentence.partition(" ")[0]
+    if name.islower() and name.isalpha():  # a name in lower case, such as popularity bias
+        sentence = sentence[0].upper() + sentence[1:]
+    answer = answer._replace(sentence=sentence)
+    return Conclusion(kind=kind, metric=metric, dataset=dataset, **answer._asdict(), **facts)
+
+
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: checks, re-ranking, rounds, then significant ones, groups first."""
+    """Return the conclusions: re-ranking, rounds, then significant ones, groups first."""
     questions = collect_questions(run)
     answers = [_conclude(question) for question in questions]
     answers.sort(
         key=lambda item: (not item.n_significant, item.kind != "groups", -rank_effect(item.effect))
     )
-    values = [
-        Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
-        for title, dataset, answer in _describe_values(run, questions)
-    ]
-    checks = [
-        Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
-        for sentence, metric, dataset, model in _describe_failed_checks(run)
-    ]
-    changes = [
-        Conclusion(kind=kind, metric=title, dataset=dataset, sentence=sentence, detail=detail)
-        for kind, described in _DESCRIBED
-        for title, dataset, sentence, detail in described(run)
-    ]
-    return (*checks, *changes, *answers, *values)
+    values = _describe_values(run, questions)
+    return (*_describe_reranking(run), *_describe_rounds(run), *answers, *values)
 
 
 def _conclude(question: Question) -> Conclusion:
-    undecided = _list_undecided(question)
+    undecided = question.select_undecided()
+    if question.compares_models:
+        undecided = [row for row in question.rows if row not in question.significant]
     test = question.comparisons[0].rows[0]
-    return Conclusion(
-        kind="models" if question.compares_models else "groups",
-        metric=question.metric.title,
-        dataset=question.dataset or _hide_mean(test["dataset"]),
-        **_write_answer(question)._asdict(),
+    facts = _list_facts(question, question.select_leads()[0]) if question.significant else {}
+    return _make_conclusion(
+        "models" if question.compares_models else "groups",
+        question.metric.title,
+        question.dataset or ("" if test["dataset"] == views.ALL else test["dataset"]),
+        _write_answer(question),
         between=question.between,
         n_tests=len(question.rows),
         n_significant=len(question.significant),
         detectable=_find_detectable(undecided),
         effect=next(map(compute_effect, question.significant or question.rows), math.nan),
         **{name: test[name] for name in _METHOD},
-        **(_list_facts(question, question.select_leads()[0]) if question.significant else {}),
+        **facts,
     )
-
-
-def _hide_mean(dataset: str) -> str:
-    return "" if dataset == views.ALL else dataset
-
-
-def _list_undecided(question: Question) -> Sequence[Row]:
-    """Return the comparisons that found nothing, of which a conclusion states the power."""
-    if question.compares_models:
-        return [row for row in question.rows if row not in question.significant]
-    return question.select_undecided()
 
 
 def _list_facts(question: Question, row: Row) -> dict[str, Any]:
@@ -1285,23 +1227,27 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
     return {**facts, "part": part, "worst": tuple(str(group["group"]) for group in worst)}
 
 
-def select_first(conclusions: Sequence[Conclusion], n: int = _FIRST) -> list[Conclusion]:
-    """Return the first conclusions, with some of each kind that comes before the others."""
-    limits = {"check": _MAX_CHECKS, "reranking": _MAX_RERANKING, "groups": _RESERVED}
-    limits["rounds"] = _MAX_ROUNDS  # the last: these give way where all kinds are there
-    leading = [
-        item
-        for kind, most in limits.items()
-        for item in [each for each in conclusions if each.kind == kind][:most]
-    ]
-    others = [item for item in conclusions if item.kind == "groups" or item.kind not in limits]
-    others = [item for item in others if item not in leading]
-    chosen = [*leading, *others][:n]
-    return [item for item in conclusions if item in chosen]
-
-
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
-    """Return the first conclusions, and the others."""
-    conclusions = collect_conclusions(run)
-    first = select_first(conclusions)
+    """Return the conclusions on what the spec asks for, at most three, and the others.
+
+    They are on groups, on re-ranking or feedback, and on models: of each the metric that the spec
+    names first, of groups the first that has a significant difference. A measure of bias
+    follows the accuracy of models.
+    """
+    conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
+    order = {title: at for at, title in enumerate(definitions)}
+    ranked = sorted(conclusions, key=lambda item: order.get(item.metric, len(order)))
+    groups = [item for item in ranked if concerns_groups(run, item)]
+    groups.sort(key=lambda item: item.n_significant == 0)
+    changes = [item for item in conclusions if item.kind in {"reranking", "rounds"}]
+    models = [item for item in ranked if item not in groups and item not in changes]
+    accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
+    bias = [item for item in models[1:] if item.metric not in accuracy]
+    first = [*groups[:1], *changes[:1], *models[:1], *bias][:3]
     return first, [item for item in conclusions if item not in first]
+
+
+def concerns_groups(run: RunTables, conclusion: Conclusion) -> bool:
+    """Return whether a conclusion compares groups, or values of them."""
+    metric = views.collect_definitions(run).get(conclusion.metric)
+    return conclusion.kind == "groups" or (metric is not None and "by" in metric.parameters)
