@@ -27,7 +27,6 @@ from recbias.reports.views import Comparisons, Definition, collect_definitions, 
 from recbias.reports.wording import (
     Safe,
     count_decimals,
-    format_count,
     format_value,
     join,
     to_line,
@@ -115,7 +114,11 @@ def _find_grouped(
 def _read_limits(check: Mapping[str, Any]) -> list[float]:
     """Return the limits of a check that is not relative to a baseline."""
     match = _LIMIT.fullmatch(str(check["line"]))
-    return [] if check["baseline"] or match is None else [float(each) for each in match.groups() if each]
+    return (
+        []
+        if check["baseline"] or match is None
+        else [float(each) for each in match.groups() if each]
+    )
 
 
 # groups
@@ -139,15 +142,15 @@ def _draw_groups(run: RunTables, name: str) -> Plot | None:
 
 def _list_group_rows(run: RunTables, metric: Definition, dataset: str) -> list[rows.Row]:
     return [
-        row
-        for row in rows.list_rows(run, metric, dataset)
-        if row["group"] and not row["target"]
+        row for row in rows.list_rows(run, metric, dataset) if row["group"] and not row["target"]
     ]
 
 
 def _list_tests(run: RunTables, metric: Definition, dataset: str) -> list[views.Row]:
     """Return the tests within a model on a metric, by the first test of the run."""
-    found = [each for each in views.collect_comparisons(run) if _tests_groups(each, metric, dataset)]
+    found = [
+        each for each in views.collect_comparisons(run) if _tests_groups(each, metric, dataset)
+    ]
     return [row for each in found if each.test == found[0].test for row in each.rows]
 
 
@@ -177,9 +180,10 @@ def _draw_group_values(
             own = [min(own, key=_get_value), max(own, key=_get_value)]
         line = _make_group_row(model, own, tests, [] if spread else groups, places)
         lines.append(replace(line, note=_mark_checks(line.note, model, checks)))
+    unchecked = {line.label for line in lines} - {check["model"] for check in checks}
     of_gap = bool(checks) and not checks[0]["group"]
     limits = _read_limits(checks[0]) if checks and not of_gap else []
-    label = rows.get_label_name(groups)
+    label, heading = rows.get_label_name(groups), views.name_metric(run, metric, "group")
     value_names = list(map(rows.get_label_value if label else str, groups))
     significant = any(line.shaded for line in lines)
     hollow = any(mark.hollow for line in lines for mark in line.marks)
@@ -190,6 +194,7 @@ def _draw_group_values(
         else "",
         "Hollow: not significantly different from the comparison." if hollow else "",
         f"Limit of the gap: {checks[0]['line']}." if of_gap else "",
+        "Models without a mark are not checked." if checks and unchecked else "",
         _describe_omitted(run, models, values),
         f"Of {len(groups)} groups only the lowest and the highest are drawn." if spread else "",
     ]
@@ -197,13 +202,13 @@ def _draw_group_values(
         Forest(
             panels=(Panel("", tuple(lines)),),
             series=("lowest group", "highest group") if spread else tuple(value_names),
-            axis=metric.name_values("group"),
+            axis=heading,
             note=rows.describe_direction(metric),
             neutral=_choose_neutral(metric, limits),
             neutral_label=_describe_limits(limits),
         ),
         name=name,
-        title=f"{metric.name_values('group')} by {label or 'group'}",
+        title=f"{heading} by {label or 'group'}",
         caption=" ".join(filter(None, sentences)),
     )
 
@@ -253,7 +258,9 @@ def _mark_checks(note: str, model: str, checks: Sequence[Mapping[str, Any]]) -> 
 
 
 def _describe_tests(run: RunTables, metric: Definition, dataset: str) -> str:
-    found = [each for each in views.collect_comparisons(run) if _tests_groups(each, metric, dataset)]
+    found = [
+        each for each in views.collect_comparisons(run) if _tests_groups(each, metric, dataset)
+    ]
     return views.describe_methods(found[:1])
 
 
@@ -267,9 +274,7 @@ def _choose_models(
     return [*checked, *(model for model in models if model not in hidden)] or models
 
 
-def _describe_omitted(
-    run: RunTables, models: Sequence[str], values: Sequence[rows.Row]
-) -> str:
+def _describe_omitted(run: RunTables, models: Sequence[str], values: Sequence[rows.Row]) -> str:
     drawn = set(models[:_MOST_MODELS])
     others = [model for model in rows.list_distinct(values, "model") if model not in drawn]
     return f"Not drawn: {rows.join_names(others)}." if others else ""
@@ -297,14 +302,12 @@ def _draw_values(
 ) -> Plot | None:
     """Return the value of each model on a metric, the best first, with the limit of checks."""
     values = [
-        row
-        for row in rows.list_rows(run, metric, dataset)
-        if not (row["group"] or row["target"])
+        row for row in rows.list_rows(run, metric, dataset) if not (row["group"] or row["target"])
     ]
     if not values:
         return None
     values.sort(key=lambda row: to_loss(row["value"], metric.direction))
-    baselines = views.list_baselines(run)
+    baselines, heading = views.list_baselines(run), views.name_metric(run, metric)
     limits = _read_limits(checks[0]) if checks else []
     lines = [
         Row(
@@ -330,13 +333,13 @@ def _draw_values(
         Forest(
             panels=(Panel("", tuple(lines)),),
             series=("",),
-            axis=metric.heading,
+            axis=heading,
             note=rows.describe_direction(metric),
             neutral=_choose_neutral(metric, limits),
             neutral_label=_describe_limits(limits),
         ),
         name=name,
-        title=f"{metric.heading} of each model",
+        title=f"{heading} of each model",
         caption=" ".join(filter(None, sentences)),
     )
 

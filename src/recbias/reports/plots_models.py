@@ -206,6 +206,7 @@ def draw_scatter(
         raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
     axes = _make_scatter_axes(points, y, height)
+    across, up = views.name_metric(run, x), y.title
     middle = axes.y.at(0)
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
@@ -214,12 +215,12 @@ def draw_scatter(
     return svg.draw_chart(
         axes,
         _draw_points(points, axes, lines),
-        x_title=(x.heading, rows.describe_direction(x)),
-        y_title=(y.heading, rows.describe_direction(y)),
+        x_title=(across, rows.describe_direction(x)),
+        y_title=(up, rows.describe_direction(y)),
         drawn=join(axes.draw(), *zero, *pairs),
         name=name,
-        title=f"{y.heading} against {x.heading}",
-        caption=_caption_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
+        title=f"{up} against {across}",
+        caption=_caption_scatter(points, y, n_omitted, has_pairs=bool(lines)),
     )
 
 
@@ -241,7 +242,8 @@ def _collect_points(
                 points.append(point)
             else:
                 n_omitted += 1
-    return replace(y, title=" ".join(filter(None, [y.heading, *part]))), points, n_omitted
+    title = " ".join(filter(None, [views.name_metric(run, y), *part]))
+    return replace(y, title=title), points, n_omitted
 
 
 def _group_values(
@@ -315,10 +317,10 @@ def _draw_points(
 
 
 def _caption_scatter(
-    points: Sequence[_ModelPoint], x: Definition, y: Definition, n_omitted: int, *, has_pairs: bool
+    points: Sequence[_ModelPoint], y: Definition, n_omitted: int, *, has_pairs: bool
 ) -> str:
     sentences = [
-        f"Each point is a model: {y.heading} upwards, {x.heading} to the right.",
+        "Each point is a model.",
         *svg.describe_lines([*(point.x for point in points), *(point.y for point in points)]),
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Hollow points are baselines." if any(point.hollow for point in points) else "",
@@ -450,16 +452,25 @@ def draw_tradeoff_curves(
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
             note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
-            yield _draw_tradeoffs(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
+            headings = tuple(
+                views.name_metric(run, definitions[title])
+                if title in definitions
+                else wording.make_heading(title)
+                for title in (points[0]["accuracy"], bias)
+            )
+            name = name_file(f"tradeoff-{baseline}-{bias}")
+            yield _draw_tradeoffs(points, name, note, headings)
 
 
-def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
+def _draw_tradeoffs(
+    points: Sequence[_Row], name: str, direction: str, headings: Sequence[str]
+) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
     axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([first["accuracy_before"], *ys]), 320)
-    accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
+    accuracy, bias = headings
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
         f"Arrows lead from {first['baseline']} to its re-ranked versions, in the order of their "

@@ -262,7 +262,7 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
     n_metrics = len(views.collect_definitions(content.run))
     return defaultdict(
         str,
-        data="; ".join(fact.text for fact in content.data if fact.name in {"Dataset", "Queries"}),
+        data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
         results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
         plots=format_count(len(content.other_plots), "plot"),
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
