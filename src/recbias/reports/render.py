@@ -23,6 +23,7 @@ from recbias.core.files import has_file
 from recbias.reports import views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
+from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
 from recbias.reports.llm import build_reply_tables, read_trials
@@ -78,11 +79,13 @@ class Content:
         reference: The comparison with published tables, or None.
         remarks: Reasons why published and measured values differ, and what is not compared, for
             each published table.
+        shows_examples: Whether the page shows single users, prompts or sentences.
     """
 
     run: RunTables
     reference: pd.DataFrame | None = None
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shows_examples: bool = True
 
     failures = _build_by(wording.list_failures)
     warnings = _build_by(wording.list_warnings)
@@ -129,6 +132,11 @@ class Content:
         return draw_first_picture(
             self.run, self.verdict.subject, name="answer", reference=self.reference
         )
+
+    @cached_property
+    def examples(self) -> tuple[str, list[Example]]:
+        """What the examples are the worst of, and the examples."""
+        return collect_examples(self.run) if self.shows_examples else ("", [])
 
     @property
     def result_tables(self) -> list[wording.Table]:
@@ -237,6 +245,7 @@ _SECTIONS = {
     "checks": "Checks",
     "results": "Results",
     "groups": "Groups",
+    "examples": "Examples",
     "replies": "Replies of language models",
     "plots": "Plots",
     "significance": "Significance",
@@ -264,6 +273,7 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
         str,
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
         results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
+        examples=f"the worst {content.examples[0]}; data of single units",
         plots=format_count(len(content.other_plots), "plot"),
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
     )
@@ -278,6 +288,7 @@ def render_html(content: Content) -> str:
         "data": content.data,
         "checks": content.checks,
         "groups": content.group_tables or content.group_plots,
+        "examples": content.examples[1],
         "replies": content.replies,
         "significance": content.families,
         "searches": content.searches,
