@@ -104,7 +104,7 @@ def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame,
             read_dictionary=["model", "unit_id", "group", "target"],
         ).to_pandas()
     rows = rows.dropna(subset=["value"])
-    if (cutoff := wanted.rpartition("@")[2]).isdigit() and rows["k"].nunique() > 1:
+    if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
     is_whole = (rows["group"] == "") & (rows["target"] == "")
     rows = rows[is_whole] if is_whole.any() else rows
@@ -190,8 +190,9 @@ def _build_example(rows: Sequence[Mapping[str, Any]]) -> Example:
         ExampleList(f"{first['model']}, {query}", tuple((item, False) for item in items))
         for query, items in [*first["prompts"].items()][:_MOST_PROMPTS]
     ]
+    is_named = first["unit_id"].startswith(first["unit"])
     return Example(
-        f"{first['unit']} {first['unit_id']}",
+        first["unit_id"] if is_named else f"{first['unit']} {first['unit_id']}",
         first["labels"].replace("&", ", "),
         first["text"].partition(" / ")[0],
         first["history"],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import json
 import math
 import re
@@ -47,9 +46,6 @@ from recbias.reports.wording import format_count
 
 T = TypeVar("T")
 
-# the number of characters of the matrices of wins that a page shows; more are files only
-_MOST_MATRICES = 160_000
-
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
     """Return a property that is built from the run at its first use."""
@@ -62,7 +58,6 @@ class _Family:
 
     title: str
     comparisons: views.Comparisons
-    plot: Plot | None
 
     @property
     def outcome(self) -> str:
@@ -181,14 +176,6 @@ class Content:
         """Why plots are missing, one sentence each."""
         return self.gallery.skipped
 
-    @property
-    def matrices(self) -> tuple[list[_Family], list[_Family]]:
-        """The families with a matrix that a page shows, and those whose matrix is a file only."""
-        families = [family for family in self.families if family.plot]
-        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
-        n_shown = sum(size <= _MOST_MATRICES for size in sizes)
-        return families[:n_shown], families[n_shown:]
-
     @cached_property
     def methods(self) -> list[str]:
         """The tests and corrections, each with the significant comparisons of its metrics."""
@@ -210,22 +197,13 @@ class Content:
 
     @cached_property
     def families(self) -> list[_Family]:
-        """The comparisons by metric and test, those with a plot first."""
-        matrices = {
-            id(comparisons): plot.entitle("Which model is better than which")
-            for comparisons, plot in self.gallery.matrices
-        }
+        """The comparisons by metric and test."""
         groups = views.collect_comparisons(self.run)
         several = len({group.place[0] for group in groups}) > 1
-        families = [
-            _Family(
-                f"{group.heading}, {group.place[0]}" if several else group.heading,
-                group,
-                matrices.get(id(group)),
-            )
+        return [
+            _Family(f"{group.heading}, {group.place[0]}" if several else group.heading, group)
             for group in groups
         ]
-        return sorted(families, key=lambda family: family.plot is None)
 
 
 LONG_TABLE = 12
