@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ class _Stages:
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
         self.keys, self.folder = keys, tables.folder
-        store = Store(tables.folder.parent.parent / "store")
+        store = Store(_find_store(tables.folder))
         digests = {
             str(stage["kind"]): str(stage["digest"])
             for stage in reversed(tables.manifest["stages"])
@@ -318,6 +319,12 @@ class _Stages:
             return (), ()
         train, test = self.split.train, self.split.test
         return _list_items(train, unit)[::-1], () if test is None else _list_items(test, unit)
+
+
+def _find_store(folder: Path) -> Path:
+    """Return the store beside the runs, in which a run that is not published yet lies."""
+    places = [parent / "store" for parent in folder.resolve().parents[:4]]
+    return next((place for place in places if place.is_dir()), places[1])
 
 
 def _list_items(rows: Interactions, user: str) -> tuple[str, ...]:
