@@ -47,25 +47,23 @@ def select_examples(
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
     ``relevant`` items of a user, and the lists of the ``prompts`` of a template.
     """
-    scores, direction = _select_scores(tables, metric)
+    scores, direction = select_scores(tables, metric)
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
-    chosen = _choose_models(scores, models)
+    chosen = choose_models(scores, models)
     first = scores[scores["model"] == chosen[0]]
-    stages = _Stages(tables, keys)
+    stages = Stages(tables, keys)
     if group:
         first = first[first["unit_id"].isin(stages.list_members(group))]
         if first.empty:
             message = f"no unit with {group} has a value of {scores['metric'].iloc[0]}"
             raise MissingEvidence(message, where="--group")
     ordered = first.sort_values("loss", ascending=False, kind="stable")
-    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).astype(str).to_numpy()
+    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).to_numpy()
     scores = scores[scores["unit_id"].isin(units[:, 0])]
-    text = ["dataset", "model", "unit", "metric", *_UNIT]
-    scores = scores.astype(dict.fromkeys(text, str))
     kind = str(scores["unit"].iloc[0])
     stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
     rows = [
@@ -76,10 +74,11 @@ def select_examples(
     return [row for row in rows if row]
 
 
-_SCORES = ("dataset", "model", "seed", "fold", "unit", "unit_id", "metric", "k", "group", "target")
+_TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
+_SCORES = (*_TEXTS, "seed", "fold", "k")
 
 
-def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
+def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, and its direction."""
     import pyarrow.parquet as pq
 
@@ -104,7 +103,7 @@ def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame,
             filters=[("metric", "==", names[wanted])],
             read_dictionary=["model", "unit_id", "group", "target"],
         ).to_pandas()
-    rows = rows.dropna(subset=["value"])
+    rows = rows.dropna(subset=["value"]).astype(dict.fromkeys(_TEXTS, str))
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
     is_whole = (rows["group"] == "") & (rows["target"] == "")
@@ -124,8 +123,9 @@ def _find(name: str, known: Sequence[str], kind: str) -> str:
     raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
 
 
-def _choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    means = scores.groupby("model", sort=False, observed=True)["loss"].mean()
+def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return the models that are named, or the two with the best means."""
+    means = scores.groupby("model", sort=False)["loss"].mean()
     known = [str(name) for name in means.sort_values(kind="stable").index]
     return [_find(model, known, "model") for model in models] or known[:2]
 
@@ -201,7 +201,7 @@ def _build_example(rows: Sequence[Mapping[str, Any]]) -> Example:
     )
 
 
-class _Stages:
+class Stages:
     """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
