@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from recbias.core.measures import DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
@@ -21,7 +22,7 @@ from recbias.reports.conclusions import (
     concerns_groups,
     split_conclusions,
 )
-from recbias.reports.published import compare_published
+from recbias.reports.published import compare_published, read_source
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Row
 from recbias.reports.wording import (
@@ -88,8 +89,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     failed = [check for check in checks if check["failed"]]
     undecided = [check for check in checks if not check["failed"] and check["verdict"] != "pass"]
     total = format_count(len(checks), "check")
-    describe = _CheckDescriber(run)
-    first = [describe.state(check) for check in [*failed, *undecided]]
+    first = [state_check(run, check) for check in [*failed, *undecided]]
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     findings = split_conclusions(run)[0]
     if not first:
@@ -109,7 +109,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
         line,
         tuple([*(f"{text}." for text in first), *sentences][:_MOST_SENTENCES]),
         () if first else small,
-        tuple(describe.make_tile(check) for check in checks[:_MOST_TILES]),
+        tuple(_make_check_tile(run, check) for check in checks[:_MOST_TILES]),
     )
 
 
@@ -117,43 +117,41 @@ def _rank_check(check: Mapping[str, Any]) -> tuple[bool, bool]:
     return not check["failed"], check["verdict"] == "pass"
 
 
-class _CheckDescriber:
-    """States checks, with the model and dataset where there are several."""
+def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
+    """Return what is checked, with its model and dataset where checks of several are.
 
-    def __init__(self, run: RunTables) -> None:
-        checks = run.manifest["checks"]
-        self._varying = [
-            name for name in ("model", "dataset") if len({check[name] for check in checks}) > 1
-        ]
-        self._run = run
+    For example ``EASE: nDCG of gender=F``.
+    """
+    title = views.format_title(check["metric"], check["k"])
+    metric = views.collect_definitions(run).get(title) or views.Definition(title, title)
+    places = [
+        to_line(check[name])
+        for name in ("model", "dataset")
+        if len({each[name] for each in run.manifest["checks"]}) > 1
+    ]
+    part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
+    subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
+    than = f" minus {to_line(check['baseline'])}" if check["baseline"] else ""
+    return f"{', '.join(places)}{': ' if places else ''}{subject}{than}"
 
-    def name(self, check: Mapping[str, Any]) -> str:
-        """Return what is checked: ``EASE, nDCG of gender=F``."""
-        title = views.format_title(check["metric"], check["k"])
-        places = [to_line(check[name]) for name in self._varying]
-        part = " ".join(filter(None, (check["group"], check["target"])))
-        definition = views.collect_definitions(self._run).get(title)
-        definition = definition or views.Definition(title, title)
-        metric = views.name_metric(self._run, definition, check["group"])
-        than = f" minus {to_line(check['baseline'])}" if check["baseline"] else ""
-        return ", ".join([*places, f"{metric}{f' of {to_line(part)}' if part else ''}{than}"])
 
-    def state(self, check: Mapping[str, Any]) -> str:
-        """Return a check with its value, interval and limit."""
-        if check["value"] is None:
-            why = "has no value because a stage failed"
-            why = why if check["basis"] == "failure" else "is undefined"
-            return f"{self.name(check)} {why}"
-        return f"{self.name(check)} {_format_check(check)}, limit {to_line(check['line'])}"
+def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
+    """Return a check with its value, interval and limit."""
+    value, because = _format_check(check), ""
+    if check["value"] is None:
+        value, because = "undefined", " because a stage failed" * (check["basis"] == "failure")
+    limit = to_line(check["line"])
+    return f"{name_check(run, check)} {value}{because}, limit {limit}"
 
-    def make_tile(self, check: Mapping[str, Any]) -> Tile:
-        state: State = "fail" if check["failed"] else check["verdict"]
-        return Tile(self.name(check), _format_check(check), state, to_line(check["line"]))
+
+def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
+    state: State = "fail" if check["failed"] else check["verdict"]
+    return Tile(name_check(run, check), _format_check(check), state, to_line(check["line"]))
 
 
 def _format_check(check: Mapping[str, Any]) -> str:
-    numbers = [math.nan if check[name] is None else check[name] for name in _BOUNDS]
-    return format_estimate(*numbers)
+    value, low, high = (math.nan if check[name] is None else check[name] for name in _BOUNDS)
+    return format_estimate(value, low, high)
 
 
 _BOUNDS = ("value", "ci_low", "ci_high")
@@ -171,9 +169,11 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     if not rows:
         return None
     n_within = sum(row["within"] for row in rows)
-    which = "table" if len(tables) == 1 else f"{len(tables)} tables"
-    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the published {which}"
+    which = "published table" if len(tables) == 1 else f"{len(tables)} published tables"
+    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the {which}"
     sentences, small = _unite(split_conclusions(run)[0])
+    sources = [read_source(name) for name in names]
+    small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
     farthest = max(rows, key=_measure_distance)
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(farthest)}"
@@ -191,7 +191,8 @@ def _state_distance(row: Row) -> str:
     """Return a difference from a published value: ``-0.0853, HR of UserKNN``."""
     places = count_decimals([row["published"], row["measured"]])
     size = format_value(row["difference"], places)
-    return f"{size} ({to_line(row['metric'])} of {to_line(row['system'])})"
+    of = "" if row["system"] == DATASET else f" of {to_line(row['system'])}"
+    return f"{size} ({to_line(row['metric'])}{of})"
 
 
 def _make_system_tile(rows: Sequence[Row]) -> Tile:
@@ -216,12 +217,13 @@ def _answer(run: RunTables) -> Verdict:
 
 
 def _unite(findings: Iterable[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the first sentences of findings, and how they were found."""
+    """Return the first sentences of findings, and their tests: of no difference, what it means."""
     sentences, small = list[str](), list[str]()
     for finding in findings:
         if len(sentences) < _MOST_SENTENCES:
             sentences += [finding.sentence, *finding.more]
-            small += [finding.detail] * bool(finding.detail)
+            details = finding.detail.rstrip(".").split(". ")
+            small += [f"{text}." for text in details[: 1 if finding.n_significant else 2] if text]
     return tuple(sentences[:_MOST_SENTENCES]), tuple(dict.fromkeys(small))
 
 
@@ -231,14 +233,9 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
     }
     first = questions.get((findings[0].metric, findings[0].between))
     if subject == "groups" and first is not None:
-        return [
-            Tile(
-                to_line(row["model"]),
-                format_estimate(row["difference"], row["ci_low"], row["ci_high"]),
-                note=f"{name_group(row['a'], '')} minus {name_group(row['b'], '')}",
-            )
-            for row in {row["model"]: row for row in reversed(first.rows)}.values()
-        ]
+        strongest = {row["model"]: row for row in reversed(first.rows)}
+        rows = [strongest[name] for name in first.models if name in strongest]
+        return [_make_gap_tile(row, str(first.metric.parameters.get("by", ""))) for row in rows]
     tiles = []
     for finding in findings:
         rows = [row for row in _list_values(run, finding) if not math.isnan(row["value"])]
@@ -251,6 +248,12 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
         value = format_estimate(*(best[0][name] for name in _BOUNDS))
         tiles.append(Tile(views.name_metric(run, metric), value, note=names))
     return tiles
+
+
+def _make_gap_tile(row: Row, by: str) -> Tile:
+    value = format_estimate(row["difference"], row["ci_low"], row["ci_high"])
+    a, b = (to_line(name_group(row[side], by)) for side in "ab")
+    return Tile(to_line(row["model"]), value, note=f"{a} minus {b}")
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:

@@ -40,6 +40,7 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
+_SETTINGS = re.compile(r" \([a-z].*\)(?=$|, | by )")  # the settings in a heading
 _CUTOFF = re.compile(r"@\d+(?=$|[, ])")  # the cutoff in a title or heading
 
 
@@ -178,15 +179,23 @@ def _drop_missing_grouping(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
     """Return the name of a metric for people: ``nDCG gap by gender``, ``popularity bias (log)``.
 
-    The cutoff is left out where all metrics of the run share it, and the grouping where the group
-    stands beside the value.
+    The cutoff is left out where all metrics of the run share it, settings where all metrics of
+    the name do, and the grouping where the group stands beside the value.
     """
-    heading = metric.name_values(group)
+    heading, definitions = metric.name_values(group), collect_definitions(run).values()
+    settings = [_list_settings(other) for other in definitions if other.name == metric.name]
+    if all(each == settings[0] for each in settings):
+        heading = _SETTINGS.sub("", heading, count=1)
     if len({row for row in run.metrics["k"].unique() if not math.isnan(row)}) < 2:
         heading = _CUTOFF.sub("", heading, count=1)
     if heading.startswith(metric.name):
         heading = wording.name_plugin(metric.name) + heading.removeprefix(metric.name)
     return wording.to_line(heading.replace(", gap by ", " gap by "))
+
+
+def _list_settings(metric: Definition) -> dict[str, Any]:
+    grouping = {"k", "by", "gap", "min_group", "reference_group"}
+    return {name: value for name, value in metric.parameters.items() if name not in grouping}
 
 
 def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:

@@ -16,6 +16,7 @@ from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
+from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, read_run
@@ -63,6 +64,8 @@ def write_reports(
     run = read_run(folder)
     content = replace(_load_content(run, reference, tolerance), shows_examples=examples)
     files = [*_render_files(content, set(formats))]
+    if run.manifest.get("checks"):
+        files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
