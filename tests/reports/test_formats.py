@@ -36,7 +36,7 @@ def list_names(folder: Path, paths: list[Path]) -> set[str]:
         (["json"], {"report.json"}, {"report.md", "figures/long-tail.svg"}),
         (["md"], {"report.md", "figures/long-tail.svg"}, {"report.html"}),
         (["html"], {"report.html", "figures/accuracy-popularity.svg"}, {"report.json"}),
-        (["latex"], {"tables/summary.tex", "figures/significance-ndcg-10.svg"}, {"report.md"}),
+        (["latex"], {"tables/summary.tex", "figures/answer.svg"}, {"report.md"}),
         (["csv"], set(), {"report.json", "report.md", "report.html"}),
         ([], set(), {"report.json"}),
     ],

@@ -162,7 +162,7 @@ def collect_examples(run: RunTables) -> tuple[str, list[Example]]:
     accuracy = views.select_accuracy_metric(views.collect_definitions(run).values())
     rows: list[dict[str, Any]] = []
     with collect_warnings():  # without the stored stages there are no histories
-        for title in (accuracy and accuracy.title, None):
+        for title in (accuracy.title if accuracy else None, None):
             with contextlib.suppress(MissingEvidence, UnknownName):
                 rows = rows or select_examples(run, title, worst=_MOST_EXAMPLES)
     rows = [row for row in rows if row["list"] or row["prompts"]]
@@ -246,7 +246,7 @@ class Stages:
         import pyarrow.parquet as pq
 
         path = self.folder / "lists.parquet"
-        if not has_file(path):
+        if not (queries and has_file(path)):
             return
         filters = [("query_id", "in", queries)]
         with convert_parquet_errors(path):

@@ -322,8 +322,8 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             )
             if row.shaded:
                 places = [scale.at(mark.interval.value) for mark in row.marks]
-                size = max(places) - min(places), row_height - 4
-                elements.append(svg.draw_rectangle((min(places), y + 2), size, "gap"))
+                band = max(places) - min(places), row_height - 4
+                elements.append(svg.draw_rectangle((min(places), y + 2), band, "gap"))
             elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
             place = svg.WIDTH - svg.MARGIN, middle + 4.5
             elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))

@@ -116,7 +116,8 @@ def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, st
         yield "report.json", render_json(content.run, content.reference)
     if formats & _FORMATS_WITH_PLOTS:
         search_plots = (plot for result in content.searches for plot in result.plots)
-        for plot in (*content.gallery.plots(), *search_plots):
+        answer = [content.first_picture] if content.first_picture else []
+        for plot in (*answer, *content.gallery.plots(), *search_plots):
             yield f"figures/{plot.name}.svg", plot.document()
     if "md" in formats:
         yield "report.md", render_markdown(content)
