@@ -298,7 +298,7 @@ def _make_scale(forest: Forest) -> Scale:
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     notes = max(svg.estimate_width(row.note) for row in forest.rows())
-    end = svg.WIDTH - svg.MARGIN - (notes + 8 if notes else 4)
+    end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
     return Scale(*pad_range([*ends, *neutral]), 18 + widest, end)
 
 
@@ -579,15 +579,16 @@ def _make_model_row(
         for at, row in enumerate(values)
     )
     groups = {row["group"] for row in values}
-    shaded = any(views.is_significant(row) for row in tests if {row["a"], row["b"]} <= groups)
+    pairs = [row for row in tests if {row["a"], row["b"]} <= groups]
+    shaded = any(map(views.is_significant, pairs))
     numbers = [row["value"] for row in values]
     gap = f"gap {format_value(max(numbers) - min(numbers), min(count_decimals(numbers), 3))}"
-    note = (f"{gap} *" if shaded else gap) if len(values) > 1 else ""
+    note = (f"{gap} *" if shaded else gap) if pairs else ""
     own = [check for check in checks if check["model"] == model]
     if any(check["group"] for check in checks):
         note = _mark_verdict(own)
     elif own:
-        note = f"{note} {_mark_verdict(own)[0]}"
+        note = f"{note or gap} {_mark_verdict(own)[0]}"
     return Row(model, marks, note, shaded)
 
 

@@ -38,7 +38,7 @@ COLOURS = 8
 
 _TEXT = 13.0  # font size of plots
 
-_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…&=<>+")
 
 Point = tuple[float, float]
 
