@@ -81,8 +81,7 @@ def draw_associations(
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_association((x, y), model, name_file)
-            note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _make_axis(run: RunTables, metric: Definition, dataset: str) -> _Axis:
@@ -386,8 +385,7 @@ def draw_attribute_ranking(
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
             plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_ranking(
@@ -459,9 +457,7 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             raise MissingEvidence(f"{metric.heading} is defined in no group")
         for target in rows.list_distinct(values, "target"):
             name = name_file(f"groups-{metric.title}-{target}")
-            plot = draw_groups(run, metric, _sort_rows(run, values, target), name=name)
-            note = rows.describe_undrawn(run, [metric], dataset, target=target)
-            yield rows.add_note(plot, note)
+            yield draw_groups(run, metric, _sort_rows(run, values, target), name=name)
 
 
 def _sort_rows(run: RunTables, values: Sequence[rows.Row], target: str) -> list[rows.Row]:
@@ -705,8 +701,7 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
         if not shares:
             raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
-        plot = _draw_levels(run, metric, labels, shares, name_file)
-        yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
+        yield _draw_levels(run, metric, labels, shares, name_file)
 
 
 def _draw_levels(
@@ -807,8 +802,7 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
             plot = _draw_words(model_counts, name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:

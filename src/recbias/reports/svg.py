@@ -290,17 +290,6 @@ def fits_axis(value: float) -> bool:
     return abs(value) <= LARGEST
 
 
-def describe_omitted(n: int) -> str:
-    """Return the caption's sentence on values that no axis can show, blank if there are none.
-
-    >>> describe_omitted(1), describe_omitted(0)
-    ('1 value that is infinite or too large for an axis is not drawn.', '')
-    """
-    values = "value that is" if n == 1 else "values that are"
-    verb = "is" if n == 1 else "are"
-    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
-
-
 def choose_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Return about ``most`` round values between two values.
 
