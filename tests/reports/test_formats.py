@@ -153,7 +153,13 @@ def test_a_table_has_one_line_per_row_whatever_the_labels() -> None:
 def test_the_report_has_every_section(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
-        *("Conclusions", "Data and settings", "Results", "Agreement of the metrics", "Plots"),
+        *(
+            "Further conclusions",
+            "Data and settings",
+            "Results",
+            "Agreement of the metrics",
+            "Plots",
+        ),
         *("Significance", "Definitions", "Models", "Stages", "Provenance"),
     ]
     assert "](figures/accuracy-popularity.svg)" in text
@@ -242,8 +248,8 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
     report = parse_strictly(render_json(run))
     assert report["schema_version"] == 1
     assert list(report) == [
-        *("schema_version", "conclusions", "metrics", "significance", "trials", "importances"),
-        *("reference", "checks", "definitions", "manifest"),
+        *("schema_version", "verdict", "conclusions", "metrics", "significance", "trials"),
+        *("importances", "reference", "checks", "definitions", "manifest"),
     ]
     assert [row["model"] for row in report["metrics"]] == run.metrics["model"].tolist()
     assert report["metrics"][-1]["ci_low"] is None  # a mean over folds has no interval here

@@ -21,7 +21,7 @@ import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.conclusions import (
+from recbias.reports.questions import (
     Question,
     collect_questions,
     compute_effect,
@@ -312,7 +312,7 @@ def build_summary(run: RunTables) -> Table:
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
-    marks = [f"{wording.join_names(baselines)}: baselines, no headline is about them."]
+    marks = [f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."]
     notes = (*table.notes, *marks * bool(baselines), *describe_missing_outputs(run))
     table = replace(table, notes=notes)
     return _name_columns(_add_significance_marks(table, run, frame), run)

@@ -313,5 +313,5 @@ def test_conclusions_begin_with_the_change_of_each_value(tmp_path: Path) -> None
     # MostPop: 0.21 and 0.41 - 0.5 = -0.09, a change of 0.3; Random: 0.11 and 0.31
     assert first[0].kind == "rounds"
     assert first[0].sentence == (
-        "nDCG@10, from round 1 to round 3: MostPop 0.2100 to -0.0900, Random 0.1100 to 0.3100."
+        "nDCG from round 1 to round 3: MostPop 0.2100 to -0.0900 and Random 0.1100 to 0.3100."
     )
