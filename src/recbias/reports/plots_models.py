@@ -93,13 +93,7 @@ def _caption_agreement(result: MetricAgreement) -> str:
         "1 is the same order of the models, -1 the reverse, 0 no relation.",
         "Values are compared as they are, whichever direction is better.",
     ]
-    taus = {f"{metrics[a]} and {metrics[b]}": result.get_tau((a, b)) for a, b in pairs}
-    taus = {names: tau for names, tau in taus.items() if not math.isnan(tau)}
-    if len(taus) > 1:
-        most, least = max(taus, key=taus.__getitem__), min(taus, key=taus.__getitem__)
-        ends = f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
-        sentences.append(ends)
-    if len(taus) < len(pairs):
+    if any(math.isnan(result.get_tau(pair)) for pair in pairs):
         sentences.append("n/a: a metric is equal for all models, or too few models have both.")
     if result.omitted:
         sentences.append(f"{result.omitted} more metrics are not drawn.")

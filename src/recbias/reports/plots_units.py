@@ -45,8 +45,6 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     lines = tuple(
         plots_prompts.Row(model, _make_marks(model, by_model[model])) for model in models
     )
-    stds = {model: pd.Series([row["value"] for row in by_model[model]]).std() for model in models}
-    widest = max(stds, key=lambda model: stds[model])
     yield plots_prompts.draw_forest(
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
@@ -57,10 +55,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         ),
         name=name_file(f"folds-{metric.title}"),
         title=f"{views.name_metric(run, metric)} in each fold",
-        caption=(
-            f"{n_folds} folds. The standard deviation over the folds is largest for {widest} "
-            f"({stds[widest]:.4f})."
-        ),
+        caption=f"{n_folds} folds.",
     )
 
 
@@ -512,7 +507,10 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
     return svg.Plot(
         name=name,
         title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
-        caption=_caption_boxes(metric, boxes, ranked),
+        caption=(
+            "Each box holds the middle half of a model's values; whiskers reach the last value "
+            "within 1.5 times its length. Models are sorted by mean."
+        ),
         height=height,
         body=join(*elements),
     )
@@ -559,21 +557,6 @@ def _draw_box_key() -> Safe:
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
     )
-
-
-def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]) -> str:
-    unit = "user" if metric.unit in {"", "query"} else metric.unit
-    sentences = [
-        f"Each box holds the middle half of a model's values of each {unit};",
-        "whiskers reach the last value within 1.5 times its length. Models are sorted by mean.",
-    ]
-    first, last = ranked[0], ranked[-1]
-    if first != last:
-        sentences.append(
-            f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
-            f"({boxes[last].mean:.3f})."
-        )
-    return " ".join(sentences)
 
 
 _MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
