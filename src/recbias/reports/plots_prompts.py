@@ -408,9 +408,7 @@ def _draw_ranking(
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
-    lines = []
-    for row in ranked:
-        lines.append(Row(rows.get_label_value(row["group"]), (_mark(row, 0),)))
+    lines = [Row(rows.get_label_value(row["group"]), (_mark(row, 0),)) for row in ranked]
     if len(lines) <= MOST_LABELS:
         return (Panel("", tuple(lines)),)
     half = MOST_LABELS // 2
@@ -715,7 +713,7 @@ def _draw_levels(
         title=f"{level_name.capitalize()} levels by {label_name}",
         caption=(
             f"{metric.heading}. The share under each label of all slots that go to a {level_name} "
-            f"level; the shares of a level add up to 1{f' within each {within}' if within else ''}."
+            f"level; those of a level add up to 1{f' within each {within}' if within else ''}."
         ),
     )
 
