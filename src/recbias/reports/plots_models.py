@@ -515,7 +515,7 @@ def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.
     return join(
         *arrows,
         svg.draw_curves(lines, axes.frame, marks={first["baseline"]: start}),
-        svg.draw_circle(start, 5, "dot", title),
+        svg.draw_circle(start, 5, "dot c7", title),
     )
 
 

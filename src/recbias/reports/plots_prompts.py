@@ -594,6 +594,9 @@ def _caption_groups(
     if any(line.shaded for line in lines):
         method = views.describe_methods(list_group_tests(run, metric, row["dataset"])[:1])
         sentences.append(f"Shaded, *: a gap is significant ({method}).")
+    n_groups = len(rows.list_distinct(everything, "group"))
+    if lines[0].label in models and len(lines[0].marks) < n_groups > svg.COLOURS:
+        sentences.append(f"Of {n_groups} groups only the ends are drawn.")
     if any(mark.hollow for mark in marks):
         sentences.append("Hollow: no significant difference.")
     if checks and not checks[0]["group"]:
