@@ -16,6 +16,7 @@ from recbias.reports.junit import render_junit
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.verdict import build_verdict
+from recbias.runs.tables import Run
 from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
 
 CHECK: dict[str, Any] = {
@@ -162,7 +163,8 @@ def test_the_best_model_is_better_than_the_others_and_the_baselines(tmp_path: Pa
         "z has the highest nDCG, 0.5000, significantly better than each of the other 2 models and "
         "the baselines."
     )
-    assert [tile.note for tile in verdict.tiles] == ["z"]
+    assert [(tile.label, tile.note) for tile in verdict.tiles] == [("nDCG", "z")]
+    assert Run(tmp_path)._repr_html_().startswith(f"<p><strong>{verdict.line}</strong></p>")
 
 
 def test_groups_come_before_models(tmp_path: Path) -> None:

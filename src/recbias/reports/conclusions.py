@@ -133,7 +133,7 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
         return f"The difference is {size} throughout, but {n} are too few for significance."
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
-        return "What could have been detected is undefined."
+        return ""
     low, high = read_bounds(question.metric.values)
     if detectable > high - low:
         return f"Not even a difference of {high - low:g} would have been detected reliably."
@@ -248,7 +248,8 @@ def _write_contrast(question: Question) -> _Answer:
             lead = f"{name} is {order} for {a} than for {b} with {share}"
             sentences[:1] = [f"{lead}, most with {model}: by {size}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        sentences = [f"{name} of {a} and {b} with {model} is {_state_size(row, signed=True)}."]
+        value = _state_size(row, signed=True)
+        sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]
     else:
         lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
         sentences = [
@@ -472,8 +473,11 @@ def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
         curves = views.list_round_curves(run, dataset)
         for name, group in itertools.groupby(curves, lambda curve: _name_curve(run, curve)):
             members = list(group)
+            baselines = views.list_baselines(run)
+            members = [curve for curve in members if curve.model not in baselines] or members
             ends = [
-                (curve.model, curve.values[1], [*curve.values.values()][-1]) for curve in members
+                (curve.model, *(curve.values[end(curve.values)] for end in (min, max)))
+                for curve in members
             ]
             ends = [row for row in ends if not math.isnan(row[2] - row[1])]
             ends.sort(key=lambda row: -abs(row[2] - row[1]))
@@ -679,7 +683,7 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
     """Return the conclusions on what the spec asks for, at most three, and the others.
 
-    They are on groups, on re-ranking or feedback, and on models: of each the metric that the spec
+    They are on re-ranking or feedback, on groups, and on models: of each the metric that the spec
     names first, of groups the first that has a significant difference. A measure of bias
     follows the accuracy of models.
     """
@@ -692,7 +696,7 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
     models = [item for item in ranked if item not in groups and item not in changes]
     accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
     bias = [item for item in models[1:] if item.metric not in accuracy]
-    first = [*groups[:1], *changes[:1], *models[:1], *bias][:3]
+    first = [*changes[:1], *groups[:1], *models[:1], *bias][:3]
     return first, [item for item in conclusions if item not in first]
 
 

@@ -311,11 +311,11 @@ def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
+    table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
+    table = _name_columns(_add_significance_marks(table, run, frame), run)
     baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
     marks = [f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."]
-    notes = (*table.notes, *marks * bool(baselines), *describe_missing_outputs(run))
-    table = replace(table, notes=notes)
-    return _name_columns(_add_significance_marks(table, run, frame), run)
+    return replace(table, notes=(*table.notes, *marks * bool(baselines)))
 
 
 def build_fold_table(run: RunTables) -> Table | None:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-import pandas as pd
-
 from recbias.core.measures import DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
@@ -165,7 +163,7 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     names, tolerance = report.get("reference") or [], report.get("tolerance", 0.01)
     names = [names] if isinstance(names, str) else names
     tables = [compare_published(run, name, tolerance=tolerance) for name in names]
-    rows = to_records(pd.concat(tables)) if tables else []
+    rows = [row for table in tables for row in to_records(table)]
     if not rows:
         return None
     n_within = sum(row["within"] for row in rows)
@@ -262,6 +260,7 @@ def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
         row
         for row in to_records(views.select_headline(run, run.metrics))
         if views.format_title(row["metric"], row["k"]) == finding.metric
+        and row["dataset"] == finding.dataset
         and not (row["group"] or row["target"])
         and row["model"] not in baselines
     ]

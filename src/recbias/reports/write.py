@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
-from recbias.core.files import digest_file
+from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
@@ -62,7 +62,7 @@ def write_reports(
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
-    if run.manifest.get("checks") and "checks.xml" not in run.manifest.get("files", {}):
+    if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
