@@ -328,9 +328,9 @@ def test_failed_checks_come_first(tmp_path: Path) -> None:
     check: dict[str, Any] = {"dataset": "ml-1m", "model": "a"}
     check |= {"metric": "nDCG(by=gender, gap=difference)"}
     check |= {"k": 10, "group": "", "target": "", "value": 0.1, "ci_low": 0.05, "ci_high": 0.15}
-    check |= {"line": "at most 0.05", "verdict": "fails", "failed": True, "baseline": None}
+    check |= {"limit": "at most 0.05", "verdict": "fails", "failed": True, "baseline": None}
     check |= {"basis": "interval"}
-    passed = {**check, "failed": False, "verdict": "passes", "line": "at most 0.5"}
+    passed = {**check, "failed": False, "verdict": "passes", "limit": "at most 0.5"}
     manifest["checks"] = [passed, check]
     first, others = split_conclusions(run)
     assert [item.kind for item in first] == ["check", "groups"]

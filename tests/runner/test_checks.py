@@ -104,7 +104,7 @@ def test_a_missing_baseline_is_undecided() -> None:
 
 
 KEYS = {"dataset": "d", "group": "", "target": "", "model": "EASE", "metric": "nDCG", "k": 10}
-VALUES = {"baseline": "", "value": 0.3, "ci_low": 0.2, "ci_high": 0.4, "line": "at least 0.5"}
+VALUES = {"baseline": "", "value": 0.3, "ci_low": 0.2, "ci_high": 0.4, "limit": "at least 0.5"}
 ROW: dict[str, Any] = {**KEYS, **VALUES, "verdict": "fail", "failed": True, "basis": "interval"}
 
 
@@ -185,7 +185,7 @@ def test_all_models_are_checked_but_the_baseline() -> None:
     assert resolve(metric="hits", at_most=1).models == ("MostPop", "ItemKNN")
     check = resolve(metric="hits", not_below="mostpop", margin=0.5)
     assert (check.models, check.baseline) == (("ItemKNN",), "MostPop")
-    assert check.spec.line == "not below MostPop - 0.5"
+    assert check.spec.limit == "not below MostPop - 0.5"
     assert resolve(metric="hits", at_most=1, models=["itemknn"]).models == ("ItemKNN",)
 
 

@@ -71,8 +71,8 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
         "models": [model["label"] for model in manifest["models"]],
         "conclusions": [*map(asdict, collect_conclusions(tables))],
         "summary": to_records(select_headline(tables, tables.metrics)),
-        "checks": run.checks,
-        "failures": [{name: row[name] for name in _FAILURE} for row in run.failures],
+        "checks": manifest.get("checks", []),
+        "failures": [{name: row[name] for name in _FAILURE} for row in manifest["failures"]],
         "warnings": manifest["warnings"],
     }
 
@@ -240,7 +240,7 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
 def _show_failures(run: Run) -> None:
     """Print the failed stages of a run on standard error, each cause once."""
     console = Console(stderr=True, highlight=False)
-    for failure in summarize_failures(run.failures):
+    for failure in summarize_failures(run.manifest["failures"]):
         failed = f"failed: {failure.stage}: {failure.message}"
         help_lines = [f"help: {failure.help}"] if failure.help else []
         for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
@@ -467,9 +467,9 @@ def run(options: SimpleNamespace) -> None:
 
 def _find_exit_code(run: Run) -> int:
     """Return the exit code of a finished run: failures come before failed checks."""
-    if run.failures:
-        return USER if all(failure["user"] for failure in run.failures) else FAILED
-    return OUT_OF_TOLERANCE if any(check["failed"] for check in run.checks) else DONE
+    if len(run.failures):
+        return USER if run.failures["user"].all() else FAILED
+    return OUT_OF_TOLERANCE if run.checks["failed"].any() else DONE
 
 
 @_take_options

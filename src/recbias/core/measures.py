@@ -281,6 +281,38 @@ POPULARITY = Table(
         _Column("interactions", int, "its number of training interactions"),
     ),
 )
+CHECKS = Table(
+    "manifest.json",
+    (
+        *_FIT,
+        *_METRIC_KEYS,
+        _Column("baseline", str, "the model that the value is compared with, or blank"),
+        _Column("value", float, "the value, or its difference from the baseline"),
+        _Column("ci_low", float, "the lower end of its 95% interval"),
+        _Column("ci_high", float, "the upper end"),
+        _Column("limit", str, "the limit in words"),
+        _Column("verdict", str, "`pass`, `fail` or `undecided`"),
+        _Column("basis", str, "what decides: `interval`, `value`, `undefined` or `failure`"),
+        _Column("strict", bool, "whether an undecided check fails"),
+        _Column("failed", bool, "whether the check fails"),
+    ),
+)
+"""The entry ``checks`` of the manifest."""
+
+FAILURES = Table(
+    "manifest.json",
+    (
+        _Column("stage", str, "the stage that failed"),
+        *_FIT,
+        _Column("message", str, "why"),
+        _Column("help", str, "what to do"),
+        _Column("user", bool, "whether the input is at fault"),
+        _Column("because", str, "the failed stage that this one needs, or blank"),
+        _Column("traceback", str, "the traceback"),
+    ),
+)
+"""The entry ``failures`` of the manifest."""
+
 TABLES = (
     *(METRICS, PER_UNIT, SIGNIFICANCE, GROUPS, ROUNDS, TRADEOFFS, LISTS, POPULARITY, REPLICATES),
     *(COUNTS, DIRECTIONS, TRIALS, IMPORTANCES, LEARNING_CURVES),

@@ -176,7 +176,7 @@ class Check(_Fit):
     value: _Number
     ci_low: _Number
     ci_high: _Number
-    line: str
+    limit: str
     verdict: str
     basis: str
     strict: bool

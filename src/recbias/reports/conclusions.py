@@ -145,7 +145,7 @@ def _describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str
         bounds = f"95% interval {interval}" if interval else "no interval"
         sentence = (
             f"Check failed: {to_line(check['model'])}, {to_line(make_heading(title))}{suffix}: "
-            f"{format_value(value, places)} ({bounds}); limit: {to_line(check['line'])}."
+            f"{format_value(value, places)} ({bounds}); limit: {to_line(check['limit'])}."
         )
         yield sentence, title, str(check["dataset"]), str(check["model"])
 

@@ -60,7 +60,7 @@ def render_junit(name: str, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 def _add_case(suite: Element, name: str, row: Mapping[str, Any]) -> None:
     place = [str(row[key]) for key in ("dataset", "group", "target") if row[key]]
-    title = f"{_describe_value(row)} {row['line']} [{', '.join(place)}]"
+    title = f"{_describe_value(row)} {row['limit']} [{', '.join(place)}]"
     case = SubElement(
         suite,
         "testcase",
@@ -91,19 +91,19 @@ def _describe_value(row: Mapping[str, Any]) -> str:
 def _explain_verdict(row: Mapping[str, Any]) -> str:
     """Return a verdict with the value and the interval it is based on.
 
-    >>> row = {"metric": "nDCG", "k": 10, "model": "EASE", "baseline": "", "line": "at least 0.5"}
+    >>> row = {"metric": "nDCG", "k": 10, "model": "EASE", "baseline": "", "limit": "at least 0.5"}
     >>> _explain_verdict(row | {"value": 0.4, "ci_low": 0.3, "ci_high": 0.45, "verdict": "fail"})
     'fail: nDCG@10 of EASE is 0.4 [0.3, 0.45], must be at least 0.5'
     """
     subject = f"{_describe_value(row)} of {row['model']}"
     if math.isnan(row["value"]):
         because = " because a stage failed" if row["basis"] == "failure" else ""
-        return f"{row['verdict']}: {subject} is undefined{because}, must be {row['line']}"
+        return f"{row['verdict']}: {subject} is undefined{because}, must be {row['limit']}"
     low, high = row["ci_low"], row["ci_high"]
     interval = "no interval" if math.isnan(low) else f"{low:.4g}, {high:.4g}"
     than = f" minus {row['baseline']}" if row["baseline"] else ""
     value = f"{row['value']:.4g} [{interval}]"
-    return f"{row['verdict']}: {subject}{than} is {value}, must be {row['line']}"
+    return f"{row['verdict']}: {subject}{than} is {value}, must be {row['limit']}"
 
 
 def _escape(text: str) -> str:
@@ -270,7 +270,7 @@ def _build_row(
         "value": value,
         "ci_low": interval[0],
         "ci_high": interval[1],
-        "line": check.spec.line,
+        "limit": check.spec.limit,
         "verdict": verdict,
         "basis": basis,
         "strict": check.spec.strict,

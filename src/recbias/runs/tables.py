@@ -15,7 +15,7 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
-from recbias.core.measures import METRICS, ROUNDS, SIGNIFICANCE
+from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.views import select_headline
@@ -72,15 +72,15 @@ class Run:
         """The spec, environment, stages, warnings and failures of the run."""
         return dict(read_run(self.folder).manifest)
 
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The stages that failed, with the reasons."""
-        return list(self.manifest["failures"])
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """The stages that failed, with the reasons; no rows if none did."""
+        return FAILURES.build(self.manifest["failures"])
 
-    @property
-    def checks(self) -> list[dict[str, Any]]:
-        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
-        return list(self.manifest.get("checks", []))
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """The verdicts of the spec's checks: one row for each check, model and value."""
+        return _restore_types(CHECKS.build(self.manifest.get("checks", [])))
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -115,7 +115,7 @@ class Run:
         """Return the summary as a table, for a notebook."""
         failures = "".join(
             f"<p>failed: {html.escape(f'{failure.stage}: {failure.message}')}</p>"
-            for failure in summarize_failures(self.failures)
+            for failure in summarize_failures(self.manifest["failures"])
         )
         name = html.escape(f"{self.manifest['name']}: {self.folder}")
         return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
