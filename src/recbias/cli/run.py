@@ -225,14 +225,14 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
     """Return the table without the ratio and standard deviation of groups beside their gap."""
     gaps = {metric.groups_heading for metric in metrics if metric.gap == "difference"}
     spreads = {
-        metric.heading
+        metric.title
         for metric in metrics
         if metric.gap in {"ratio", "std"} and metric.groups_heading in gaps
     }
-    titles = [column.title for column in summary.columns]
-    if spreads.isdisjoint(titles):
+    shown = [at for at, column in enumerate(summary.columns) if column.key not in spreads]
+    if len(shown) == len(summary.columns):
         return summary
-    retained = summary.select(*(title for title in titles if title not in spreads))
+    retained = summary.select_columns(shown)
     note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
     return replace(retained, notes=(*retained.notes, note))
 

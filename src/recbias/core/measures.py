@@ -382,6 +382,47 @@ def _parse_value(text: str) -> object:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
+_SPELLED = (
+    *("mean_precision", "class_accuracy", "class_precision", "class_recall", "class_F1"),
+    *("class_MRR", "class_HR", "category_precision", "category_R-precision", "category_MAP"),
+    *("category_MRR", "category_nDCG", "corrected_Jain", "corrected_Entropy", "corrected_FSat"),
+    *("popularity_lift", "popularity_rank_correlation", "exposure_gap", "provider_gap"),
+    *("relative_utility", "order_agreement", "first_slot_share", "price_percentage"),
+    *("mean_attribute", "top_words", "attribute_share", "variance_split", "list_overlap"),
+    *("overlap_spread", "identity_effect", "label_accuracy", "labelled_items"),
+    *("direction_checks", "direction_similarity", "attribute_classification"),
+    *("latent_projection", "perplexity_gap", "unigram_F1", "embedding_average"),
+    *("greedy_matching", "human_rate", "human_score", "human_agreement"),
+)
+_NAMES = {name: name.replace("_", " ") for name in _SPELLED} | {
+    "log_popularity_difference": "popularity bias (log)",
+    "gini_difference": "popularity bias (Gini)",
+    "herfindahl_difference": "popularity bias (Herfindahl)",
+    "ItemCoverage": "item coverage",
+    "Gini": "Gini index",
+    "corrected_Gini": "corrected Gini index",
+    "corrected_QF": "corrected item coverage",
+    "provider_gini": "provider Gini index",
+    "catalogue_counts": "counts of the catalogue",
+    "calibration_kl": "miscalibration (KL)",
+    "calibration_js": "miscalibration (JS)",
+    "intra_list_distance": "intra-list distance",
+    "inter_user_distance": "inter-user distance",
+    "self_information": "self-information",
+    "cohen_kappa": "Cohen's kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+}
+
+
+def name_metric(name: str) -> str:
+    """Return the name of a metric for people; a label of the spec's own stays as it is.
+
+    >>> name_metric("log_popularity_difference"), name_metric("nDCG"), name_metric("my_label")
+    ('popularity bias (log)', 'nDCG', 'my_label')
+    """
+    return _NAMES.get(name, name)
+
+
 Direction = Literal["higher", "lower", "zero", "none"]
 """Whether higher, lower or zero is best; ``none`` if no value is better than another."""
 

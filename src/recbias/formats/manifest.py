@@ -76,6 +76,7 @@ class Metric(_Part):
     values: str | None = None
     unit: str | None = None
     source: str | None = None
+    family: str = ""
     group_direction: str = "none"
 
 

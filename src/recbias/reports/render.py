@@ -31,8 +31,8 @@ from recbias.reports.tables import (
     build_agreement_tables,
     build_cards,
     build_check_table,
+    build_dataset_tables,
     build_fold_table,
-    build_group_tables,
     build_round_table,
     build_settings_tables,
     build_summary,
@@ -113,10 +113,9 @@ class Content:
 
     @cached_property
     def group_tables(self) -> list[wording.Table]:
-        """The fairness cards, and the tables of the other metrics by group and target."""
-        titles = {card.metric.title for card in self.cards}
+        """The properties of the dataset, the values by group and target, and their gaps."""
         cards = [table for card in self.cards for table in card.tables]
-        return [*cards, *build_group_tables(self.run, omitted=titles)]
+        return [*build_dataset_tables(self.run), *cards]
 
     @property
     def tables(self) -> list[wording.Table]:

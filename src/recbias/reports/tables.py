@@ -11,7 +11,7 @@ import json
 import math
 import string
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from recbias.reports.conclusions import (
     find_worst_groups,
     rank_effect,
 )
+from recbias.reports.plots import get_label_name, get_label_value
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import (
     DIRECTION_LABELS,
@@ -46,12 +47,14 @@ from recbias.reports.wording import (
     format_value,
     make_columns,
     make_heading,
+    state_cutoff_once,
 )
 from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
 
-_CHECKS_TITLE = "Checks"  # the title of the table
+_Head: TypeAlias = tuple[str, ...]  # the texts that head a row
+_Filled: TypeAlias = tuple[Column, dict[_Head, Cell]]  # a column with its cells by the head
 
 
 def build_check_table(run: RunTables) -> Table | None:
@@ -61,35 +64,30 @@ def build_check_table(run: RunTables) -> Table | None:
         return None
     rows.sort(key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
     varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
-    titles = ("model", "metric", *varying, "value", "95% interval", "line", "verdict")
-    return Table(
-        _CHECKS_TITLE,
+    titles = ("model", "metric", *varying, "value", "95% interval", "limit", "verdict")
+    table = Table(
+        "Checks",
         make_columns(titles, numeric=("value", "95% interval")),
-        tuple(_build_cells(row, varying) for row in rows),
+        tuple(_build_check(row, varying) for row in rows),
         notes=tuple(_explain(rows)),
     )
+    return state_cutoff_once(table)
 
 
-def _build_cells(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]:
+def _build_check(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]:
     value, low, high = (
         math.nan if row[name] is None else row[name] for name in ("value", "ci_low", "ci_high")
     )
     places = count_decimals([value, low, high])
-    ends = [format_value(end, places) for end in (low, high)]
     k = math.nan if row["k"] is None else float(row["k"])
     metric = make_heading(views.format_title(row["metric"], k))
-    texts = (row["model"], metric, *(row[name] for name in varying))
-    verdict = (
-        f"{row['verdict']} (strict)"
-        if row["failed"] and row["verdict"] == "undecided"
-        else row["verdict"]
-    )
+    is_strict = row["failed"] and row["verdict"] == "undecided"
     return (
-        *map(Cell, texts),
+        *map(Cell, (row["model"], metric, *(row[name] for name in varying))),
         Cell(format_value(value, places), value),
-        Cell("none" if math.isnan(low) else f"{ends[0]} to {ends[1]}", low),
-        Cell(row["line"]),
-        Cell(verdict, best=row["failed"]),
+        Cell(wording.format_interval(low, high, places) or "none", low),
+        Cell(row["limit"]),
+        Cell(f"{row['verdict']}{' (strict)' * is_strict}", best=row["failed"]),
     )
 
 
@@ -121,13 +119,13 @@ def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -
     """Return the table with a mark in each cell that is significantly better than others."""
     wins = _collect_wins(run)
     names = [name for name in views.list_models(run) if name != DATASET]
-    name_column = [column.title for column in table.columns].index("model")
+    name_column = table.row_headers - 1
     places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
     rows: list[tuple[Cell, ...]] = []
     used: list[_Wins] = []
     for row in table.rows:
         location = places[row[0].text if name_column else next(iter(places))]
-        row_wins = [wins.get((location, column.title)) for column in table.columns]
+        row_wins = [wins.get((location, column.key)) for column in table.columns]
         used.extend(filter(None, row_wins))
         model = row[name_column].text
         cells = [
@@ -303,22 +301,23 @@ def count_undefined(
     ]
 
 
-_FITS = ("dataset", "seed", "fold")
+def build_summary(run: RunTables) -> Table:
+    """Return the headline results: one row per model (and dataset), means over seeds and folds."""
+    return state_cutoff_once(_build_summary(run))
 
 
 @lru_cache(maxsize=2)
-def build_summary(run: RunTables) -> Table:
-    """Return the headline results: one row per model (and dataset), means over seeds and folds."""
+def _build_summary(run: RunTables) -> Table:
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    return _name_columns(_add_significance_marks(table, run, frame), run)
+    return _add_significance_marks(table, run, frame)
 
 
 def build_fold_table(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, means first; None if the run has one of each."""
     frame = _select_overall(views.collect_estimates(run))
-    keys = select_varying(frame, _FITS)
+    keys = select_varying(frame, ("dataset", "seed", "fold"))
     if not keys:
         return None
     position = {label: number for number, label in enumerate(views.list_datasets(run))}
@@ -328,16 +327,7 @@ def build_fold_table(run: RunTables) -> Table | None:
         ranks[column] = ranks[column].map(views.rank_label)
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
     table = _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
-    return _name_columns(table, run)
-
-
-def _name_columns(table: Table, run: RunTables) -> Table:
-    """Return the table with the headings of the metrics, whose titles identify them before."""
-    headings = {title: metric.heading for title, metric in collect_definitions(run).items()}
-    columns = tuple(
-        replace(column, title=headings.get(column.title, column.title)) for column in table.columns
-    )
-    return replace(table, columns=columns)
+    return state_cutoff_once(table)
 
 
 def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
@@ -346,68 +336,80 @@ def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[overall & (frame["model"] != DATASET)]
 
 
+def _lay_out(
+    title: str,
+    names: Sequence[str],
+    heads: Iterable[_Head],
+    columns: Sequence[_Filled],
+    notes: Iterable[str] = (),
+) -> Table:
+    """Return a table with a row for each head, and the columns of cells by head behind it."""
+    rows = tuple(
+        (*map(Cell, head), *(cells.get(head, Cell("")) for _, cells in columns)) for head in heads
+    )
+    return Table(title, (*map(Column, names), *(column for column, _ in columns)), rows, (*notes,))
+
+
 def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
     """Return one row per block of key values and model, and one column per metric."""
     records = to_records(frame)
-    cells = {(_get_key(row, keys), row["model"], _get_title(row)): row for row in records}
+    names = (*keys, "model")
     missing = _collect_missing_outputs(run)
-    present = {metric for _, model, metric in cells if (metric, model) not in missing}
-    metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
-    models = views.list_models(run)
-    pairs = {(block, model) for block, model, _ in cells}
-    blocks = dict.fromkeys(block for block, _, _ in cells)
-    heads = [head for head in itertools.product(blocks, models) if head in pairs]
+    rows: dict[str, dict[_Head, Row]] = {}
+    for row in records:
+        rows.setdefault(_get_title(row), {})[_get_key(row, names)] = row
+    metrics = [
+        metric
+        for title, metric in collect_definitions(run).items()
+        if any((title, head[-1]) not in missing for head in rows.get(title, ()))
+    ]
+    heads = _sort_heads(run, records, names)
     tested = {group.title for group in views.collect_comparisons(run) if group.compares_models}
-    ranked = [
-        replace(metric, direction="none") if metric.gap and metric.title not in tested else metric
-        for metric in metrics
-    ]
-    columns = [
-        _build_column([cells.get((*head, metric.title)) for head in heads], metric, heads, missing)
-        for metric in ranked
-    ]
-    rows = tuple(
-        (*map(Cell, block), Cell(model), *(column[number] for column in columns))
-        for number, (block, model) in enumerate(heads)
-    )
-    notes = ["Bold: the best value of the column in the metric's direction."]
-    notes *= len(models) > 1 and any(metric.direction != "none" for metric in ranked)
-    return Table(
-        title,
-        (*map(Column, (*keys, "model")), *map(_build_header, metrics)),
-        rows,
-        (*notes, *count_undefined(records, [metric.title for metric in metrics], missing)),
+    columns, has_best = [], False
+    for metric in metrics:
+        is_ranked = not metric.gap or metric.title in tested
+        cells = _rank_cells(rows[metric.title], metric.direction if is_ranked else "none")
+        for head in heads:
+            if output := missing.get((metric.title, head[-1])):
+                note = f"undefined: the model provides no {output}"
+                cells[head] = Cell(wording.UNDEFINED, note=note)
+            cells.setdefault(head, Cell("", note="not measured"))
+        columns.append((_build_header(metric), cells))
+        has_best = has_best or any(cell.best for cell in cells.values())
+    notes = [BEST] * (has_best and len({head[-1] for head in heads}) > 1)
+    titles = [metric.title for metric in metrics]
+    return _lay_out(
+        title, names, heads, columns, [*notes, *count_undefined(records, titles, missing)]
     )
 
 
-def _build_column(
-    rows: Sequence[Row | None],
-    metric: Definition,
-    heads: Sequence[tuple[tuple[str, ...], str]],
-    missing: _MissingOutputs,
-) -> list[Cell]:
-    """Return the cells of a metric; the best value is determined within each block."""
-    values = [row["value"] if row else math.nan for row in rows]
-    places = count_decimals(values)
-    wins = [False] * len(values)
-    for block in dict.fromkeys(block for block, _ in heads):
-        inside = [number for number, head in enumerate(heads) if head[0] == block]
-        flags = views.flag_best([values[number] for number in inside], metric.direction)
-        for number, win in zip(inside, flags, strict=True):
-            wins[number] = win
-    outputs = [missing.get((metric.title, model), "") for _, model in heads]
-    return [
-        build_cell(row, places, best=win, missing=output)
-        for row, win, output in zip(rows, wins, outputs, strict=True)
-    ]
+BEST = "Bold: the best of the column in the metric's direction; underlined: the second best."
+"""The note of tables with marked cells."""
 
 
-def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str = "") -> Cell:
+def _rank_cells(rows: Mapping[_Head, Row], direction: Direction) -> dict[_Head, Cell]:
+    """Return the cells of a column; the best and second best are those of each block of models."""
+    places = count_decimals(row["value"] for row in rows.values())
+    cells = {head: build_cell(row, places) for head, row in rows.items()}
+    for block in dict.fromkeys(head[:-1] for head in rows):
+        heads = [head for head in rows if head[:-1] == block]
+        best = _find_best(rows, heads, direction)
+        others = [head for head in heads if head not in best]
+        second = _find_best(rows, others, direction) if len(others) > 1 else []
+        cells |= {head: replace(cells[head], best=True) for head in best}
+        cells |= {head: replace(cells[head], second=True) for head in second}
+    return cells
+
+
+def _find_best(
+    rows: Mapping[_Head, Row], heads: Sequence[_Head], direction: Direction
+) -> list[_Head]:
+    flags = views.flag_best([rows[head]["value"] for head in heads], direction)
+    return [*itertools.compress(heads, flags)]
+
+
+def build_cell(row: Row, places: int) -> Cell:
     """Return a value with its interval, standard deviation and counts."""
-    if row is None:
-        return Cell("", note="not measured")
-    if missing:
-        return Cell(wording.UNDEFINED, note=f"undefined: the model provides no {missing}")
     interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
     texts = [
         f"95% interval {interval}" if interval else "",
@@ -416,7 +418,7 @@ def build_cell(row: Row | None, places: int, *, best: bool = False, missing: str
         f"undefined {row['undefined']:,.0f}" if row["undefined"] > 0 else "",
     ]
     note, text = ", ".join(filter(None, texts)), format_value(row["value"], places)
-    return Cell(text, row["value"], best, interval=interval, note=note)
+    return Cell(text, row["value"], interval=interval, note=note)
 
 
 def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
@@ -427,7 +429,14 @@ def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
 def _build_header(metric: Definition) -> Column:
     label = DIRECTION_LABELS[metric.direction]
     note = f"{metric.summary} ({label})" if metric.summary else label.capitalize()
-    return Column(metric.title, numeric=True, direction=metric.direction, note=note)
+    return Column(
+        metric.heading,
+        numeric=True,
+        direction=metric.direction,
+        note=note,
+        key=metric.title,
+        family=metric.family,
+    )
 
 
 _FEWEST = 3  # the fewest values of a number that make a plot
@@ -492,20 +501,15 @@ def collect_variants(run: RunTables) -> tuple[Variants, ...]:
 def build_settings_tables(run: RunTables) -> list[Table]:
     """Return the results of the models of each plug-in with a column for each varied setting."""
     summary = build_summary(run)
-    titles = [column.title for column in summary.columns]
-    if "model" not in titles:
-        return []
-    return [
-        _tabulate_settings(summary, titles.index("model"), group)
-        for group in collect_variants(run)
-    ]
+    return [_tabulate_settings(summary, group) for group in collect_variants(run) if summary.rows]
 
 
-def _tabulate_settings(summary: Table, at: int, group: Variants) -> Table:
+def _tabulate_settings(summary: Table, group: Variants) -> Table:
+    at = summary.row_headers - 1
     rows = [row for row in summary.rows if row[at].text in group.settings]
     return replace(
         summary,
-        title=f"Results by the settings of {group.name}",
+        title=summary.title.replace("Results", f"Results by the settings of {group.name}", 1),
         columns=(
             *summary.columns[:at],
             *(Column(name.replace("_", " ")) for name in group.names),
@@ -551,8 +555,6 @@ def _has_numbers(group: Variants) -> bool:
     return any(isinstance(value, (bool, int, float)) for value in values)
 
 
-_ROUNDS_TITLE = "Values over rounds of feedback"  # the title of the table
-
 MOST_ROUNDS = 8
 """The number of rounds that the table shows, the first and the last among them."""
 
@@ -564,28 +566,18 @@ def build_round_table(run: RunTables) -> Table | None:
     if not rows:
         return None
     numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
-    several = len(datasets) > 1
-    titles = [f"round {number}" for number in numbers]
-    cells = []
+    keys = ["dataset"] if len(datasets) > 1 else []
+    columns: list[_Filled] = [(Column(f"round {number}", numeric=True), {}) for number in numbers]
+    heads = []
     for name, curve in rows:
-        values = [curve.values.get(number, np.nan) for number in numbers]
+        values = [curve.values.get(number, math.nan) for number in numbers]
         places = count_decimals(values)
         heading = curve.metric.describe_value(curve.group, curve.target)
-        cells.append(
-            (
-                *([Cell(name)] if several else []),
-                Cell(heading),
-                Cell(curve.model),
-                *(Cell(format_value(value, places), value) for value in values),
-            )
-        )
-    columns = (*(["dataset"] if several else []), "metric", "model", *titles)
-    return Table(
-        _ROUNDS_TITLE,
-        make_columns(columns, numeric=titles),
-        tuple(cells),
-        _explain_rounds(run.rounds),
-    )
+        heads.append((*([name] if keys else []), heading, curve.model))
+        for value, (_, cells) in zip(values, columns, strict=True):
+            cells[heads[-1]] = Cell(format_value(value, places), value)
+    title, notes = "Values over rounds of feedback", _explain_rounds(run.rounds)
+    return state_cutoff_once(_lay_out(title, (*keys, "metric", "model"), heads, columns, notes))
 
 
 def _select_rounds(numbers: list[int]) -> list[int]:
@@ -611,54 +603,83 @@ def build_runs_table(runs: Mapping[str, RunTables]) -> Table:
     Args:
         runs: The runs by their labels. A dataset has a column if a run has several.
     """
-    summaries = {label: build_summary(run) for label, run in runs.items()}
-    columns: dict[str, Column] = {}
-    for table in summaries.values():
-        columns |= {
-            column.title: column for column in table.columns if column.title not in columns
-        }
-    titles = sorted(title for title, column in columns.items() if not column.numeric)
-    titles += [title for title, column in columns.items() if column.numeric]
-    rows = []
-    for label, table in summaries.items():
+    names = ["dataset"] * any(_build_summary(run).row_headers > 1 for run in runs.values())
+    heads: list[_Head] = []
+    columns: dict[str, _Filled] = {}
+    for label, run in runs.items():
+        table = _build_summary(run)
+        n = table.row_headers
         for row in table.rows:
-            cells = {
-                column.title: replace(cell, best=False, mark="")
-                for column, cell in zip(table.columns, row, strict=True)
-            }
-            rows.append((Cell(label), *(cells.get(title, Cell("")) for title in titles)))
-    return Table("Results", (Column("run"), *(columns[title] for title in titles)), tuple(rows))
+            place = [cell.text for cell in row[:n]]
+            heads.append((label, *([""] * (1 + len(names) - n)), *place))
+            for column, cell in zip(table.columns[n:], row[n:], strict=True):
+                cells = columns.setdefault(column.key, (column, {}))[1]
+                cells[heads[-1]] = replace(cell, best=False, second=False, mark="")
+    table = _lay_out("Results", ("run", *names, "model"), heads, [*columns.values()])
+    return state_cutoff_once(table)
 
 
 _PART = ("group", "target")
 WORST = "w"
 """The mark of the worst-off group."""
 
-
-def build_group_tables(run: RunTables, omitted: Container[str] = ()) -> list[Table]:
-    """Return one table per metric that has values by query label or item attribute.
-
-    Metrics whose titles are ``omitted`` have none.
-    """
-    estimates = views.collect_estimates(run)
-    if len(_select_overall(estimates)) == len(estimates):
-        return []
-    frame = views.select_headline(run, estimates)
-    of_dataset = frame["model"] == DATASET
-    tables = _build_dataset_tables(run, frame[of_dataset])
-    frame = frame[((frame["group"] != "") | (frame["target"] != "")) & ~of_dataset]
-    titles = pd.Series([_get_title(row) for row in to_records(frame)], frame.index, dtype="str")
-    for title, rows in frame.groupby(titles, sort=False):
-        if title in omitted:
-            continue
-        parts = [column for column in _PART if (rows[column] != "").any()]
-        keys = [*select_varying(rows, ["dataset"]), *parts]
-        tables.append(_build_group_table(run, rows, title=str(title), keys=keys))
-    return tables
+MOST_GROUPS = 6
+"""With more groups than this they are the rows of a table, and models its columns."""
 
 
-def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
+@dataclass(frozen=True, eq=False)
+class Card:
+    """The values of a metric by group and target, and the tested gap between groups."""
+
+    metric: Definition
+    groups: Table
+    gaps: Table | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of the card."""
+        return [self.groups, *([self.gaps] if self.gaps else [])]
+
+
+def build_cards(run: RunTables) -> list[Card]:
+    """Return the values by query label and item attribute of each metric that has any."""
+    definitions, questions = collect_definitions(run), _group_questions(run)
+    frame = views.select_headline(run, views.collect_estimates(run))
+    is_part = ((frame["group"] != "") | (frame["target"] != "")) & (frame["model"] != DATASET)
+    rows: dict[str, list[Row]] = {title: [] for title in definitions}
+    for row in to_records(frame[is_part]):
+        rows[_get_title(row)].append(row)
+    cards = []
+    for title, metric in definitions.items():
+        asked = questions.get(title, [])
+        values = [row for row in rows[title] if row["group"] != SERVED] or rows[title]
+        if metric.gap and not values:
+            values = [row for question in asked for row in question.list_groups()]
+        if values:
+            keys = select_varying(pd.DataFrame(values), ["dataset"])
+            groups = _build_groups(run, metric, values, asked, keys)
+            cards.append(Card(metric, groups, _build_gaps(run, metric, asked, keys)))
+    return cards
+
+
+def _group_questions(run: RunTables) -> dict[str, list[Question]]:
+    """Return the questions about groups by the metric's title."""
+    questions: dict[str, list[Question]] = {}
+    for question in collect_questions(run):
+        if question.between == "groups":
+            questions.setdefault(question.metric.title, []).append(question)
+    return questions
+
+
+def build_group_tables(run: RunTables) -> list[Table]:
+    """Return the properties of the dataset, and the values by group and target."""
+    return [*build_dataset_tables(run), *(card.groups for card in build_cards(run))]
+
+
+def build_dataset_tables(run: RunTables) -> list[Table]:
     """Return the table of values that describe a dataset by itself, if there are any."""
+    frame = views.select_headline(run, views.collect_estimates(run))
+    frame = frame[frame["model"] == DATASET]
     if frame.empty:
         return []
     columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
@@ -677,7 +698,7 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
         for row, kind in zip(records, kinds, strict=True)
     )
     heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
-    return [Table("Properties of the dataset", heads, rows)]
+    return [state_cutoff_once(Table("Properties of the dataset", heads, rows))]
 
 
 def _identify_kind(run: RunTables, title: str) -> str:
@@ -687,145 +708,173 @@ def _identify_kind(run: RunTables, title: str) -> str:
     return f"{metric.name} {settings}"
 
 
-def _build_group_table(
-    run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]
+def _build_groups(
+    run: RunTables,
+    metric: Definition,
+    records: Sequence[Row],
+    questions: Sequence[Question],
+    keys: Sequence[str],
 ) -> Table:
-    """Return one row per group and target and one column per model."""
-    metric = collect_definitions(run)[title]
-    records = to_records(frame)
-    cells = {(_get_key(row, keys), row["model"]): row for row in records}
-    present = {model for _, model in cells}
-    models = [model for model in views.list_models(run) if model in present]
-    places = count_decimals(row["value"] for row in records)
-    has_groups = any(row["group"] for row in records)
-    worst = _find_worst_rows(records, metric)
-    rows = []
-    for block in dict.fromkeys(block for block, _ in cells):
-        values = [cells.get((block, model)) for model in models]
-        counts = [_count_units(values)] if has_groups else []
-        marks = [WORST if id(row) in worst else "" for row in values]
-        row = [
-            replace(build_cell(value, places), mark=mark)
-            for value, mark in zip(values, marks, strict=True)
-        ]
-        rows.append((*map(Cell, block), *counts, *row))
-    heads = [*keys, *(["n"] if has_groups else []), *models]
-    marked = f" {WORST}: the worst-off group of the model." if worst else ""
-    heading = metric.groups_heading if has_groups else metric.heading
-    direction = metric.group_direction if has_groups else metric.direction
-    label = f"{heading}: {DIRECTION_LABELS[direction]}.{marked}"
-    parts = " and ".join(key for key in keys if key in _PART)
-    return Table(
-        heading if "by" in metric.parameters else f"{heading} by {parts}",
-        tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
-        tuple(rows),
-        (
-            label,
-            *count_undefined(records, [title], {}, heading),
-            *(views.describe_means(run) if has_groups else ()),
-        ),
-    )
+    """Return models in rows and groups in columns; many groups, and targets, are rows instead.
+
+    The gap between the groups is the last column, or the last row.
+    """
+    parts = [name for name in _PART if any(row[name] for row in records)]
+    worst, labels = _find_worst_rows(records, metric), _label_groups(metric, records)
+    rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
+    gaps = {}
+    if parts == ["group"]:
+        gaps = _measure_gaps(metric, rows, questions, (*keys, "model"))
+    models = _sort_models(run, rows)
+    shared = get_label_name(labels) or "group"
+    if parts == ["group"] and len(labels) <= MOST_GROUPS:
+        names = [*keys, "model"]
+        heads = _sort_heads(run, rows, names)
+        direction = metric.group_direction if len(models) > 1 else "none"
+        columns = _pivot(rows, names, "group", labels.values(), direction)
+        if gaps:
+            columns.append((Column("gap", numeric=True), gaps))
+    else:
+        names = [*keys, *parts]
+        columns = _pivot(rows, names, "model", models, "none")
+        heads = [*dict.fromkeys(_get_key(row, names) for row in rows)]
+        if parts[0] == "group":
+            counts = {
+                head: _count_units(inside) for head, inside in _group_by(rows, names).items()
+            }
+            columns.insert(0, (Column("n", numeric=True), counts))
+        if gaps:
+            for *dataset, model in gaps:
+                columns[1 + models.index(model)][1][*dataset, "gap"] = gaps[*dataset, model]
+            heads += dict.fromkeys((*head[:-1], "gap") for head in heads)
+        names = [shared if name == "group" else name for name in names]
+    title = metric.groups_heading
+    if "by" not in metric.parameters:
+        title = f"{metric.heading} by {' and '.join(parts)}"
+    notes = _explain_groups(metric, rows, questions, has_gaps=bool(gaps))
+    heading = metric.groups_heading if parts[0] == "group" else metric.heading
+    notes += count_undefined(records, [metric.title], {}, heading)
+    notes += views.describe_means(run) if parts[0] == "group" else []
+    has_best = any(cell.best for _, cells in columns for cell in cells.values())
+    return _lay_out(title, names, heads, columns, [*[BEST] * has_best, *notes])
+
+
+def _group_by(rows: Sequence[Row], names: Sequence[str]) -> dict[_Head, list[Row]]:
+    groups: dict[_Head, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_get_key(row, names), []).append(row)
+    return groups
+
+
+def _pivot(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    across: str,
+    order: Iterable[str],
+    direction: Direction,
+) -> list[_Filled]:
+    """Return a column for each value of ``across``, with the cells by the values of ``names``."""
+    columns = []
+    for name in order:
+        inside = {_get_key(row, names): row for row in rows if row[across] == name}
+        cells = _rank_cells(inside, direction)
+        for head in [head for head, row in inside.items() if row["worst"]]:
+            cells[head] = replace(cells[head], mark=WORST)
+        counts = _count_units(inside.values()).text if across == "group" else ""
+        title = f"{name} (n {counts})" if counts else name
+        columns.append((Column(title, numeric=True), cells))
+    return columns
+
+
+def _sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
+    present = {row["model"] for row in rows}
+    return [model for model in views.list_models(run) if model in present]
+
+
+def _sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> list[_Head]:
+    """Return the heads of rows, of which a model is the last name, in the order of the models."""
+    blocks = [*dict.fromkeys(_get_key(row, names[:-1]) for row in rows)]
+    models, heads = _sort_models(run, rows), {_get_key(row, names) for row in rows}
+    return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
+
+
+def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
+    """Return each group as a table names it: without the label that all groups share."""
+    by = str(metric.parameters.get("by", ""))
+    groups = [*dict.fromkeys(row["group"] for row in rows)]
+    if not get_label_name(groups):
+        return {group: "&".join(wording.quote_labels(group, by)) for group in groups}
+    return {group: get_label_value(wording.quote_labels(group, by)[0]) for group in groups}
+
+
+def _measure_gaps(
+    metric: Definition,
+    rows: Sequence[Row],
+    questions: Sequence[Question],
+    names: Sequence[str],
+) -> dict[_Head, Cell]:
+    """Return the largest minus the smallest mean of the groups, marked if it is significant."""
+    tests = {_get_key(row, names): row for row in _find_largest_gaps(questions).values()}
+    least = int(metric.parameters.get("min_group") or 0)
+    compared = _group_by([row for row in rows if not row["n"] < least], names)
+    means = {head: [row["value"] for row in inside] for head, inside in compared.items()}
+    spreads = {
+        head: max(values) - min(values) for head, values in means.items() if len(values) > 1
+    }
+    places = count_decimals(spreads.values())
+    return {
+        head: Cell(
+            format_value(spread, places),
+            spread,
+            mark="*" if head in tests and views.is_significant(tests[head]) else "",
+        )
+        for head, spread in spreads.items()
+    }
+
+
+def _explain_groups(
+    metric: Definition, rows: Sequence[Row], questions: Sequence[Question], *, has_gaps: bool
+) -> list[str]:
+    """Return the direction, which group is marked, and what the gap is."""
+    direction = metric.group_direction if rows[0]["group"] else metric.direction
+    notes = [f"{DIRECTION_LABELS[direction].capitalize()}."]
+    least = metric.least_marked
+    if any(row["worst"] for row in rows):
+        small = any(row["n"] < least for row in rows)
+        of = f" of the groups with n of at least {least:,}" if small else ""
+        notes.append(f"{WORST}: the worst-off group of the model{of}.")
+    if has_gaps:
+        least = int(metric.parameters.get("min_group") or 0)
+        of = f" with n of at least {least:,}" if least else ""
+        tests = [part for question in questions for part in question.comparisons]
+        mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
+        notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
+    return [" ".join(notes)]
 
 
 def _find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
     """Return the ids of the rows of the worst-off groups of each model, dataset and target."""
     keys = ("dataset", "model", "target")
-    blocks: dict[tuple[str, ...], list[Row]] = {}
-    for row in records:
-        if row["group"]:
-            blocks.setdefault(_get_key(row, keys), []).append(row)
+    blocks = _group_by([row for row in records if row["group"]], keys)
     return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
 
 
-def _count_units(rows: Sequence[Row | None]) -> Cell:
+def _count_units(rows: Iterable[Row]) -> Cell:
     """Return n, or its range over the models."""
-    counts = sorted({row["n"] for row in rows if row and not math.isnan(row["n"])})
+    counts = sorted({row["n"] for row in rows if not math.isnan(row["n"])})
     text = " to ".join(f"{count:,.0f}" for count in dict.fromkeys([*counts[:1], *counts[-1:]]))
     return Cell(text, counts[0] if counts else math.nan)
 
 
-_WORST: Mapping[Direction, str] = {
-    "higher": "w, worst off: the lowest mean of the model; the gap may not be significant.",
-    "lower": "w, worst off: the highest mean of the model; the gap may not be significant.",
-    "zero": "w, worst off: the farthest from 0 of the model; the gap may not be significant.",
-    "none": "The metric has no preferred direction, so no group is marked as the worst off.",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class _FairnessCard:
-    """The groups of a metric, and the gap between them in each model."""
-
-    metric: Definition
-    groups: Table
-    gaps: Table | None
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables of the card."""
-        return [self.groups, *([self.gaps] if self.gaps else [])]
-
-
-def build_cards(run: RunTables) -> list[_FairnessCard]:
-    """Return a card for each metric by group of queries, or gap of two groups, without targets."""
-    definitions = collect_definitions(run)
-    rows_by_title: dict[str, list[Row]] = {}
-    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        if row["group"] not in {"", SERVED} and row["model"] != DATASET:
-            rows_by_title.setdefault(_get_title(row), []).append(row)
-    keys = select_varying(run.metrics, ["dataset"])
-    questions: dict[str, list[Question]] = {}
-    for question in collect_questions(run):
-        if question.between == "groups":
-            questions.setdefault(question.metric.title, []).append(question)
-    rows_by_title |= {
-        title: [row for question in asked for row in question.list_groups()]
-        for title, asked in questions.items()
-        if definitions[title].gap and title not in rows_by_title
-    }
-    cards = []
-    for title, rows in rows_by_title.items():
-        if rows and not any(row["target"] for row in rows):
-            metric = definitions[title]
-            gaps = _build_gaps(run, metric, questions.get(title, []), keys)
-            groups = _build_groups(metric, rows, keys)
-            groups = replace(groups, notes=(*groups.notes, *views.describe_means(run)))
-            cards.append(_FairnessCard(metric, groups, gaps))
-    return cards
-
-
-def _build_groups(metric: Definition, rows: Sequence[Row], keys: Sequence[str]) -> Table:
-    places, worst = count_decimals(row["value"] for row in rows), _find_worst_rows(rows, metric)
-    heads = (*keys, "model", "group", "n", "mean", "95% interval", "remark")
-    cells, by = [], str(metric.parameters.get("by", ""))
-    for row in sorted(rows, key=lambda row: _get_key(row, keys)):
-        counts = f"{row['n']:,.0f}" if not math.isnan(row["n"]) else ""
-        interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
-        cells.append(
-            (
-                *(Cell(row[name]) for name in (*keys, "model")),
-                Cell(
-                    "&".join(wording.quote_labels(row["group"], by)),
-                    mark=WORST if id(row) in worst else "",
-                ),
-                Cell(counts, row["n"]),
-                Cell(format_value(row["value"], places), row["value"]),
-                Cell(interval, row["ci_low"]),
-                Cell("worst off" if id(row) in worst else ""),
-            )
-        )
-    title = metric.groups_heading if "by" in metric.parameters else f"{metric.heading} by group"
-    columns = make_columns(heads, numeric={"n", "mean", "95% interval"})
-    notes = [_WORST[metric.group_direction]]
-    if any(row["n"] < metric.least_marked for row in rows):
-        is_compared = metric.least_marked > int(metric.parameters.get("min_group") or 0)
-        verdict = "not" if is_compared else "neither compared nor"
-        notes.append(
-            f"A group with n below {metric.least_marked:,} is {verdict} marked as the worst off."
-        )
-    if all(math.isnan(row["n"]) for row in rows):
-        notes.append("n and interval of each group: run the spec again.")
-    return Table(title, columns, tuple(cells), tuple(notes))
+def _find_largest_gaps(questions: Sequence[Question]) -> dict[_Head, Row]:
+    """Return the largest tested difference between two groups, by dataset and model."""
+    pairs: dict[_Head, Row] = {}
+    for question in questions:
+        for row in (row for comparison in question.comparisons for row in comparison.rows):
+            key = row["dataset"], row["model"]
+            if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
+                pairs[key] = row
+    return pairs
 
 
 def _build_gaps(
@@ -834,12 +883,7 @@ def _build_gaps(
     """Return the largest difference between two groups of each model; None if none is tested."""
     tests = {part.test for question in questions for part in question.comparisons}
     anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
-    pairs: dict[tuple[str, str], Row] = {}
-    for question in questions:
-        for row in (row for comparison in question.comparisons for row in comparison.rows):
-            key = row["dataset"], row["model"]
-            if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
-                pairs[key] = row
+    pairs = _find_largest_gaps(questions)
     if not pairs:
         return None
     places = count_decimals(row["difference"] for row in pairs.values())
@@ -873,7 +917,7 @@ def _explain_gaps(
     return notes
 
 
-def _collect_anova(run: RunTables, metric: Definition) -> dict[tuple[str, str], Row]:
+def _collect_anova(run: RunTables, metric: Definition) -> dict[_Head, Row]:
     """Return the test of all groups of a metric by dataset and model."""
     gap = {**metric.parameters, "gap": "difference"}
     definitions = collect_definitions(run)

@@ -55,6 +55,7 @@ class Definition:
         values: The range of the metric.
         source: The paper.
         unit: The unit of the per-unit values, or blank.
+        family: The metrics that it stands with in tables, such as ``accuracy``.
         group_direction: Which values of a group of queries are better: for a gap, whose
             ``direction`` is its own, that of the metric.
         parameters: The metric's settings.
@@ -68,6 +69,7 @@ class Definition:
     values: str = ""
     source: str = ""
     unit: str = ""
+    family: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     group_direction: Direction = "none"
 
@@ -158,7 +160,7 @@ def group_definitions(run: RunTables) -> list[list[Definition]]:
 
 def _define(title: str, entry: Mapping[str, Any]) -> Definition:
     direction: Direction = entry.get("direction", "none")
-    texts = ("summary", "formula", "values", "source", "unit")
+    texts = ("summary", "formula", "values", "source", "unit", "family")
     return Definition(
         title=title,
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recbias.core.context import summarize_failures
-from recbias.core.measures import Direction
+from recbias.core.measures import Direction, name_metric
 
 if TYPE_CHECKING:
     from recbias.reports.run import RunTables
@@ -138,8 +138,8 @@ def make_heading(title: str, by: str = "") -> str:
 
     >>> make_heading("nDCG(by=gender & age < 25, gap=difference)@10")
     'nDCG@10, gap by gender and age < 25'
-    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("nDCG@10")
-    ('REC-ST@10 (label truth.gender)', 'nDCG@10')
+    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("ItemCoverage@10")
+    ('REC-ST@10 (label truth.gender)', 'item coverage@10')
     >>> make_heading("women, gap=difference@10", "gender"), make_heading("women@10", "gender")
     ('women@10, gap by gender', 'women@10 by gender')
     """
@@ -153,7 +153,8 @@ def make_heading(title: str, by: str = "") -> str:
         f"{name.replace('_', ' ')} {value}".removesuffix(" True")
         for name, value in settings.items()
     )
-    heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
+    name = name_metric(match["name"])
+    heading = f"{name}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
     return _append_grouping(heading, by, gap)
 
 
@@ -175,6 +176,8 @@ def ungroup(title: str) -> str:
 
 
 def _add_grouping(label: str, by: str) -> str:
+    name, at, cutoff = label.partition("@")
+    label = f"{name_metric(name)}{at}{cutoff}"
     match = _LABELLED_GAP.fullmatch(label)
     if match is None or not by:
         return _append_grouping(label, by, "")
@@ -389,6 +392,7 @@ class Cell:
     text: str
     value: float = math.nan
     best: bool = False
+    second: bool = False
     mark: str = ""
     interval: str = ""
     note: str = ""
@@ -396,12 +400,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; its note is a sentence that explains it."""
+    """A column of a table; its note is a sentence that explains it.
+
+    The column of a metric has the metric's title as ``key``, and the family of metrics.
+    """
 
     title: str
     numeric: bool = False
     direction: Direction = "none"
     note: str = ""
+    key: str = ""
+    family: str = ""
+
+    @property
+    def plugin(self) -> str:
+        """The name of the metric in a spec, blank if the title has it."""
+        name = re.split(r"[(@]", self.key)[0]
+        return name if name_metric(name) != name else ""
 
 
 def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
@@ -441,3 +456,39 @@ class Table:
         columns = tuple(self.columns[at] for at in positions)
         rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
         return replace(self, columns=columns, rows=rows)
+
+
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
+"""The cutoff in a heading."""
+
+
+def split_cutoff(heading: str) -> tuple[str, str]:
+    """Return a heading without its cutoff, and the cutoff or a blank text.
+
+    >>> split_cutoff("nDCG@10, gap by gender"), split_cutoff("R-RIPA")
+    (('nDCG, gap by gender', '@10'), ('R-RIPA', ''))
+    """
+    match = _CUTOFF.search(heading)
+    return _CUTOFF.sub("", heading, count=1), match[0] if match else ""
+
+
+def state_cutoff_once(table: Table) -> Table:
+    """Return the table with the cutoff in its title, if all its metrics have the same one."""
+    texts = [at for at, column in enumerate(table.columns) if column.title == "metric"]
+    headings = [column.title for column in table.columns if column.key]
+    headings += [row[at].text for at in texts for row in table.rows]
+    cutoffs = {split_cutoff(heading)[1] for heading in headings} - {""}
+    if len(cutoffs) != 1:
+        return table
+    columns = tuple(
+        replace(column, title=split_cutoff(column.title)[0]) if column.key else column
+        for column in table.columns
+    )
+    rows = tuple(
+        tuple(
+            replace(cell, text=split_cutoff(cell.text)[0]) if at in texts else cell
+            for at, cell in enumerate(row)
+        )
+        for row in table.rows
+    )
+    return replace(table, title=f"{table.title} ({cutoffs.pop()})", columns=columns, rows=rows)
