@@ -645,7 +645,7 @@ MOST_MODELS = 3
 DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
 """The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
 
-FORMATS = (*DEFAULT_FORMATS, "card")
+FORMATS = (*DEFAULT_FORMATS, "card", "pdf", "png")
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
 ]
@@ -658,7 +658,7 @@ def report(
     formats: Annotated[
         str,
         typer.Option(
-            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card."
+            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card,pdf,png."
         ),
     ] = ",".join(DEFAULT_FORMATS),
     reference: Reference = None,

@@ -66,21 +66,24 @@ def render_latex(table: wording.Table) -> str:
 def _split_table(table: wording.Table) -> Iterator[wording.Table]:
     """Yield tables of at most ``MOST_COLUMNS`` columns; the columns of a family stay together."""
     n = table.row_headers
-    room, heads = max(MOST_COLUMNS - n, 1), [*range(n)]
-    packs: list[tuple[list[str], list[int]]] = []
-    others = range(n, len(table.columns))
-    for family, group in itertools.groupby(others, lambda at: table.columns[at].family):
-        columns = [*group]
+    room = max(MOST_COLUMNS - n, 1)
+    families: dict[str, list[int]] = {}
+    for at, column in enumerate(table.columns[n:], start=n):
+        families.setdefault(column.family, []).append(at)
+    if len(table.columns) - n <= room:
+        yield table
+        return
+    packs: list[tuple[str, list[int]]] = []
+    for family, columns in families.items():
         if packs and len(packs[-1][1]) + len(columns) <= room:
-            packs[-1][0].append(family)
-            packs[-1][1].extend(columns)
-            continue
-        for start in range(0, len(columns), room):
-            packs.append(([family], columns[start : start + room]))
-    for number, (families, columns) in enumerate(packs, start=1):
-        part = table.select_columns([*heads, *columns])
-        names = ", ".join(filter(None, dict.fromkeys(families))) or f"part {number}"
-        yield replace(part, title=f"{table.title}: {names}") if len(packs) > 1 else part
+            packs[-1] = f"{packs[-1][0]}, {family}", [*packs[-1][1], *columns]
+        else:
+            starts = range(0, len(columns), room)
+            packs += [(family, columns[start : start + room]) for start in starts]
+    for number, (name, columns) in enumerate(packs, start=1):
+        part = table.select_columns([*range(n), *columns])
+        title = f"{table.title}: {name or f'part {number}'}"
+        yield wording.state_cutoff_once(replace(part, title=title))
 
 
 def _render_environment(table: wording.Table) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -18,8 +18,11 @@ from recbias.core.machine import follow_link
 from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
-from recbias.reports.views import select_headline
+from recbias.reports.views import collect_definitions, format_title, select_headline
 from recbias.runs.compare import RunFrames, align_names, compare_gaps, compare_runs
+
+if TYPE_CHECKING:
+    from recbias.reports.figures import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +89,28 @@ class Run:
     def summary(self) -> pd.DataFrame:
         """The values without group and target: a row for each dataset and model, by metric.
 
-        Where there are several seeds or folds, they are the means over them.
+        A column has the name of its metric in the reports. Where there are several seeds or folds,
+        the values are the means over them.
         """
         run = read_run(self.folder)
+        definitions = collect_definitions(run)
         is_overall = (run.metrics[["group", "target"]].fillna("") == "").all(axis=1)
         rows = select_headline(run, run.metrics[is_overall])
-        names = [_name_column(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        titles = [format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        names = [definitions[title].heading for title in titles]
         table = rows.assign(metric=names).set_index(["dataset", "model", "metric"])["value"]
         order = rows[["dataset", "model"]].drop_duplicates()
         wide = table.unstack("metric").reindex(pd.MultiIndex.from_frame(order))  # noqa: PD010
         return wide[list(dict.fromkeys(names))].rename_axis(columns=None)
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """The figures by the names of their files: ``run.figures["long-tail"].save("x.pdf")``."""
+        from recbias.reports.figures import list_figures
+        from recbias.reports.render import Content
+
+        content = Content(read_run(self.folder))
+        return {figure.name: figure for figure in list_figures(content)}
 
     def report(self, formats: Sequence[str] = ("html",)) -> Path:
         """Write the reports again.
@@ -136,10 +151,6 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
     if "significant" in table:
         table["significant"] = table["significant"].astype(str) == "True"
     return table
-
-
-def _name_column(metric: str, k: object) -> str:
-    return f"{metric}@{int(float(str(k)))}" if str(k) not in {"", "nan", "None"} else metric
 
 
 def find_run(run: Path | str, out: Path | str = "results") -> Path:
