@@ -260,10 +260,6 @@ class Question:
         decided = {row["model"] for row in self.significant}
         return [row for row in self.rows if row["model"] not in decided]
 
-    def list_groups(self) -> list[Row]:
-        """Return the rows of groups of queries."""
-        return [row for (_, group, _), row in self.estimates.items() if group]
-
     def find_worst(self, model: str, target: str = "") -> list[Row]:
         """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
         rows = [

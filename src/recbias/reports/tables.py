@@ -653,8 +653,6 @@ def build_cards(run: RunTables) -> list[Card]:
     for title, metric in definitions.items():
         asked = questions.get(title, [])
         values = [row for row in rows[title] if row["group"] != SERVED] or rows[title]
-        if metric.gap and not values:
-            values = [row for question in asked for row in question.list_groups()]
         if values:
             keys = select_varying(pd.DataFrame(values), ["dataset"])
             groups = _build_groups(run, metric, values, asked, keys)
@@ -698,7 +696,7 @@ def build_dataset_tables(run: RunTables) -> list[Table]:
         for row, kind in zip(records, kinds, strict=True)
     )
     heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
-    return [state_cutoff_once(Table("Properties of the dataset", heads, rows))]
+    return [Table("Properties of the dataset", heads, rows)]
 
 
 def _identify_kind(run: RunTables, title: str) -> str:
