@@ -34,7 +34,7 @@ def test_report_writes_the_named_formats_again(results: Path) -> None:
     ("arguments", "message"),
     [
         (("report", "none"), "neither a run folder nor"),
-        (("report", "one", "--format", "pdf"), "no format is called 'pdf'"),
+        (("report", "one", "--format", "doc"), "no format is called 'doc'"),
         (("report", "one", "--reference", "children/a99"), "children/a99"),
         (("compare", "one"), "a single run cannot be compared"),
         (("compare", "one", "alone"), "share no metric value"),

@@ -266,7 +266,8 @@ def _print_unwrapped(grid: Grid, console: Console) -> None:
 
 def _render_column(grid: Grid, index: int) -> list[Text]:
     """Return the cells of a column with numbers and marks aligned."""
-    styles = ["bold" if row[index].best else "" for row in grid.rows]
+    cells = [row[index] for row in grid.rows]
+    styles = ["bold" if cell.best else "underline" if cell.second else "" for cell in cells]
     at = 1 if grid.columns[index].numeric else 0
     texts = []
     for parts, style in zip(_align_column(grid, index), styles, strict=True):

@@ -39,9 +39,6 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
-_CUTOFF = re.compile(r"@\d+(?=$|[, ])")  # the cutoff in a title or heading
-
-
 @dataclass(frozen=True)
 class Definition:
     """The definition of a metric of the run.
@@ -82,6 +79,11 @@ class Definition:
         )
 
     @property
+    def name_in_words(self) -> str:
+        """The name of the plug-in for people, as in all tables and plots."""
+        return measures.name_metric(self.name)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names by which people select the metric, the most specific first.
 
@@ -89,9 +91,9 @@ class Definition:
         """
         forms = [self.title, self.heading]
         if not self.gap:
-            base, cutoff = wording.ungroup(self.title), _CUTOFF.search(self.title)
-            forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
-        names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
+            base = wording.ungroup(self.title)
+            forms += [base, make_heading(base), self.name + wording.split_cutoff(self.title)[1]]
+        names = (name for form in forms for name in (form, wording.split_cutoff(form)[0]))
         return tuple(dict.fromkeys(names))
 
     def describe_value(self, group: str = "", target: str = "") -> str:
