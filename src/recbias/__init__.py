@@ -3,7 +3,8 @@
 ``recbias.run(spec)`` runs an experiment like the command, ``recbias.plan(spec)`` lists its stages;
 ``recbias.load("name")`` opens a run, ``recbias.compare("before", "after")`` compares several, and
 ``recbias.list_runs()`` lists them; ``recbias.examples(run)`` returns the users
-that a metric is worst for; ``recbias.power(run, 0.01)`` counts the units that a difference
+that a metric is worst for; ``recbias.multiverse(spec)`` runs a claim in every defensible
+setting; ``recbias.power(run, 0.01)`` counts the units that a difference
 of 0.01 needs; ``recbias.verify("card.json", run)`` computes an audit card again.
 """
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from recbias.api import list_stages as plan
     from recbias.api import run
     from recbias.runs.examples import examples
+    from recbias.runs.multiverse import multiverse
     from recbias.runs.power import power
     from recbias.runs.tables import Run, compare, list_runs, load
     from recbias.runs.verify import verify
@@ -28,6 +30,7 @@ _PLACES = {
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
     "examples": "runs.examples:examples",
+    "multiverse": "runs.multiverse:multiverse",
     "power": "runs.power:power",
     "verify": "runs.verify:verify",
 }
@@ -39,6 +42,7 @@ __all__ = [
     "examples",
     "list_runs",
     "load",
+    "multiverse",
     "plan",
     "power",
     "run",

@@ -137,7 +137,7 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     if options.limit is not None and options.limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     folder, overrides = options.results_folder, options.overrides
-    results = _open_store(folder / "store", options.store)
+    results = open_store(folder / "store", options.store)
     if isinstance(spec, Mapping):
         from recbias.runner.python_inputs import replace_python_inputs
 
@@ -157,12 +157,13 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
         raise
 
 
-def _open_store(folder: Path, url: str | None) -> Store:
+def open_store(folder: Path, url: str | None) -> Store:
+    """Return the store in a folder, or the one at a URL with the folder as its cache."""
     if url is None:
         return Store(folder)
-    from recbias.runner.store_url import open_store
+    from recbias.runner.store_url import open_store as open_remote
 
-    return open_store(folder, url)
+    return open_remote(folder, url)
 
 
 def list_warnings(run_plan: Plan) -> tuple[str, ...]:

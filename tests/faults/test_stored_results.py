@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -44,7 +45,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def list_results(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("results/store/??/*") if path.is_dir())
+    """Return the stored results by title: their addresses differ from commit to commit."""
+    results = [path for path in folder.glob("results/store/??/*") if path.is_dir()]
+    return sorted(results, key=lambda path: json.loads((path / RECORD).read_text())["stage"])
 
 
 def break_any_file(results: Sequence[Path], rng: random.Random) -> tuple[str, int]:

@@ -452,7 +452,11 @@ def _describe_errors_in(document: dict[str, Any]) -> Iterator[None]:
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
     from recbias import api
+    from recbias.cli import multiverse
 
+    if multiverse.has_multiverse(options):
+        multiverse.run_multiverse(options)
+        return
     with show_progress(options) as observer:
         finished_run = api.run(options.spec, observer=observer, **options.chosen)
     code = _find_exit_code(finished_run)
@@ -477,9 +481,13 @@ def _find_exit_code(run: Run) -> int:
 def plan(options: SimpleNamespace) -> None:
     """Validate each SPEC; list its stages, the requests to language models, time and memory."""
     from recbias import api
+    from recbias.cli import multiverse
     from recbias.runner.execute import Executor
     from recbias.runner.request_totals import count_requests
 
+    if multiverse.has_multiverse(options):
+        multiverse.show_plan(options)
+        return
     api.create_executor(options.executor, options.workers)
     with show_progress(options):
         run_plan, store = api.plan(options.spec, **options.chosen)

@@ -16,6 +16,7 @@ from recbias.config.entries import Resolver
 from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
 from recbias.config.source import read_spec
 from recbias.config.specs import (
+    ClaimSpec,
     DatasetSpec,
     ExperimentFile,
     FeedbackSpec,
@@ -51,6 +52,7 @@ class Experiment:
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
         device: Where models compute that do not name a device themselves.
         feedback: The rounds in which models are trained on what users accept, if there are any.
+        claim: What a multiverse examines, if the spec has a claim.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Experiment:
     device: Device = "auto"
     checks: tuple[Check, ...] = ()
     feedback: FeedbackSpec | None = None
+    claim: ClaimSpec | None = None
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
 
     def fault(
@@ -229,6 +232,16 @@ def load_experiment(
         Faults: All faults of the spec, in the order of the file.
     """
     document = read_spec(source, overrides)
+    return load_document(document, registries, check_reference, check_rest)
+
+
+def load_document(
+    document: Document,
+    registries: Mapping[str, Registry],
+    check_reference: Callable[[str], object] = str,
+    check_rest: Callable[[Experiment], object] = bool,
+) -> Experiment:
+    """Load the experiment of a spec that has been read; see ``load_experiment``."""
     experiment = _load(document, registries, check_reference)
     if document.faults:
         document.add_raised(lambda: check_rest(experiment))
@@ -311,6 +324,7 @@ class _Loader:
             tests=self.load_list("tests", "tests"),
             checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
             feedback=self.values["feedback"],
+            claim=self.values["claim"],
             report=self.values["report"],
             base=self.document.base,
             document=self.document,

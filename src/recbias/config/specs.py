@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.measures import Direction
 from recbias.core.plugins import Device, NeedsByParameters, OnlyWith
 from recbias.formats.yaml import KeyPath
@@ -310,6 +310,51 @@ class FeedbackSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClaimSpec:
+    """A statement that a run is asked to confirm: the value of ``model`` is higher or lower.
+
+    Args:
+        metric: A metric with a value for each unit: ``nDCG``, ``nDCG@5``, or an entry.
+        model: The label of the model.
+        against: The label of the model that it is compared with; without one the gap of ``model``
+            is compared with 0, or its value with ``than``.
+        by: The label of the queries between whose groups the gap is.
+        groups: The two groups: the gap is the mean of the first less that of the second. Without
+            them the label has two, and the gap has no sign.
+        gap: ``difference`` of the means of the two groups.
+        direction: Whether the claim is "higher" or "lower".
+        than: The number that a value without ``against`` and ``by`` is compared with.
+        alpha: The significance level.
+    """
+
+    metric: _Entry
+    model: str
+    against: str | None = None
+    by: str | None = None
+    groups: Annotated[tuple[str, str], OnlyWith("by")] | None = None
+    gap: Annotated[Literal["difference"], OnlyWith("by")] = "difference"
+    direction: Literal["higher", "lower"]
+    than: float | None = None
+    alpha: Annotated[float, Gt(0), Le(0.5)] = 0.05
+
+    def __post_init__(self) -> None:
+        """Refuse a claim that compares with nothing, or with two things.
+
+        Raises:
+            Contradiction: It does.
+        """
+        if self.against is None and self.by is None and self.than is None:
+            message, remedy = "compares with nothing", "add against: a model, by: a label, or than"
+            raise Contradiction(message, remedy=remedy)
+        if self.than is not None and (self.against is not None or self.by is not None):
+            message = "has no effect beside against or by"
+            raise Contradiction(message, where="than", remedy="remove than")
+        if self.by is not None and self.against is None and self.groups is None:
+            message = "a gap of one model has a direction only between groups in order"
+            raise Contradiction(message, where="by", remedy="add groups: [the first, the second]")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExperimentFile:
     """An experiment file.
 
@@ -331,6 +376,10 @@ class ExperimentFile:
         report: The reports to write.
         sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
             which every combination is run, or a list of settings.
+        claim: The statement that a multiverse examines.
+        multiverse: The choices of which every combination is a defensible experiment, and
+            ``sample``, how many of them to run: paths of settings, ``filters``, ``metric`` or
+            other keys of the claim, with a list of options each.
     """
 
     name: str
@@ -349,6 +398,8 @@ class ExperimentFile:
     checks: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
     sweep: _Entry = None
+    claim: ClaimSpec | None = None
+    multiverse: _Entry = None
 
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {

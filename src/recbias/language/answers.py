@@ -200,7 +200,7 @@ def _read_json(text: str, k: int) -> list[_Proposal]:
 
 def _iterate_values(text: str) -> Iterator[Any]:
     """Yield the JSON values in a text, but none that is a detail of a list of lines."""
-    decoder, position, n_broken = json.JSONDecoder(strict=False), 0, 0
+    decoder, position, n_broken, n_read = json.JSONDecoder(strict=False), 0, 0, 0
     listed = _LISTED.search(text)
     while n_broken < _MAX_BROKEN and (start := _VALUE.search(text, position)):
         position = start.end() + 1
@@ -208,10 +208,39 @@ def _iterate_values(text: str) -> Iterator[Any]:
             continue
         try:
             value, position = decoder.raw_decode(text, start.end())
-        except (ValueError, RecursionError):
+        except RecursionError:
             n_broken += 1
+        except ValueError:
+            n_broken += 1
+            if not n_read and (whole := _close_value(text[start.end() :])):
+                yield json.loads(whole, strict=False)
+                return
         else:
+            n_read += 1
             yield value
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
+
+
+def _close_value(text: str) -> str:
+    """Return the whole entries of a JSON value that was cut short; blank if there are none."""
+    expected, whole = "", ""
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            expected = "]}"["[{".index(token[0])] + expected
+        elif token[0] in "]}":
+            if not expected.startswith(token[0]) or len(expected) == 1:
+                return ""
+            expected = expected[1:]
+        is_whole = token[0][0] in '"]}' if expected.startswith("]") else token[0] == ","
+        if is_whole and "}" not in expected[:-1]:
+            whole = text[: token.start() if token[0] == "," else token.end()] + expected
+    try:
+        json.loads(whole, strict=False)
+    except ValueError:
+        return ""
+    return whole
 
 
 _RANK_KEY = re.compile(r"\D{0,20}\d{1,3}")
@@ -235,6 +264,8 @@ def _list_entries(value: Any) -> list[Any]:
     named = [child for key, child in children.items() if _spell_key(key) in _LIST_KEYS]
     if chosen := named or objects or lists or ([*children.values()] if len(children) == 1 else []):
         return [entry for child in chosen for entry in _list_entries(child)]
+    if len(value) > 1 and all(isinstance(child, float) for child in value.values()):
+        return [*value]  # titles with scores
     entries = [_name_entry(key, child) for key, child in value.items()]
     is_list = len(value) > 1 or _spell_key(next(iter(value), "")) in _LIST_KEYS
     return entries if is_list or any(isinstance(entry, dict) for entry in entries) else []
@@ -551,7 +582,7 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
         is_whole = len(selected) >= k and group and group[0].row > selected[-1].row
         if not selected or (n_dated > len(selected) and not is_whole):
             selected = group
-    return _move_years([line.text for line in selected])
+    return _drop_directors(_move_years([line.text for line in selected]))
 
 
 _WATCHED = re.compile(
@@ -624,6 +655,14 @@ _INTRODUCTION = re.compile(
 )
 
 
+_OPENING = re.compile(
+    r"(?:sure|certainly|of course|here are|these are|below are|(?:my|your|the) (?:\w+ )?"
+    r"(?:recommendations|suggestions|picks))\b",
+    re.IGNORECASE,
+)
+"""The beginning of a first line that introduces a list, without a colon."""
+
+
 def _skip_introduction(text: str) -> str:
     """Return the part of a line without marker that may hold titles; a sentence has none.
 
@@ -650,6 +689,8 @@ def _select_dated(lines: Sequence[_Line]) -> list[_Line]:
 def _select_unmarked(lines: Sequence[_Line]) -> list[_Line]:
     """Return unmarked lines that show no title, if they are short."""
     titles = [line for line in lines if not line.text.endswith(",")]
+    if len(titles) > 2 and _OPENING.match(titles[0].text):
+        titles = titles[1:]
     if len(lines) == 1:
         titles = [replace(lines[0], text=title) for title in _split_enumeration(lines[0].text)]
     is_list = len(titles) > 1 and all(len(line.text) <= _MAX_PLAIN_LENGTH for line in titles)
@@ -665,6 +706,15 @@ def _move_years(texts: Sequence[str]) -> list[str]:
     if len(texts) < 2 or not all(matches) or any(map(list_plain_years, texts)):
         return list(texts)
     return [f"{match.string[match.end() :]} ({match[1]})" for match in matches if match]
+
+
+_DIRECTOR = re.compile(r"(?<=\S)(?:,? directed)? by [A-Z][\w.'-]*(?: [A-Z][\w.'-]*){1,3}$")
+
+
+def _drop_directors(texts: list[str]) -> list[str]:
+    """Return items without their directors, if each names one: ``Heat by Michael Mann``."""
+    is_list = len(texts) > 1 and all(map(_DIRECTOR.search, texts))
+    return [_DIRECTOR.sub("", text) for text in texts] if is_list else texts
 
 
 _EDGES = ' \t"“”„«»`*_,;|《》〈〉「」『』‹›、'

@@ -31,7 +31,7 @@ from recbias.core.context import (
     collect_warnings,
     stage_context,
 )
-from recbias.core.errors import RecbiasError, Unwritable, UserError
+from recbias.core.errors import RecbiasError, StageError, Unwritable, UserError
 from recbias.core.machine import (
     count_cores,
     follow_parent,
@@ -295,6 +295,62 @@ def execute(  # noqa: PLR0913  the options of a run, each by name
         if failure is not None and stop:
             raise to_error(failure)
     return executor
+
+
+def execute_plans(
+    plans: Sequence[Plan],
+    store: Store,
+    observer: Observer,
+    *,
+    fresh: bool,
+    run_models: ModelRunner,
+) -> tuple[Executor, dict[int, str]]:
+    """Compute every stage of several plans once, and go on after failures.
+
+    Returns:
+        The executor, and what is wrong with each plan whose shared stages failed, by its ``id``.
+    """
+    executor, problems = Executor(store, observer, fresh=fresh), dict[int, str]()
+    contexts: dict[tuple[str, ...], DataContext] = {}
+    merged: dict[tuple[str, ...], dict[str, ModelPlan]] = {}
+    for plan in plans:
+        try:
+            for context in plan.data_contexts:
+                key = tuple(stage.digest for stage in context.stages)
+                if key not in contexts:
+                    run_shared_stages(executor, context, plan.experiment)
+                    contexts[key] = context
+                executor.forget(context.stages)
+        except (UserError, StageError) as error:
+            problems[id(plan)] = getattr(error, "message", str(error))
+            continue
+        for model_plan in plan.model_plans:
+            key = tuple(stage.digest for stage in model_plan.data_context.stages)
+            own = merged.setdefault(key, {})
+            address = model_plan.answer.digest if model_plan.answer else ""
+            known = own.get(address)
+            own[address] = model_plan if known is None else _join_measures(known, model_plan)
+    chains = [model_plan for own in merged.values() for model_plan in own.values()]
+    whole = replace(plans[0], data_contexts=(*contexts.values(),), model_plans=(*chains,))
+    if hasattr(observer, "planned"):
+        observer.planned(_list_work(whole, executor, 1))
+    for _ in run_models(whole, executor):
+        pass
+    return executor, problems
+
+
+def _join_measures(known: ModelPlan, other: ModelPlan) -> ModelPlan:
+    """Return a plan of one model with the metrics of two plans."""
+    digests = {stage.digest for stage in known.measures}
+    added = [
+        (metric, stage)
+        for metric, stage in zip(other.metrics, other.measures, strict=True)
+        if stage.digest not in digests
+    ]
+    metrics = (*known.metrics, *(metric for metric, _ in added))
+    return replace(
+        known, metrics=metrics, measures=(*known.measures, *(stage for _, stage in added))
+    )
 
 
 def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:

@@ -86,7 +86,7 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         record = unseal_record(content.decode("utf-8"))
         is_of_address = record.pop(_ADDRESS, None) == address
         stored = Stored(**{**record, "warnings": tuple(record["warnings"])})
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     is_inside = all(name == Path(name).name != "" for name in stored.files)
     if not is_of_address or stored.kind not in FORMATS or not is_inside:

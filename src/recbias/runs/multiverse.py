@@ -1,0 +1,793 @@
+"""How far a claim holds: every defensible combination of choices is run, as one plan.
+
+The universes share their stages by address, so that only what differs is computed; their values by
+unit are compared in one joint test.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias import api
+from recbias.config.experiment import Experiment, load_document
+from recbias.config.labels import format_value
+from recbias.config.source import find_spec, place_value, read_spec, split_path
+from recbias.config.specs import ClaimSpec
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.errors import (
+    Contradiction,
+    Faults,
+    MissingEvidence,
+    NothingLeft,
+    OutOfRange,
+    StageError,
+    UnknownName,
+    UserError,
+    WrongType,
+)
+from recbias.core.files import compute_digest, digest_file, forbid_network, has_file
+from recbias.core.queries import group_by
+from recbias.core.text import normalize_name, suggest
+from recbias.formats.yaml import Document
+from recbias.progress import is_notebook, open_observer
+from recbias.registry import REGISTRIES
+from recbias.runner.execute import Executor, execute_plans, look_up_results
+from recbias.runner.folder import check_latest, new_run_folder
+from recbias.runner.options import RunOptions, Spec, take_options
+from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.planner import make_plan
+from recbias.runner.store import Fingerprints, Store
+from recbias.statistics.multiverse import (
+    Contrasts,
+    JointTest,
+    compute_joint_test,
+    decompose_variance,
+    estimate,
+)
+
+KEY = "multiverse"
+_SAMPLE = "sample"
+_MOST_UNIVERSES = 1_000
+"""The largest number of universes that are run."""
+
+_OF_THE_CLAIM = ("metric", "by", "groups", "model", "against")
+"""Choices that are keys of the claim."""
+
+_UNUSED = ("checks", "tests", "report", "claim", KEY)
+"""Keys of a spec that no universe needs."""
+
+_KINDS = ("equivalent", "uncertain", "different")
+
+FILES = ("universes.csv", "choices.csv")
+
+Verdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One decision of an analyst, with the options that can be defended.
+
+    Args:
+        name: As written: ``filters``, ``k``, ``models.ItemKNN.neighbors``.
+        kind: ``equivalent`` options measure the same effect, and are pooled in the joint test; of
+            ``uncertain`` and ``different`` ones only the first is (Del Giudice and Gangestad,
+            "A traveler's guide to the multiverse", 2021).
+    """
+
+    name: str
+    options: tuple[Any, ...]
+    kind: str = "equivalent"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The options as text."""
+        return tuple(map(_describe_option, self.options))
+
+    @property
+    def steps(self) -> list[str]:
+        """The path of the setting in a spec."""
+        if self.name in _OF_THE_CLAIM:
+            return ["claim", self.name]
+        steps = split_path(self.name)
+        return ["dataset", *steps] if steps[0] == "filters" else steps
+
+
+def _describe_option(value: Any) -> str:
+    """Return an option as text: filters by their names and settings.
+
+    >>> _describe_option([{"name": "threshold", "at_least": 4}, "binary"]), _describe_option([])
+    ('threshold(at_least=4) + binary', 'none')
+    """
+    if isinstance(value, list) and all(isinstance(item, (dict, str)) for item in value):
+        return " + ".join(map(_describe_option, value)) or "none"
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        settings = [f"{key}={format_value(item)}" for key, item in value.items() if key != "name"]
+        name: str = value["name"]
+        return f"{name}({', '.join(settings)})" if settings else name
+    return value if isinstance(value, str) else format_value(value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Universe:
+    """One combination of options, by the position of each, and its plan."""
+
+    options: tuple[int, ...]
+    claim: ClaimSpec
+    plan: Plan | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class MultiversePlan:
+    """The universes of a spec.
+
+    Args:
+        n_combinations: The number of all combinations, of which ``universes`` may be a sample.
+    """
+
+    name: str
+    claim: ClaimSpec
+    choices: tuple[Choice, ...]
+    universes: tuple[_Universe, ...]
+    n_combinations: int
+    store: Store
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of the universes that have one."""
+        return [universe.plan for universe in self.universes if universe.plan is not None]
+
+    @cached_property
+    def stages(self) -> dict[str, Any]:
+        """Every stage once, by its address."""
+        return {stage.digest: stage for plan in self.plans for stage in plan.stages}
+
+    @property
+    def address(self) -> str:
+        """The digest of everything that the results depend on."""
+        return compute_digest(
+            {
+                "claim": vars(self.claim),
+                "choices": [[choice.name, choice.kind, *choice.labels] for choice in self.choices],
+                "universes": [
+                    [
+                        universe.options,
+                        universe.problem,
+                        universe.plan and universe.plan.spec_digest,
+                    ]
+                    for universe in self.universes
+                ],
+                "stages": sorted(self.stages),
+            }
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what ``recbias plan`` says."""
+        stored = [digest for digest in self.stages if self.store.has(digest)]
+        seconds = [self.store.record(digest) for digest in stored]
+        return {
+            "universes": len(self.universes),
+            "combinations": self.n_combinations,
+            "failing": sum(universe.plan is None for universe in self.universes),
+            "choices": {choice.name: [*choice.labels] for choice in self.choices},
+            "stages": len(self.stages),
+            "stages_unshared": sum(len(plan.stages) for plan in self.plans),
+            "stages_stored": len(stored),
+            "stored_seconds": round(sum(record.seconds for record in seconds if record), 3),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Multiverse:
+    """The universes of a claim, and what they say about it.
+
+    Args:
+        folder: The folder of the files.
+        claim: The claim in words.
+        universes: One row a universe: its options, ``estimate``, ``ci_low``, ``ci_high``, ``p``,
+            ``n`` and ``verdict``: ``holds`` (the claimed direction, significantly), ``not
+            significant`` (the claimed direction), ``reversed``, or ``failed`` with ``problem``.
+        choices: The share of the variance of the estimate that each choice and pair explains.
+        summary: Counts, the joint test, and the nearest universe where the claim turns.
+    """
+
+    folder: Path
+    claim: str
+    universes: pd.DataFrame
+    choices: pd.DataFrame
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """The first line: in how many universes the claim holds."""
+        return str(self.summary["verdict"])
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+    def _repr_html_(self) -> str:
+        return (self.folder / "report.html").read_text(encoding="utf-8")
+
+
+# ---- universes ----
+
+
+def _read_choices(document: Document) -> tuple[list[Choice], int | None]:
+    """Return the choices of a spec, and the size of the sample."""
+    raw = document.data.get(KEY)
+    if not isinstance(raw, dict) or not set(raw) - {_SAMPLE}:
+        remedy = "write multiverse: {k: [5, 10, 20], split: [...]}"
+        raise document.error((KEY,), "must be a mapping of choices", remedy=remedy, kind=WrongType)
+    choices = [*_build_choices(document, {k: v for k, v in raw.items() if k != _SAMPLE})]
+    sample = raw.get(_SAMPLE)
+    if sample is not None and (
+        not isinstance(sample, int) or isinstance(sample, bool) or sample < 1
+    ):
+        document.add_fault((KEY, _SAMPLE), "must be a number of universes", kind=OutOfRange)
+    document.refuse()
+    return choices, sample
+
+
+def _build_choices(document: Document, raw: Mapping[str, Any]) -> Iterator[Choice]:
+    for name, written in raw.items():
+        where, is_marked = (KEY, name), isinstance(written, dict)
+        values = written.get("values") if is_marked else written
+        kind = written.get("kind", _KINDS[0]) if is_marked else _KINDS[0]
+        if not isinstance(values, list) or not values:
+            remedy = f"write {name}: [...], or {name}: {{values: [...], kind: different}}"
+            document.add_fault(where, "must be a list of options", remedy=remedy, kind=WrongType)
+        elif kind not in _KINDS:
+            remedy = suggest(str(kind), _KINDS)
+            document.add_fault(where, f"has an unknown kind {kind!r}", remedy=remedy)
+        elif len({json.dumps(option, sort_keys=True) for option in values}) < len(values):
+            document.add_fault(where, "has an option twice", kind=Contradiction)
+        else:
+            yield Choice(name, tuple(values), kind)
+
+
+def _combine(sizes: Sequence[int], sample: int | None, seed: int) -> list[tuple[int, ...]]:
+    """Return the options of each universe, the first with the first option of each choice.
+
+    They are all combinations, or a sample with each option of a choice about equally often.
+
+    >>> _combine([2, 2], None, 0)
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    """
+    total = math.prod(sizes)
+    if sample is None or sample >= total:
+        return [tuple(map(int, row)) for row in np.ndindex(*sizes)]
+    rng = np.random.default_rng(seed)
+    chosen = {(0,) * len(sizes): None}
+    while len(chosen) < sample:
+        columns = [rng.permutation(np.arange(sample) % size) for size in sizes]
+        for row in zip(*map(np.ndarray.tolist, columns), strict=True):
+            if len(chosen) < sample:
+                chosen.setdefault(row)
+    return sorted(chosen)
+
+
+def _change(document: Document, choices: Sequence[Choice], options: Sequence[int]) -> Document:
+    """Return the spec of a universe."""
+    changed = copy.deepcopy(document)
+    for choice, option in zip(choices, options, strict=True):
+        where = (KEY, choice.name)
+        if choice.steps == ["seed"]:
+            changed.data.pop("seeds", None)
+        value = Document(copy.deepcopy(choice.options[option]))
+        value.values[()] = document.mark((*where, option))
+        try:
+            place_value(changed, choice.steps, value, document.mark(where, key=True))
+        except UserError as error:
+            raise document.error(
+                where, error.message, remedy=error.remedy, kind=type(error), key=True
+            ) from error
+    return changed
+
+
+def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
+    """Return the experiment of a universe, with the models of the claim only."""
+    claim_entry = changed.data.get("claim")
+    metric = claim_entry.get("metric") if isinstance(claim_entry, dict) else None
+    data = {key: value for key, value in changed.data.items() if key not in _UNUSED}
+    changed.data = data | {"claim": claim_entry, "metrics": [metric]}
+    changed.forget(("metrics",))
+    for marks in (changed.keys, changed.values):
+        own = {path[2:]: mark for path, mark in marks.items() if path[:2] == ("claim", "metric")}
+        marks.update({("metrics", 0, *path): mark for path, mark in own.items()})
+    experiment = load_document(changed, REGISTRIES)
+    assert experiment.claim is not None  # noqa: S101  the first document has one
+    names = [experiment.claim.model, *filter(None, [experiment.claim.against])]
+    labels = {normalize_name(model.label): model for model in experiment.models}
+    for key, name in zip(("model", "against"), names, strict=False):
+        if normalize_name(name) not in labels:
+            message = f"no model of the spec is called {name!r}"
+            remedy = suggest(name, [model.label for model in experiment.models])
+            raise changed.error(("claim", key), message, remedy=remedy, kind=UnknownName)
+    chosen = [labels[normalize_name(name)] for name in names]
+    claim = replace(
+        experiment.claim,
+        model=chosen[0].label,
+        against=chosen[1].label if len(chosen) > 1 else None,
+    )
+    kept = tuple(model for model in experiment.models if model in chosen)
+    return replace(experiment, models=kept, claim=claim), claim
+
+
+def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
+    """Return the universes of a spec, each with its plan, without running them.
+
+    A universe whose options exclude each other has a problem instead of a plan. An option that is
+    a fault in every universe is an error.
+    """
+    store = api.open_store(options.results_folder / "store", options.store)
+    source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
+    document = read_spec(source, options.overrides)
+    choices, sample = _read_choices(document)
+    if document.data.get("claim") is None:
+        remedy = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
+        raise document.error((KEY,), "examines a claim, and the spec has none", remedy=remedy)
+    sizes = [len(choice.options) for choice in choices]
+    total = math.prod(sizes)
+    if min(sample or total, total) > _MOST_UNIVERSES:
+        message = f"has {total:,} combinations, more than {_MOST_UNIVERSES:,}"
+        raise document.error((KEY,), message, remedy=f"add {_SAMPLE}: 200", kind=OutOfRange)
+    seed = document.data.get("seed")
+    combined = _combine(sizes, sample, seed if isinstance(seed, int) else 0)
+    fingerprints, universes = Fingerprints(store), list[_Universe]()
+    faults: list[UserError] = []
+    claim: ClaimSpec | None = None
+    for row in combined:
+        try:
+            experiment, own = _load_universe(_change(document, choices, row))
+            plan = make_plan(experiment, replace(options, observer=None), fingerprints)
+            _require_units(plan)
+        except UserError as error:
+            faults.append(error)
+            first = Faults([error]).faults[0]
+            universes.append(_Universe(row, claim or _NO_CLAIM, problem=first.message))
+        else:
+            claim = claim or own
+            universes.append(_Universe(row, own, plan))
+    _refuse_common_faults(universes, faults, choices)
+    assert claim is not None  # noqa: S101  else all universes have faults
+    name = str(document.data.get("name") or "")
+    return MultiversePlan(name, claim, tuple(choices), tuple(universes), total, store)
+
+
+_NO_CLAIM = ClaimSpec(metric="", model="", than=0.0, direction="higher")
+
+
+def _refuse_common_faults(
+    universes: Sequence[_Universe], faults: Sequence[UserError], choices: Sequence[Choice]
+) -> None:
+    """Raise the faults of universes if all, or all with one option, have them."""
+    by_universe = iter(faults)
+    errors = {universe.options: next(by_universe) for universe in universes if universe.problem}
+    if len(errors) == len(universes):
+        raise _merge_faults(errors.values())
+    for at, choice in enumerate(choices):
+        for option in range(len(choice.options)):
+            rows = [universe.options for universe in universes if universe.options[at] == option]
+            if rows and all(row in errors for row in rows):
+                raise _merge_faults(errors[row] for row in rows)
+
+
+def _merge_faults(errors: Iterable[UserError]) -> Faults:
+    """Return the faults that all errors have, each once; without any those of the first."""
+    lists = [Faults([error]).faults for error in errors]
+    counts = Counter(str(fault) for each in lists for fault in each)
+    common = [fault for fault in lists[0] if counts[str(fault)] == len(lists)]
+    return Faults(common or lists[0])
+
+
+def _require_units(plan: Plan) -> None:
+    experiment = plan.experiment
+    if len(experiment.datasets) > 1:
+        message = "a universe has one dataset"
+        raise Contradiction(message, where="dataset", remedy="make dataset a choice")
+    for metric, model, missing in plan.undefined:
+        message = f"{metric.label} is undefined for {model.label}: it provides no {missing}"
+        raise MissingEvidence(message, where="claim.metric")
+
+
+# ---- running them ----
+
+
+@take_options(RunOptions)
+def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
+    """Run every universe of a spec with ``claim`` and ``multiverse``; see ``recbias.run``.
+
+    Stages that universes share are computed once, and are those of ``recbias.run``. A universe
+    that fails is counted.
+
+    Returns:
+        The universes, the joint test, and which choice decides.
+
+    Raises:
+        UserError: The spec has a fault, or an option has it in every universe.
+        StageError: Every universe failed.
+
+    Example:
+        result = recbias.multiverse("claim.yaml")
+        result.universes.groupby("verdict").size()
+    """
+    planned = plan_multiverse(spec, options)
+    first = planned.plans[0]
+    name = f"{planned.name}-multiverse"
+    own = replace(
+        first, experiment=replace(first.experiment, name=name), spec_digest=planned.address
+    )
+    check_latest(options.results_folder, own)
+    planned.store.prepare()
+    unchanged = options.results_folder / name / "latest"
+    if not options.fresh and _is_result_of(unchanged, planned.address):
+        return load_multiverse(unchanged)
+    shows = is_notebook() if options.progress is None else options.progress
+    observer = options.observer
+    with (
+        forbid_network() if options.offline else nullcontext(),
+        nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
+    ):
+        for plan in planned.plans:
+            look_up_results(plan, planned.store)
+        chains = api.create_executor(options.executor, options.workers)
+        executor, problems = execute_plans(
+            planned.plans, planned.store, displayed, fresh=options.fresh, run_models=chains
+        )
+    result = _evaluate(planned, executor, problems)
+    with new_run_folder(options.results_folder, own) as folder:
+        _write(replace(result, folder=folder.temporary), planned)
+        return load_multiverse(folder.publish())
+
+
+def load_multiverse(folder: Path) -> Multiverse:
+    """Return the result in a folder that ``multiverse`` wrote."""
+    content = json.loads((folder / "multiverse.json").read_text(encoding="utf-8"))
+    universes, choices = (
+        pd.read_csv(folder / name, keep_default_na=True, na_values=[""]) for name in FILES
+    )
+    texts = [*content["choices"], "verdict", "problem"]
+    universes[texts] = pd.read_csv(
+        folder / FILES[0], usecols=texts, dtype=str, keep_default_na=False
+    )[texts]
+    return Multiverse(folder.resolve(), content["claim"], universes, choices, content["summary"])
+
+
+def _is_result_of(folder: Path, address: str) -> bool:
+    try:
+        content = json.loads((folder / "multiverse.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    files = content.get("digests", {})
+    return content.get("address") == address and all(
+        has_file(folder / name) and digest_file(folder / name) == digest
+        for name, digest in files.items()
+    )
+
+
+def _write(result: Multiverse, planned: MultiversePlan) -> None:
+    from recbias.reports.multiverse import draw_curve, render_multiverse
+
+    folder = result.folder
+    for name, table in zip(FILES, (result.universes, result.choices), strict=True):
+        table.to_csv(folder / name, index=False, lineterminator="\n")
+    names = [choice.name for choice in planned.choices]
+    curve = draw_curve(result.universes, names)
+    (folder / "figures").mkdir()
+    (folder / "figures" / "specification-curve.svg").write_text(curve.document(), encoding="utf-8")
+    reports = render_multiverse(
+        claim=result.claim,
+        summary=result.summary,
+        choices=result.choices,
+        universes=result.universes,
+        names=names,
+        curve=curve,
+    )
+    for name, text in reports.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    files = [*FILES, *reports]
+    described = {
+        "claim": result.claim,
+        "address": planned.address,
+        "choices": {choice.name: [*choice.labels] for choice in planned.choices},
+        "kinds": {choice.name: choice.kind for choice in planned.choices},
+        "summary": result.summary,
+        "digests": {name: digest_file(folder / name) for name in files},
+    }
+    text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / "multiverse.json").write_text(text + "\n", encoding="utf-8")
+
+
+# ---- what they say ----
+
+
+@dataclass(eq=False)
+class _Values:
+    """The values by unit and the groups of every universe, over one list of unit ids."""
+
+    executor: Executor
+    ids: dict[str, int] = field(default_factory=dict)
+    measured: dict[str, tuple[AnyArray, FloatArray]] = field(default_factory=dict)
+
+    def read(self, plan: Plan, label: str) -> tuple[AnyArray, FloatArray]:
+        """Return the units of a model, by position in ``ids``, and the mean of each over folds."""
+        model_plans = [each for each in plan.model_plans if each.model.label == label]
+        parts = [self.read_stage(each, label) for each in model_plans]
+        units = np.concatenate([units for units, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+        if len(parts) == 1:
+            return units, values
+        used = ~np.isnan(values)
+        sums = np.bincount(units[used], values[used], minlength=len(self.ids))
+        counts = np.bincount(units[used], minlength=len(self.ids))
+        present = np.unique(units)
+        with np.errstate(invalid="ignore"):
+            return present, (sums / counts)[present]
+
+    def read_stage(self, model_plan: ModelPlan, label: str) -> tuple[AnyArray, FloatArray]:
+        (stage,) = model_plan.measures
+        if stage.digest not in self.measured:
+            rows = [
+                row
+                for row in self.executor.value(stage)
+                if row.units is not None and not row.group and not row.target
+            ]
+            if not rows:
+                message = f"{model_plan.metrics[0].label} of {label} has no values by unit"
+                raise MissingEvidence(message, remedy="choose a metric with a value for each unit")
+            units = self.locate(rows[0].units.ids)
+            self.measured[stage.digest] = units, rows[0].units.values
+            self.executor.forget([stage])
+        return self.measured[stage.digest]
+
+    def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
+        """Return the units with a group, and 1 for the first group and 0 for the second."""
+        located, codes = [], []
+        assert claim.by is not None  # noqa: S101  the caller has looked
+        for context in plan.data_contexts:
+            queries = self.executor.value(context.queries)
+            groups = group_by(queries.labels, claim.by, split_cells=True)
+            self.executor.forget(context.stages)
+            names = claim.groups or groups.names
+            if len(names) != 2:
+                message = f"{claim.by!r} has {len(names)} groups: {', '.join(names[:5])}"
+                raise Contradiction(message, where="claim.by", remedy="name two: groups: [a, b]")
+            for name, code in zip(names, (1, 0), strict=True):
+                rows = groups.find_rows(groups.find_code(name))
+                located.append(self.locate(queries.ids.ids[rows]))
+                codes.append(np.full(len(rows), code, dtype=np.int8))
+        units, members = np.concatenate(located), np.concatenate(codes)
+        _, first = np.unique(units, return_index=True)
+        return units[first], members[first]
+
+    def locate(self, names: Iterable[Any]) -> AnyArray:
+        return np.array(
+            [self.ids.setdefault(str(name), len(self.ids)) for name in names], np.int64
+        )
+
+
+def _evaluate(
+    planned: MultiversePlan, executor: Executor, problems: Mapping[int, str]
+) -> Multiverse:
+    values, found = _Values(executor), dict[int, tuple[Any, Any, Any]]()
+    reasons = {at: u.problem for at, u in enumerate(planned.universes) if u.plan is None}
+    for at, universe in enumerate(planned.universes):
+        plan, claim = universe.plan, universe.claim
+        if plan is None:
+            continue
+        if problem := problems.get(id(plan)):
+            reasons[at] = problem
+            continue
+        try:
+            first = values.read(plan, claim.model)
+            second = None if claim.against is None else values.read(plan, claim.against)
+            groups = None if claim.by is None else values.read_groups(plan, claim)
+            if groups is not None and len(np.unique(groups[1])) < 2:
+                raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
+        except (UserError, StageError) as error:
+            reasons[at] = getattr(error, "message", str(error))
+        else:
+            found[at] = (first, second, groups)
+    if not found:
+        raise StageError(f"every universe failed: {next(iter(reasons.values()))}")
+    rows = np.array([*found])
+    contrasts = _stack([*found.values()], len(values.ids), planned.claim)
+    return _summarize(planned, contrasts, rows, reasons)
+
+
+def _stack(found: Sequence[tuple[Any, Any, Any]], n_units: int, claim: ClaimSpec) -> Contrasts:
+    first = np.full((len(found), n_units), np.nan)
+    second = None if found[0][1] is None and claim.than is None else first.copy()
+    groups = None if found[0][2] is None else np.full(first.shape, -1, dtype=np.int8)
+    for at, (own, other, members) in enumerate(found):
+        first[at, own[0]] = own[1]
+        if second is not None and other is None:
+            second[at] = claim.than
+        elif second is not None:
+            second[at, other[0]] = other[1]
+        if groups is not None:
+            groups[at, members[0]] = members[1]
+    return Contrasts(first, second, groups, absolute=claim.groups is None)
+
+
+def _summarize(
+    planned: MultiversePlan, contrasts: Contrasts, at: AnyArray, reasons: Mapping[int, str]
+) -> Multiverse:
+    claim, choices, rows = planned.claim, planned.choices, planned.universes
+    options = np.array([universe.options for universe in rows], dtype=np.int64)
+    table = pd.DataFrame({"universe": np.arange(1, len(rows) + 1)})
+    for column, choice in enumerate(choices):
+        table[choice.name] = [choice.labels[row[column]] for row in options]
+    estimates = estimate(contrasts)
+    low, high = estimates.ends
+    columns = {"estimate": estimates.value, "ci_low": low, "ci_high": high, "p": estimates.p}
+    for name, numbers in columns.items():
+        table[name] = pd.Series(numbers, index=at)
+    table["n"] = pd.Series(estimates.n, index=at).reindex(table.index, fill_value=0)
+    sign = 1.0 if claim.direction == "higher" else -1.0
+    table["verdict"] = [
+        _decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
+    ]
+    table["problem"] = [reasons.get(row, "") for row in range(len(rows))]
+    defined = np.flatnonzero(~np.isnan(table["estimate"].to_numpy()))
+    scale = table["estimate"].to_numpy()[defined]
+    if any(choice.name == "metric" for choice in choices):  # metrics have scales of their own
+        scale = (estimates.value / estimates.error / np.sqrt(estimates.n))[
+            ~np.isnan(estimates.value)
+        ]
+    shares = pd.DataFrame(
+        [
+            (
+                " and ".join(choices[c].name for c in each.choices),
+                each.share,
+                each.ci_low,
+                each.ci_high,
+            )
+            for each in (decompose_variance(scale, options[defined]) if len(defined) > 2 else ())
+        ],
+        columns=["choice", "share", "ci_low", "ci_high"],
+    ).sort_values("share", ascending=False, ignore_index=True)
+    is_pooled = [choice.kind == "equivalent" for choice in choices]
+    pooled = (options[at][:, [not each for each in is_pooled]] == 0).all(axis=1)
+    rng = np.random.default_rng(int(compute_digest(planned.claim.model)[:8], 16))
+    joint = JointTest({}, {}, 0)
+    if pooled.any():
+        higher = claim.direction == "higher"
+        joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=higher)
+    summary = _describe(planned, table, joint, int(pooled.sum()))
+    return Multiverse(Path(), describe_claim(claim), table, shares, summary)
+
+
+def _decide(value: float, p: float, alpha: float) -> Verdict:
+    if math.isnan(value):
+        return "failed"
+    if value <= 0:
+        return "reversed" if value < 0 else "not significant"
+    return "holds" if p < alpha else "not significant"
+
+
+def describe_claim(claim: ClaimSpec) -> str:
+    """Return a claim in words.
+
+    >>> describe_claim(ClaimSpec(metric="nDCG", model="A", against="B", direction="higher"))
+    'nDCG of A is higher than that of B'
+    """
+    metric = _describe_option(claim.metric)
+    between = f" between {claim.groups[0]} and {claim.groups[1]}" if claim.groups else ""
+    what = f"the gap by {claim.by}{between} in {metric}" if claim.by else metric
+    if claim.against is not None:
+        than = f"that of {claim.against}"
+    else:
+        than = "0" if claim.than is None else format_value(claim.than)
+    return f"{what} of {claim.model} is {claim.direction} than {than}"
+
+
+def _describe(
+    planned: MultiversePlan, table: pd.DataFrame, joint: JointTest, n_pooled: int
+) -> dict[str, Any]:
+    counts = Counter(table["verdict"])
+    n = len(table) - counts["failed"]
+    is_sample = len(table) < planned.n_combinations
+    low, high = (
+        _share_interval(counts["holds"], n, planned.n_combinations) if is_sample else (None,) * 2
+    )
+    turned = _find_turn(table, planned.choices)
+    return {
+        "verdict": _phrase(planned, table, joint, (low, high)),
+        "universes": len(table),
+        "combinations": planned.n_combinations,
+        **{
+            name.replace(" ", "_"): counts[name]
+            for name in ("holds", "not significant", "reversed", "failed")
+        },
+        "reversed_significantly": int(
+            ((table["verdict"] == "reversed") & (table["p"] < planned.claim.alpha)).sum()
+        ),
+        "claimed_direction": counts["holds"]
+        + int(((table["verdict"] == "not significant") & (table["estimate"] != 0)).sum()),
+        "share": counts["holds"] / n if n else None,
+        "share_low": low,
+        "share_high": high,
+        "median_estimate": float(table["estimate"].median()),
+        "joint_p": joint.p,
+        "joint_statistics": joint.statistics,
+        "permutations": joint.n_permutations,
+        "pooled": n_pooled,
+        "turns": turned,
+    }
+
+
+def _share_interval(n_holds: int, n: int, n_all: int) -> tuple[float, float]:
+    """Return Wilson's interval of a share, for a sample of a finite number of universes."""
+    z, share = 1.959963984540054, n_holds / max(n, 1)
+    size = n * max(n_all - 1, 1) / max(n_all - n, 1)  # the sample size with the same variance
+    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
+    half = z * math.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z * z / size)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def _phrase(
+    planned: MultiversePlan, table: pd.DataFrame, joint: JointTest, ends: tuple[Any, Any]
+) -> str:
+    counts = Counter(table["verdict"])
+    n = len(table) - counts["failed"]
+    between = "" if ends[0] is None else f", {100 * ends[0]:.0f} to {100 * ends[1]:.0f}"
+    text = f"Holds in {counts['holds']:,} of {n:,} defensible settings"
+    text += f" ({100 * counts['holds'] / n:.0f} %{between})"
+    text += f"; reversed in {counts['reversed']:,}" if counts["reversed"] else "; reversed in none"
+    if counts["reversed"]:
+        is_sure = (table["verdict"] == "reversed") & (table["p"] < planned.claim.alpha)
+        n_sure = int(is_sure.sum())
+        text += " (significantly in " + (f"{n_sure:,})" if n_sure else "none)")
+    if counts["reversed"] and (shared := _find_shared(table, planned.choices)):
+        text += f", all with {shared}"
+    if counts["failed"]:
+        text += f"; {counts['failed']:,} more failed"
+    p = joint.p.get("mean_z")
+    if p is not None:
+        least = 1 / (joint.n_permutations + 1)
+        text += f"; joint p {'at most ' if p <= least else ''}{p:.2g}"
+    return f"{text}."
+
+
+def _find_shared(table: pd.DataFrame, choices: Sequence[Choice]) -> str:
+    """Return the option that all reversed universes have, and not all others; blank if none."""
+    is_reversed = table["verdict"] == "reversed"
+    for choice in choices:
+        values = table.loc[is_reversed, choice.name].unique()
+        if len(values) == 1 and len(choice.options) > 1:
+            return f"{choice.name}: {values[0]}"
+    return ""
+
+
+def _find_turn(table: pd.DataFrame, choices: Sequence[Choice]) -> dict[str, list[str]] | None:
+    """Return the fewest changes of the first universe that turn its verdict, as old and new.
+
+    Turned is reversed where it holds, and else not held; None if no universe is.
+    """
+    names = [choice.name for choice in choices]
+    base = table.iloc[0]
+    goal = table["verdict"] == "reversed"
+    if base["verdict"] != "holds":
+        goal = table["verdict"] == "holds"
+    elif not goal.any():
+        goal = table["verdict"] == "not significant"
+    if not goal.any():
+        return None
+    distances = (table.loc[goal, names] != base[names]).sum(axis=1)
+    nearest = table[goal].iloc[int(np.argmin(distances.to_numpy()))]
+    pairs = {name: [str(base[name]), str(nearest[name])] for name in (*names, "verdict")}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

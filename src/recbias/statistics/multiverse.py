@@ -1,0 +1,348 @@
+"""One claim in many universes: its estimate in each, one joint test, and which choice decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+
+_BLOCK = 2**24
+"""The most signs or labels that are held at a time."""
+
+_SIGNIFICANT = 1.959963984540054
+_N_PARTS = 40
+"""The largest number of parts of the jackknife."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """The values by unit that a claim compares, in every universe.
+
+    Without groups the estimate is the mean of ``first - second``; with groups it is the
+    gap of ``first`` less that of ``second``, where a gap is the mean of group 1 less that of
+    group 0, without its sign if ``absolute``.
+
+    Args:
+        first: The values of the model, ``float64[universes, units]``; NaN where undefined.
+        second: Those of the model that it is compared with, or of a number; None for nothing.
+        groups: The group of each unit, ``int8[universes, units]``: 1, 0, or -1 for neither; None
+            for a claim about all units.
+        absolute: Whether gaps have no sign.
+    """
+
+    first: FloatArray
+    second: FloatArray | None = None
+    groups: AnyArray | None = None
+    absolute: bool = False
+
+    def select(self, universes: AnyArray) -> Contrasts:
+        """Return some of the universes."""
+        second = None if self.second is None else self.second[universes]
+        groups = None if self.groups is None else self.groups[universes]
+        return Contrasts(self.first[universes], second, groups, self.absolute)
+
+    @property
+    def defined(self) -> BoolArray:
+        """Which units have all values and a group, ``bool[universes, units]``."""
+        defined: BoolArray = ~np.isnan(self.first)
+        if self.second is not None:
+            defined &= ~np.isnan(self.second)
+        return defined if self.groups is None else defined & (self.groups >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The estimate of each universe with its standard error, degrees of freedom and units."""
+
+    value: FloatArray
+    error: FloatArray
+    df: FloatArray
+    n: AnyArray
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The ends of the 95% intervals, by Student's t."""
+        from scipy.special import stdtrit
+
+        half = stdtrit(self.df, 0.975) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> FloatArray:
+        """The two-sided p-values, by Student's t; NaN without spread."""
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.where(self.error > 0, np.abs(self.value) / self.error, np.nan)
+        p: FloatArray = 2.0 * stdtr(self.df, -statistic)
+        return p
+
+
+def estimate(contrasts: Contrasts) -> Estimates:
+    """Return the estimate of each universe: a paired t-test, or Welch's between two groups.
+
+    The difference of two absolute gaps is linear in the values where the signs of both gaps are
+    known, and its error is that of the values with these signs.
+
+    >>> first = np.array([[1.0, 0.0, 1.0, 1.0]])
+    >>> estimates = estimate(Contrasts(first, np.zeros_like(first)))
+    >>> estimates.value.tolist(), estimates.error.tolist(), estimates.df.tolist()
+    ([0.75], [0.25], [3.0])
+    """
+    rows = [
+        _estimate_one(contrasts.select(np.array([row]))) for row in range(len(contrasts.first))
+    ]
+    value, error, df, n = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    return Estimates(value, error, df, n.astype(np.int64))
+
+
+def _estimate_one(contrasts: Contrasts) -> tuple[float, float, float, int]:
+    used = contrasts.defined[0]
+    first = contrasts.first[0, used]
+    second = np.zeros_like(first) if contrasts.second is None else contrasts.second[0, used]
+    if contrasts.groups is None:
+        return (*_describe_mean(first - second), len(first))
+    in_one = contrasts.groups[0, used] == 1
+    if not in_one.any() or in_one.all():
+        return math.nan, math.nan, math.nan, len(first)
+    if contrasts.absolute:
+        first, second = (
+            values * np.sign(values[in_one].mean() - values[~in_one].mean())
+            for values in (first, second)
+        )
+    (a, a_error, a_df), (b, b_error, b_df) = (
+        _describe_mean((first - second)[rows]) for rows in (in_one, ~in_one)
+    )
+    variances = np.array([a_error**2, b_error**2])
+    total = float(variances.sum())
+    df = (
+        total**2 / float((variances**2 / np.maximum([a_df, b_df], 1)).sum()) if total else math.nan
+    )
+    return a - b, math.sqrt(total), df, len(first)
+
+
+def _describe_mean(values: FloatArray) -> tuple[float, float, float]:
+    """Return the mean, its standard error and its degrees of freedom."""
+    n = len(values)
+    if not n:
+        return math.nan, math.nan, math.nan
+    error = float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    return float(values.mean()), error, float(n - 1)
+
+
+# ---- one test over all universes ----
+
+
+@dataclass(frozen=True)
+class JointTest:
+    """A test of the claim in all universes together.
+
+    Args:
+        p: The one-sided p-value of each statistic: ``mean_z``, ``median_z``, ``significant``.
+        statistics: Their values; a z is an estimate divided by its standard deviation over the
+            permutations, ``significant`` the share of universes with |z| > 1.96 as claimed.
+        n_permutations: The number of permutations.
+    """
+
+    p: dict[str, float]
+    statistics: dict[str, float]
+    n_permutations: int
+
+
+def compute_joint_test(
+    contrasts: Contrasts, rng: np.random.Generator, *, higher: bool = True, n: int = 2_000
+) -> JointTest:
+    """Return the joint test of "no universe has an effect" against the claimed direction.
+
+    Under the null hypothesis the two models of a unit can be exchanged, or, without a second one,
+    the labels of the units. They are exchanged by unit, in all universes at once, so that the
+    correlation of universes is kept:
+
+        z_u = T_u / sd(T_u*)        p = (1 + #{S* >= S}) / (n + 1)
+
+    T_u is the estimate of universe u, T_u* that of a permutation, S a statistic of all z.
+    Universes without an estimate are left out.
+
+    Source:
+        Simonsohn, Simmons and Nelson, "Specification curve analysis", Nature Human Behaviour 2020.
+    """
+    contrasts = contrasts.select(np.flatnonzero(~np.isnan(estimate(contrasts).value)))
+    estimated = estimate(contrasts).value
+    permuted = np.hstack([*_permute(contrasts, rng, n)])
+    spread = permuted.std(axis=1)
+    moves = spread > 0
+    sign = 1.0 if higher else -1.0
+    observed = sign * estimated[moves] / spread[moves]
+    null = sign * permuted[moves] / spread[moves, None]
+    if not moves.any():
+        return JointTest({}, {}, n)
+    statistics, p = {}, {}
+    for name, summarize in _STATISTICS.items():
+        statistics[name] = float(summarize(observed[:, None])[0])
+        reached = np.count_nonzero(summarize(null) >= statistics[name] - 1e-12)
+        p[name] = (1 + int(reached)) / (n + 1)
+    return JointTest(p, statistics, n)
+
+
+_STATISTICS: dict[str, Any] = {
+    "mean_z": lambda z: z.mean(axis=0),
+    "median_z": lambda z: np.median(z, axis=0),
+    "significant": lambda z: (z > _SIGNIFICANT).mean(axis=0),
+}
+
+
+def _permute(contrasts: Contrasts, rng: np.random.Generator, n: int) -> Any:
+    """Yield the estimates of permutations, ``float64[universes, permutations]``, in blocks."""
+    n_units = contrasts.first.shape[1]
+    size = max(1, min(n, _BLOCK // max(n_units, 1)))
+    exchange = _exchange_labels if contrasts.second is None else _exchange_models
+    for start in range(0, n, size):
+        yield exchange(contrasts, rng, min(size, n - start))
+
+
+def _exchange_models(contrasts: Contrasts, rng: np.random.Generator, n: int) -> FloatArray:
+    """Return the estimates with the models of random units exchanged."""
+    assert contrasts.second is not None  # noqa: S101  the caller has looked
+    used = contrasts.defined
+    signs = rng.integers(0, 2, size=(used.shape[1], n), dtype=np.int8) * np.float64(2) - 1
+    half = np.where(used, (contrasts.first - contrasts.second) / 2, 0.0)
+    if contrasts.groups is None:
+        means: FloatArray = 2 * (half @ signs) / used.sum(axis=1)[:, None]
+        return means
+    middle = np.where(used, (contrasts.first + contrasts.second) / 2, 0.0)
+    moved, fixed = np.zeros((len(used), n)), np.zeros((len(used), 1))
+    for group, sign in ((1, 1.0), (0, -1.0)):
+        members = used & (contrasts.groups == group)
+        counts = members.sum(axis=1)[:, None]
+        moved += sign * (np.where(members, half, 0.0) @ signs) / counts
+        fixed += sign * np.where(members, middle, 0.0).sum(axis=1)[:, None] / counts
+    gaps = np.abs(fixed + moved) - np.abs(fixed - moved)
+    estimates: FloatArray = gaps if contrasts.absolute else 2 * moved
+    return estimates
+
+
+def _exchange_labels(contrasts: Contrasts, rng: np.random.Generator, n: int) -> FloatArray:
+    """Return the gaps with the labels of the units in random order, the same in all universes."""
+    assert contrasts.groups is not None  # noqa: S101  a claim without both has a number
+    used, keys = contrasts.defined, rng.random((contrasts.first.shape[1], n))
+    values = np.where(used, contrasts.first, 0.0)
+    labels, universes = np.unique(contrasts.groups, axis=0, return_inverse=True)
+    permuted = np.empty((len(used), n))
+    for at, row in enumerate(labels):
+        rows = np.flatnonzero(universes.ravel() == at)
+        labelled = np.flatnonzero(row >= 0)
+        members = np.zeros(keys.shape)
+        order = np.argsort(keys[labelled], axis=0)
+        np.put_along_axis(
+            members, labelled[order], row[labelled].astype(np.float64)[:, None], axis=0
+        )
+        present = used[rows].astype(np.float64)
+        n_one, n_all = present @ members, present.sum(axis=1)[:, None]
+        sum_one, sum_all = values[rows] @ members, values[rows].sum(axis=1)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = sum_one / n_one - (sum_all - sum_one) / (n_all - n_one)
+        permuted[rows] = np.nan_to_num(np.abs(gaps) if contrasts.absolute else gaps)
+    return permuted
+
+
+# ---- which choice decides ----
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of the variance of the estimate that a choice, or a pair of choices, explains."""
+
+    choices: tuple[int, ...]
+    share: float
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+
+
+def decompose_variance(values: FloatArray, options: AnyArray) -> list[Share]:
+    """Return the shares of the variance that choices and pairs of them explain, by least squares.
+
+        share = (RSS of the model without the term - RSS of the model with it) / total SS
+
+    The model has all choices as factors; pairs are added where there are twice as many universes
+    as terms. In a full factorial this is the functional analysis of variance. Intervals are those
+    of the jackknife over universes, in at most 40 parts.
+
+    Args:
+        values: The estimate of each universe, ``float64[u]``.
+        options: The option of each choice, ``int[u, choices]``.
+
+    Source:
+        Hutter, Hoos and Leyton-Brown, "An efficient approach for assessing hyperparameter
+        importance", ICML 2014.
+    """
+    terms = _list_terms(options)
+    shares = _explain(values, options, terms)
+    n_parts = min(_N_PARTS, len(values))
+    part = np.arange(len(values)) % n_parts
+    left_out = np.array(
+        [_explain(values[part != at], options[part != at], terms) for at in range(n_parts)]
+    )
+    centred = left_out - left_out.mean(axis=0)
+    errors = np.sqrt((n_parts - 1) / n_parts * (centred**2).sum(axis=0))
+    return [
+        Share(
+            term,
+            share,
+            max(share - _SIGNIFICANT * error, 0.0),
+            min(share + _SIGNIFICANT * error, 1.0),
+        )
+        for term, share, error in zip(terms, shares.tolist(), errors.tolist(), strict=True)
+    ]
+
+
+def _list_terms(options: AnyArray) -> list[tuple[int, ...]]:
+    """Return the choices that vary, and their pairs if there are universes enough."""
+    counts = {at: len(np.unique(column)) for at, column in enumerate(options.T)}
+    mains: list[tuple[int, ...]] = [(at,) for at, n in counts.items() if n > 1]
+    pairs = list(combinations([at for (at,) in mains], 2))
+    n_terms = sum(math.prod(counts[at] - 1 for at in term) for term in (*mains, *pairs))
+    return [*mains, *pairs] if len(options) >= 2 * (n_terms + 1) else mains
+
+
+def _explain(
+    values: FloatArray, options: AnyArray, terms: Sequence[tuple[int, ...]]
+) -> FloatArray:
+    centred = values - values.mean()
+    total = float(centred @ centred)
+    if not total:
+        return np.zeros(len(terms))
+    columns = {term: _code_term(options, term) for term in terms}
+    residuals = {}
+    for used in (1, 2):
+        model = [term for term in terms if len(term) <= used]
+        full = _fit_residual(values, [columns[term] for term in model])
+        for term in model:
+            if len(term) == used:
+                rest = [columns[other] for other in model if other != term]
+                residuals[term] = _fit_residual(values, rest) - full
+    return np.array([max(residuals[term], 0.0) / total for term in terms])
+
+
+def _code_term(options: AnyArray, term: tuple[int, ...]) -> FloatArray:
+    """Return the columns of a factor, or the products of those of two."""
+    columns = np.ones((len(options), 1))
+    for at in term:
+        codes = options[:, at]
+        own = (codes[:, None] == np.unique(codes)[1:]).astype(np.float64)
+        own -= own.mean(axis=0)
+        columns = (columns[:, :, None] * own[:, None, :]).reshape(len(options), -1)
+    return columns
+
+
+def _fit_residual(values: FloatArray, columns: Sequence[FloatArray]) -> float:
+    """Return the residual sum of squares of a least-squares fit with an intercept."""
+    design = np.hstack([np.ones((len(values), 1)), *columns])
+    solution = np.linalg.lstsq(design, values, rcond=None)[0]
+    rest = values - design @ solution
+    return float(rest @ rest)
