@@ -36,7 +36,12 @@ from recbias.cli.output import (
 from recbias.core.errors import Contradiction, MixedRuns, UnknownName
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.text import normalize_name, suggest
-from recbias.reports.published import compare_published, list_remarks, load_published
+from recbias.reports.published import (
+    build_reference_table,
+    compare_published,
+    list_remarks,
+    load_published,
+)
 from recbias.reports.run import RunTables, read_run, to_records
 from recbias.reports.tables import build_runs_table
 from recbias.reports.views import Definition, collect_definitions, format_title
@@ -58,13 +63,15 @@ from recbias.runner.gates import (
 from recbias.runs.compare import (
     Renaming,
     RunFrames,
-    align_names,
+    align_runs,
     compare_gaps,
     compare_runs,
+    label_runs,
     list_missing,
     merge_metrics,
     pair_runs,
 )
+from recbias.runs.tables import find_run
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
 _GROUPING = frozenset({"gap", "min_group", "reference_group"})
@@ -476,15 +483,9 @@ def _compare_side_by_side(
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
-    runs = [read_run(folder) for folder in folders]
-    labels = label_runs(folders)
-    frames, renamings = align_names(
-        [
-            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-            for label, run in zip(labels, runs, strict=True)
-        ]
-    )
-    by_label = dict(zip(labels, runs, strict=True))
+    by_label = dict(zip(label_runs(folders), map(read_run, folders), strict=True))
+    labels, runs = [*by_label], [*by_label.values()]
+    frames, renamings = align_runs(by_label)
     results = build_runs_table(by_label) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
@@ -518,19 +519,6 @@ def _compare_side_by_side(
     )
 
 
-def label_runs(folders: Sequence[Path]) -> list[str]:
-    """Return the names of runs: their experiments, or their run ids if two have the same one.
-
-    >>> label_runs([Path("results/a/1"), Path("results/b/2")])
-    ['a', 'b']
-    >>> label_runs([Path("results/a/1"), Path("results/a/2")])
-    ['1', '2']
-    """
-    experiments = [folder.parent.name for folder in folders]
-    is_unique = len({*experiments}) == len(folders)
-    return experiments if is_unique else [folder.name for folder in folders]
-
-
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
     """Return how many values of each run another run lacks, where there are any."""
     rows: list[dict[str, Any]] = []
@@ -541,9 +529,6 @@ def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
             for run, other in permutations((a, b))
         ]
     return [row for row in rows if row["values"] > 0]
-
-
-_NUMERIC_PUBLISHED = ("published", "measured", "difference", "relative")
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,13 +550,9 @@ class _PublishedComparison:
         """Print one table for each run."""
         for label, table in self.tables.items():
             remarks = list_remarks(self.runs[label], str(table["table"].iloc[0]))
-            print_rows(
-                ("model", "metric", "published", "measured", "difference", "relative", "within"),
-                list(map(_render_published, to_records(table))),
-                title=f"{label} and {self.reference}",
-                numeric=_NUMERIC_PUBLISHED,
-                notes=(f"Within: the difference is at most {self.limits}.", *remarks),
-            )
+            notes = [f"Within: the difference is at most {self.limits}.", *remarks]
+            grid = build_reference_table(self.reference, table, notes)
+            print_grid(replace(grid, title=f"{label}: {grid.title}"))
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``--json``."""
@@ -627,25 +608,9 @@ def _compare_published(
     return table.assign(within=within)
 
 
-def _render_published(row: Mapping[str, Any]) -> list[str]:
-    values = [row[name] for name in ("published", "measured", "difference")]
-    places = count_decimals(values)
-    return [
-        row["system"],
-        format_title(row["metric"], row["k"]),
-        *(format_value(value, places) for value in values),
-        "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",
-        "yes" if row["within"] else "no",
-    ]
-
-
 MOST_MODELS = 3
 """The maximum number of models that ``recbias runs`` names for a run."""
 
-DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
-"""The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
-
-FORMATS = (*DEFAULT_FORMATS, "card", "pdf", "png")
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
 ]
@@ -660,7 +625,7 @@ def report(
         typer.Option(
             "--format", help="Formats, separated by commas: csv,json,md,html,latex,card,pdf,png."
         ),
-    ] = ",".join(DEFAULT_FORMATS),
+    ] = "csv,json,md,html,latex",
     reference: Reference = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
@@ -673,7 +638,7 @@ def report(
         from recbias.reports.card import read_key
         from recbias.reports.write import write_reports
 
-        folder, names = find_run(run, out), parse_formats(formats)
+        folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
         if key_env is not None and "card" not in names:
             remedy = "add --format card, or leave out --key-env"
             raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
@@ -798,28 +763,3 @@ def _count_failures(row: Mapping[str, Any]) -> str:
     """Return the numbers of failed stages and checks; blank if there are none."""
     counts = {"stage": row["failures"], "check": row["failed_checks"]}
     return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
-
-
-def find_run(run: str, out: Path) -> Path:
-    """Return a run folder: the one given, else the latest run of the experiment of that name.
-
-    Raises:
-        MissingRun: There is neither.
-    """
-    from recbias.runs import tables
-
-    return tables.find_run(run, out)
-
-
-def parse_formats(text: str) -> list[str]:
-    """Return the formats in a list such as ``md,html``.
-
-    Raises:
-        UnknownName: A name is not a format.
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in FORMATS:
-            message = f"no format is called {name!r}"
-            raise UnknownName(message, where="--format", remedy=suggest(name, FORMATS))
-    return names

@@ -187,14 +187,11 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
         location, title = views.get_place(row), _get_title(row)
         if views.ALL in location and title in tested and (location, title) not in compared:
             over = "datasets" if location[0] == views.ALL else "seeds or folds"
-            titles.setdefault(over, {})[title] = None
-    notes = []
-    for over, missing in titles.items():
-        subject = f"Means over {over}"
-        if tested - missing.keys():
-            subject = f"{', '.join(map(make_heading, missing))}: means over {over}"
-        notes.append(f"{subject} have no marks: they were not compared.")
-    return notes
+            titles.setdefault(over, {})[make_heading(title)] = None
+    return [
+        f"Means over {over} have no marks, they were not compared: {', '.join(missing)}."
+        for over, missing in titles.items()
+    ]
 
 
 def _get_title(row: Row) -> str:

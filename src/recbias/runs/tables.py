@@ -19,7 +19,7 @@ from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANC
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.views import collect_definitions, format_title, select_headline
-from recbias.runs.compare import RunFrames, align_names, compare_gaps, compare_runs
+from recbias.runs.compare import align_runs, compare_gaps, compare_runs, label_runs
 
 if TYPE_CHECKING:
     from recbias.reports.figures import Figure
@@ -231,17 +231,8 @@ def compare(
         message = f"{len(runs)} run(s) cannot be compared"
         raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
-    experiments = [run.folder.parent.name for run in loaded]
-    is_unique = len({*experiments}) == len(loaded)
-    labels = experiments if is_unique else [run.folder.name for run in loaded]
-    pairs = zip(labels, loaded, strict=True)
-    tables = [(label, read_run(run.folder)) for label, run in pairs]
-    frames, _ = align_names(
-        [
-            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-            for label, run in tables
-        ]
-    )
+    folders = [run.folder for run in loaded]
+    frames, _ = align_runs(dict(zip(label_runs(folders), map(read_run, folders), strict=True)))
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values
