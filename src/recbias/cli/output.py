@@ -214,7 +214,7 @@ def print_grid(
             console.print(*[""] * (number > 0), _render(part), sep="\n")
     else:
         _print_unwrapped(grid, console)
-    for note in grid.notes:
+    for note in filter(None, (*grid.notes, grid.keys)):
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 

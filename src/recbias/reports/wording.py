@@ -445,6 +445,13 @@ class Table:
         cells = (cell for row in self.rows for cell in row[self.row_headers :])
         return max((len(cell.mark) for cell in cells), default=0)
 
+    @property
+    def keys(self) -> str:
+        """What the metrics are called in a spec, where the headings have other names."""
+        pairs = {column.plugin: name_metric(column.plugin) for column in self.columns}
+        texts = [f"{name} is {key}" for key, name in pairs.items() if key]
+        return f"In a spec: {', '.join(texts)}." if texts else ""
+
     def select(self, *titles: str) -> Table:
         """Return the table with the columns of these titles only."""
         return self.select_columns(
