@@ -336,7 +336,7 @@ def _write_files(
     from recbias.reports.write import write_reports
     from recbias.runner import folder as run_folder
     from recbias.runner import results as tables
-    from recbias.runner.gates import write_checks
+    from recbias.runner.gates import judge_checks
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
 
@@ -350,7 +350,7 @@ def _write_files(
             metrics, experiment.tests, experiment.seeds[0], groups
         )
         failed = tables.list_failed_values(run_plan, execution)
-        checks = write_checks(folder, experiment, metrics, failed)
+        checks = judge_checks(experiment, metrics, failed)
     timing = replace(timing, seconds=timing.seconds + time.perf_counter() - start_seconds)
     run_manifest = run_folder.build_manifest(
         run_plan, execution, timing, (*plan_warnings, *warnings)

@@ -42,7 +42,7 @@ from recbias.reports.wording import Table as Grid
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from recbias.reports.conclusions import Conclusion
+    from recbias.reports.verdict import Verdict
     from recbias.runner.stage import Observer
 
 NARROWEST = 11
@@ -218,16 +218,14 @@ def print_grid(
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
-def print_conclusions(
-    first: Sequence[Conclusion], others: Sequence[Conclusion], console: Console
-) -> None:
-    """Print the first conclusions of a run in two lines each, and the number of the others."""
-    lines: list[tuple[str, str]] = []
-    for conclusion in first:
-        lines.append((f"* {conclusion.sentence}", ""))
-        lines += [(f"  {conclusion.detail}", "dim")] * bool(conclusion.detail)
-    more = f"{format_count(len(others), 'more conclusion')} in the report."
-    lines += [(more, "")] * bool(others)
+_COLOURS = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow", "none": "bold"}
+
+
+def print_verdict(verdict: Verdict, n_more: int, console: Console) -> None:
+    """Print the verdict of a run, its sentences, the tests in small print, and how much is left."""
+    more = f"{format_count(n_more, 'more conclusion')} in the report." if n_more else ""
+    lines = [(verdict.line, _COLOURS[verdict.state]), *((text, "") for text in verdict.sentences)]
+    lines += [(text, "dim") for text in (*verdict.small, more) if text]
     for line, style in lines:
         text = Text(make_printable(line, None), style=style)
         console.print(text, soft_wrap=not console.is_terminal)

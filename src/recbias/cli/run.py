@@ -26,10 +26,10 @@ from recbias.cli.output import (
     allow_closed_output,
     describe_errors,
     open_document,
-    print_conclusions,
     print_grid,
     print_line,
     print_rows,
+    print_verdict,
     report_errors,
     show_progress,
 )
@@ -56,6 +56,7 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
     """Return what the terminal shows of a finished run."""
     from recbias.reports.conclusions import collect_conclusions
     from recbias.reports.run import read_run, to_records
+    from recbias.reports.verdict import build_verdict
     from recbias.reports.views import select_headline
 
     tables, manifest, report = read_run(run.folder), run.manifest, run.folder / "report.html"
@@ -69,6 +70,7 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
         "exit_code": exit_code,
         "exit_meaning": exit_meaning,
         "models": [model["label"] for model in manifest["models"]],
+        "verdict": asdict(build_verdict(tables)),
         "conclusions": [*map(asdict, collect_conclusions(tables))],
         "summary": to_records(select_headline(tables, tables.metrics)),
         "checks": manifest.get("checks", []),
@@ -186,7 +188,7 @@ ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 
 
 def _show_run(run: Run) -> None:
-    """Print the conclusions of a run, its tables, its checks, its failures and its paths."""
+    """Print the verdict of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
     from recbias.reports.run import read_run
     from recbias.reports.tables import (
@@ -195,6 +197,7 @@ def _show_run(run: Run) -> None:
         build_round_table,
         build_summary,
     )
+    from recbias.reports.verdict import build_verdict
     from recbias.reports.views import collect_definitions
 
     console, tables = Output(), read_run(run.folder)
@@ -202,7 +205,7 @@ def _show_run(run: Run) -> None:
     values = [column.title for column in summary.columns if column.numeric]
     more = (build_round_table(tables), build_check_table(tables))
     with allow_closed_output():
-        print_conclusions(*split_conclusions(tables), console)
+        print_verdict(build_verdict(tables), len(split_conclusions(tables)[1]), console)
         if summary.rows:
             print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
         for table in (*build_group_tables(tables), *filter(None, more)):

@@ -242,6 +242,7 @@ class _EntryReader:
         label = self._read_label(cls, entry, label)
         tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
         rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
+        baseline = self._read_baseline(cls, entry) if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
         entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
@@ -266,6 +267,7 @@ class _EntryReader:
             grouping,
             () if rerank is None else self._read_rerankers(plugin, rerank),
             is_labelled=bool(label),
+            baseline=baseline,
         )
 
     def _report_missing_packages(self, name: str, cls: type) -> None:
@@ -294,6 +296,14 @@ class _EntryReader:
             )
         except UserError as error:
             self.document.add_error(self.name_location, error)
+        return None
+
+    def _read_baseline(self, cls: type, entry: dict[str, Any]) -> bool | None:
+        value = self._pop_key(cls, entry, "baseline")
+        if value is None or isinstance(value, bool):
+            return value
+        remedy = "write baseline: true for a model that others are compared with"
+        self._blame("baseline", f"must be true or false, found {describe_value(value)}", remedy)
         return None
 
     def _read_rerankers(self, model: Any, raw: Any) -> tuple[PluginSpec, ...]:
@@ -403,7 +413,7 @@ def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
     beside_by = ("gap", *_GROUPING_REMEDIES) if is_grouped else ()
     own_keys = {
-        "models": ("tune", "rerank"),
+        "models": ("tune", "rerank", "baseline"),
         "rerankers": ("tune",),
         "metrics": ("by", *beside_by),
         "detectors": ("detector",),

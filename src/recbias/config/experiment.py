@@ -197,7 +197,9 @@ def _render_entry(spec: PluginSpec, name: str, parameters: Mapping[str, Any]) ->
     if spec.kind == "detectors":
         return {"name": spec.label, "detector": name, **parameters}
     is_default = spec.label == spec.name or "label" in parameters
-    label = {} if is_default else {"label": spec.label}
+    label: dict[str, Any] = {} if is_default else {"label": spec.label}
+    if spec.baseline is not None:
+        label["baseline"] = spec.baseline
     if spec.tune is None:
         return {"name": name, **label, **parameters}
     searched = {dimension.parameter for dimension in spec.tune.space}

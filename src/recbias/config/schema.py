@@ -206,4 +206,11 @@ class _EntrySchemas:
             return {"tune": tune}
         reranker = _refer_to("rerankers")
         several = {"type": "array", "items": reranker, "minItems": 1}
-        return {"tune": tune, "rerank": {"anyOf": [reranker, several]}}
+        baseline: _Schema = {
+            "description": "Whether others are compared with it; no headline is about a baseline.",
+            "type": "boolean",
+        }
+        rerank = {"anyOf": [reranker, several]}
+        return {"tune": tune, "rerank": rerank} | (
+            {} if "baseline" in settings else {"baseline": baseline}
+        )

@@ -874,7 +874,7 @@ class _Preparation:
     ) -> SelectedModel | None:
         """Return the model of an entry inside another one: no label, search or re-ranker."""
         document, location = self.builder.document, (*self.location, *inner)
-        for key in ("label", "tune", "rerank") if isinstance(raw, dict) else ():
+        for key in ("label", "tune", "rerank", "baseline") if isinstance(raw, dict) else ():
             if key in raw:
                 message = f"a model inside {self.builder.owner} has no {key}"
                 remedy = f"remove {key}, or list the model under models too"

@@ -152,6 +152,7 @@ class PluginSpec:
         rerankers: The re-rankers of a model, each of which makes another entry.
         reranked: Of such an entry, the model whose lists are re-ranked, and the re-ranker.
         is_labelled: Whether the label is written in the spec.
+        baseline: Whether a model is a baseline, None if the spec does not say.
     """
 
     kind: str
@@ -166,6 +167,12 @@ class PluginSpec:
     rerankers: tuple[PluginSpec, ...] = ()
     reranked: Reranked | None = None
     is_labelled: bool = False
+    baseline: bool | None = None
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether a model is one that others are compared with, and that no headline is about."""
+        return self.name in BASELINES if self.baseline is None else self.baseline
 
     @cached_property
     def needs(self) -> frozenset[str]:
@@ -199,6 +206,10 @@ class PluginSpec:
         gap = self.grouping.gap if self.grouping else ""
         direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
         return direction
+
+
+BASELINES = frozenset({"Random", "MostPop"})
+"""The names of the models that are baselines unless the spec says otherwise."""
 
 
 @dataclass(frozen=True)

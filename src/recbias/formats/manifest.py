@@ -44,12 +44,17 @@ class Dataset(Plugin):
 
 
 class Model(Plugin):
-    """A model; ``searched`` are the settings that a search chose."""
+    """A model; ``searched`` are the settings that a search chose.
+
+    ``baseline`` is the model whose lists a re-ranked one reorders, ``is_baseline`` whether others
+    are compared with it.
+    """
 
     device: str | None = None
     precision: str | None = None
     devices: int | None = None
     baseline: str | None = None
+    is_baseline: bool | None = None
     searched: list[str] = []
 
 

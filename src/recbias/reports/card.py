@@ -54,7 +54,7 @@ _COMPARISON = (
     *("test", "between", "a", "b", "n", "difference", "ci_low", "ci_high", "p", "p_adjusted"),
     *("correction", "family", "family_size", "alpha", "effect_size"),
 )
-_CHECK = ("baseline", "value", "ci_low", "ci_high", "line", "verdict", "failed")
+_CHECK = ("baseline", "value", "ci_low", "ci_high", "limit", "verdict", "failed")
 _SUBJECT = (
     *("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit"),
     *("datasets", "split", "models", "tests"),
@@ -122,7 +122,8 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
     texts = ("name", "direction", "summary", "formula", "unit", "source")
     content = {
         "audited": manifest.model_dump(
-            include={*_SUBJECT}, exclude={"models": {"__all__": {"devices", "baseline"}}}
+            include={*_SUBJECT},
+            exclude={"models": {"__all__": {"devices", "baseline", "is_baseline"}}},
         ),
         "queries": [
             queries.model_dump(include={"dataset", "asked", "unit", "parameters"})

@@ -1,34 +1,33 @@
-"""The conclusions of a run in plain sentences, no stronger than its tests, most important first.
+"""The conclusions of a run in plain sentences, no stronger than its tests.
 
 What the comparisons answer is collected as questions: one for each metric and kind of sides.
-Failed checks, re-ranking, feedback and metrics without a test have sentences of their own.
+Re-ranking, feedback and metrics without a test have sentences of their own. A sentence has at most
+25 words where names allow it; how it was found stands beside it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from recbias.core.files import has_file
 from recbias.core.measures import DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
-from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
     format_count,
-    format_interval,
+    format_estimate,
     format_p_value,
     format_value,
-    make_heading,
+    join_names,
     name_group,
     to_line,
 )
-from recbias.statistics.groups import MAX_PAIRS
 from recbias.statistics.intervals import derive_error, detect_difference
 from recbias.statistics.paired import EXACT
 from recbias.statistics.uncertain import TEST as UNCERTAIN
@@ -52,12 +51,9 @@ def compute_effect(row: Row) -> float:
 
 
 def lacks_spread(row: Row) -> bool:
-    """Return whether all units of a test have the same difference, other than 0.
-
-    Those of two groups have it if the values within both are equal.
+    """Return whether all units, or the units of each group, have the same difference, not 0.
 
     >>> row = {"between": "models", "p": 0.03, "difference": 1.0, "ci_low": float("nan")}
-    >>> row |= {"test": "paired_t"}
     >>> lacks_spread(row), lacks_spread({**row, "difference": 0.0})
     (True, False)
     """
@@ -87,131 +83,59 @@ def _rank_row(row: Row) -> tuple[float, float]:
     return rank_effect(compute_effect(row)), rank_effect(abs(row["difference"]))
 
 
-def _find_detectable(rows: Sequence[Row]) -> float:
-    """Return the difference that each of these comparisons would have found; NaN if unknown."""
-    differences = [detect_difference(row) for row in rows]
-    return max((value for value in differences if not math.isnan(value)), default=math.nan)
-
-
-_DIRECTION = (
-    "the test takes the direction as it is, and the interval also covers its sampling error"
-)
-# what a test and the interval beside it answer, by test and what it compares
-_REASONS = {
-    ("permutation", "targets"): _DIRECTION,
-    ("random_direction", "directions"): _DIRECTION,
-    ("permutation", "groups"): (
-        "the test asks how large the difference would be by chance if membership did not matter, "
-        "and the interval how far it may be from that of all there could be"
-    ),
+_BY_CHANCE = {
+    "groups": "the test asks how large it would be if membership did not matter",
+    "targets": "the test takes the direction as given",
+    "directions": "the test takes the direction as given",
 }
-
-_OTHER = "the test and the interval are not made from each other, and the interval is wider"
+"""What a permutation test leaves out that the interval beside it covers."""
 
 
 def explain_zero(rows: Sequence[Row]) -> str:
     """Return why the intervals of significant comparisons include 0; blank if none does.
 
-    >>> row = {"significant": True, "ci_low": -0.1, "ci_high": 0.9, "test": "permutation"}
-    >>> explain_zero([{**row, "between": "targets"}])[:54]
+    >>> row = {"significant": True, "ci_low": -0.1, "ci_high": 0.9, "between": "targets"}
+    >>> explain_zero([row])[:54]
     'Significant, though the interval includes 0: the test '
-    >>> explain_zero([{**row, "between": "targets", "ci_low": 0.1}])
+    >>> explain_zero([{**row, "ci_low": 0.1}])
     ''
     """
     reasons = dict.fromkeys(
-        _REASONS.get((str(row["test"]), str(row["between"])), _OTHER)
+        _BY_CHANCE.get(str(row["between"]), "they are not made from each other")
         for row in rows
         if views.is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
     )
-    if not reasons:
-        return ""
-    return f"Significant, though the interval includes 0: {'; or '.join(reasons)}."
-
-
-def _describe_failed_checks(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the sentence, metric, dataset and model of each failed check."""
-    checks = run.manifest.get("checks", [])
-    names_dataset = len({check["dataset"] for check in checks}) > 1
-    for check in checks:
-        if not check["failed"]:
-            continue
-        numbers = (check["value"], check["ci_low"], check["ci_high"])
-        value, low, high = (math.nan if number is None else number for number in numbers)
-        places = count_decimals([value, low, high])
-        title = views.format_title(check["metric"], math.nan if check["k"] is None else check["k"])
-        parts = [check["group"], check["target"], check["dataset"] if names_dataset else ""]
-        suffix = "".join(f", {to_line(part)}" for part in parts if part)
-        interval = format_interval(low, high, places)
-        bounds = f"95% interval {interval}" if interval else "no interval"
-        sentence = (
-            f"Check failed: {to_line(check['model'])}, {to_line(make_heading(title))}{suffix}: "
-            f"{format_value(value, places)} ({bounds}); limit: {to_line(check['limit'])}."
-        )
-        yield sentence, title, str(check["dataset"]), str(check["model"])
-
-
-def _name_unit(run: RunTables, metric: Definition) -> str:
-    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown."""
-    requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
-    queries = requested.pop() if len(requested) == 1 else "query"
-    if metric.unit not in {"", "query"}:
-        return metric.unit.replace("_", " ")
-    return "" if queries == "prompt" and not metric.unit else queries
-
-
-def _name_compared_unit(run: RunTables, metric: Definition, row: Row) -> str:
-    """Return what the n of a comparison counts."""
-    sets = [metric.parameters.get(name) for name in ("groups", "targets")]
-    of = [str(item["of"]) for item in sets if isinstance(item, Mapping) and "of" in item]
-    if not of:
-        return _name_unit(run, metric)
-    if row["between"] == "groups":
-        return of[0].removesuffix("s")
-    unit = _collect_target_units(run).get((row["metric"], row["target"]))
-    return unit or of[-1].removesuffix("s")
-
-
-@lru_cache(maxsize=2)
-def _collect_target_units(run: RunTables) -> Mapping[tuple[str, str], str]:
-    """Return the unit of each metric and target that has values of units."""
-    path = run.folder / "per_unit.parquet"
-    if not has_file(path):
-        return {}
-    import pyarrow.parquet as pq
-
-    with convert_parquet_errors(path):
-        table = pq.ParquetFile(path).read(columns=["metric", "target", "unit"])
-    units = table.to_pandas().drop_duplicates().astype(str)
-    return {(metric, target): unit for metric, target, unit in units.itertuples(index=False)}
+    because = "; or ".join(reasons)
+    return f"Significant, though the interval includes 0: {because}." if because else ""
 
 
 # the rows of ``metrics.csv`` on one metric, by model, group and target
 _Estimates = Mapping[tuple[str, str, str], Row]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
     """The comparisons of one metric by the first of its tests, in one dataset, seed and fold.
 
     Args:
-        dataset: Blank if the run has one.
-        place: The seed and fold of the comparisons if the run has several: ``fold 1``.
-        unit: What the n of an estimate counts: users, prompts, names.
-        units: What the n of a comparison counts, by target.
+        name: What is compared, for people; ``heading`` also says by what it is grouped.
+        where: The dataset, seed and fold where there are several: `` on ml-1m (fold 1)``.
+        unit: What the n of an estimate counts, and ``units`` that of a comparison: users, names.
+        baselines: The models that others are compared with.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
-        ratios: For the difference between groups, the significant comparisons of their ratio.
         served: The comparisons of all models over the queries that all of them have a list for.
     """
 
     metric: Definition
-    dataset: str
-    place: str
+    name: str
+    heading: str
+    where: str
     unit: str
+    units: str
+    baselines: frozenset[str]
     comparisons: tuple[views.Comparisons, ...]
     estimates: _Estimates
-    ratios: tuple[Row, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
     served: views.Comparisons | None = None
 
     @cached_property
@@ -250,24 +174,27 @@ class Question:
 
     @cached_property
     def models(self) -> list[str]:
-        """The models that are compared, or within which groups are compared."""
+        """The models that are compared, or within which groups are compared, no baselines.
+
+        Baselines if there is nothing else.
+        """
         rows = [row for comparison in self.comparisons for row in comparison.rows]
         names = [(row["a"], row["b"]) if self.compares_models else (row["model"],) for row in rows]
-        return list(dict.fromkeys(str(name) for pair in names for name in pair))
+        found = list(dict.fromkeys(str(name) for pair in names for name in pair))
+        return [name for name in found if name not in self.baselines] or found
 
-    def select_undecided(self) -> list[Row]:
-        """Return the comparisons of models that have no significant one."""
-        decided = {row["model"] for row in self.significant}
-        return [row for row in self.rows if row["model"] not in decided]
+    def get_value(self, model: str) -> float:
+        """Return the value of a model, NaN if it has none."""
+        return float(self.estimates.get((model, "", ""), {"value": math.nan})["value"])
+
+    def list_groups(self) -> list[Row]:
+        """Return the rows of groups of queries."""
+        return [row for (_, group, _), row in self.estimates.items() if group]
 
     def find_worst(self, model: str, target: str = "") -> list[Row]:
         """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
-        rows = [
-            row
-            for (name, group, part), row in self.estimates.items()
-            if name == model and group and part == target
-        ]
-        return find_worst_groups(rows, self.metric)
+        rows = [row for row in self.list_groups() if row["model"] == model]
+        return find_worst_groups([row for row in rows if row["target"] == target], self.metric)
 
 
 def find_worst_groups(rows: Sequence[Row], metric: Definition) -> list[Row]:
@@ -290,62 +217,71 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     """Return the questions that the comparisons of a run answer, in the order of the metrics.
 
     Tables of few units, which have an exact test, are not asked about. Where models are compared
-    as a whole, they are not compared again in each group. Of several
-    gaps of one grouping only the difference is asked about, and a test of all groups only
-    if no pair of them is tested.
+    as a whole, they are not compared again in each group. Of several gaps of one grouping only the
+    difference is asked about, and a test of all groups only if no pair of them is tested.
     """
     definitions = views.collect_definitions(run)
-    groups: dict[tuple[object, ...], list[views.Comparisons]] = {}
     tested = {item.title for item in views.collect_comparisons(run) if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
-    repeated: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[views.Comparisons]] = {}
     for comparison in views.collect_comparisons(run):
-        if comparison.test == EXACT:  # too few units for a conclusion
-            continue
-        metric = definitions.get(comparison.title)
-        if metric and metric.gap == "ratio" and comparison.compares_models:
-            at = comparison.title.replace("gap=ratio", "gap=difference"), comparison.place
-            repeated.setdefault(at, []).extend(filter(views.is_significant, comparison.rows))
-        if not _is_repeated(definitions.get(comparison.title), others, comparison.test):
+        is_repeated = _is_repeated(definitions.get(comparison.title), others, comparison.test)
+        if comparison.test != EXACT and not is_repeated:
             key = (comparison.title, comparison.place, comparison.between)
             groups.setdefault(key, []).append(comparison)
-    estimates = _index_estimates(run)
-    several = len(views.list_single_datasets(run)) > 1
-    varying = views.select_varying(run.metrics, ["seed", "fold"])
-    questions = []
-    for comparisons in groups.values():
-        first = comparisons[0]
-        overall = [item for item in comparisons if item.test == first.test and not item.part]
-        same = overall or [item for item in comparisons if not item.part.startswith(SERVED)]
-        metric = definitions.get(first.title) or Definition(first.title, first.title)
-        dataset = first.place[0] if several else ""
-        columns = dict(zip(("dataset", "seed", "fold"), first.place, strict=True))
-        place = ", ".join(
-            f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL
-        )
-        values = estimates.get((first.place, first.title), {})
-        if metric.gap:
-            values = {**_list_sides(first), **values}
-        ratios = tuple(repeated.get((first.title, first.place), ())) if overall else ()
-        served = [item for item in comparisons if item.part == SERVED and item.test == first.test]
-        unit = _name_unit(run, metric)
-        units = {
-            row["target"]: _name_compared_unit(run, metric, row)
-            for comparison in same
-            for row in comparison.rows
-        }
-        questions.append(
-            Question(
-                *(metric, dataset, place, unit, tuple(same), values, ratios, units),
-                served=served[0] if served and overall else None,
-            )
-        )
-    overall_titles = {item.metric.title for item in questions if item.compares_models}
+    questions = [_ask(run, comparisons) for comparisons in groups.values()]
+    overall = {item.metric.title for item in questions if item.compares_models}
     return tuple(
         item
         for item in questions
-        if not (item.compares_models and _find_plain(item.metric, definitions) in overall_titles)
+        if not (item.compares_models and _find_plain(item.metric, definitions) in overall)
     )
+
+
+def _ask(run: RunTables, comparisons: Sequence[views.Comparisons]) -> Question:
+    first = comparisons[0]
+    overall = [item for item in comparisons if item.test == first.test and not item.part]
+    same = overall or [item for item in comparisons if not item.part.startswith(SERVED)]
+    served = [item for item in comparisons if item.part == SERVED and item.test == first.test]
+    metric = views.collect_definitions(run).get(first.title) or Definition(
+        first.title, first.title
+    )
+    estimates = _index_estimates(run).get((first.place, first.title), {})
+    is_of_groups = first.between == "groups" and "by" in metric.parameters
+    unit = _name_unit(run, metric)
+    sets = [metric.parameters.get(name) for name in ("groups", "targets")]
+    of = [str(item["of"]).removesuffix("s") for item in sets if isinstance(item, Mapping)]
+    return Question(
+        metric=metric,
+        name=views.name_metric(run, metric, "a group" if is_of_groups else ""),
+        heading=views.name_metric(run, metric),
+        where=_describe_place(run, first.place),
+        unit=unit,
+        units=unit if not of else of[0] if first.between == "groups" else of[-1],
+        baselines=views.list_baselines(run),
+        comparisons=tuple(same),
+        estimates={**_list_sides(first), **estimates} if metric.gap else estimates,
+        served=served[0] if served and overall else None,
+    )
+
+
+def _describe_place(run: RunTables, place: tuple[str, str, str]) -> str:
+    """Return a dataset, seed and fold as text, each where the run has several."""
+    several = len(views.list_single_datasets(run)) > 1
+    where = "over all datasets" if place[0] == views.ALL else f"on {to_line(place[0])}"
+    varying = views.select_varying(run.metrics, ["seed", "fold"])
+    columns = dict(zip(("seed", "fold"), place[1:], strict=True))
+    parts = [f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL]
+    return f" {where}" * several + f" ({', '.join(parts)})" * bool(parts)
+
+
+def _name_unit(run: RunTables, metric: Definition) -> str:
+    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown."""
+    requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
+    queries = requested.pop() if len(requested) == 1 else "query"
+    if metric.unit not in {"", "query"}:
+        return metric.unit.replace("_", " ")
+    return "" if queries == "prompt" and not metric.unit else queries
 
 
 def _list_sides(comparisons: views.Comparisons) -> _Estimates:
@@ -353,10 +289,11 @@ def _list_sides(comparisons: views.Comparisons) -> _Estimates:
     if comparisons.between != "groups" or comparisons.test == "welch_anova":
         return {}
     unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
+    columns = ("dataset", "model", "metric", "k", "target")
     return {
         (row["model"], row[side], row["target"]): {
             **unknown,
-            **{name: row[name] for name in ("dataset", "model", "metric", "k", "target")},
+            **{name: row[name] for name in columns},
             "group": row[side],
             "value": row[f"mean_{side}"],
         }
@@ -379,15 +316,15 @@ def _is_repeated(metric: Definition | None, tested: Sequence[Definition], test: 
     """Return whether another tested metric answers the same question about groups."""
     if metric is None or not metric.gap:
         return False
-    others = [other for other in tested if _share_grouping(metric, other)]
+    settings = {**metric.parameters, "gap": ""}
+    others = [
+        other
+        for other in tested
+        if other.name == metric.name and {**other.parameters, "gap": ""} == settings
+    ]
     if metric.gap != "difference":
         return any(other.gap == "difference" for other in others)
     return test == "welch_anova" and any(not other.gap for other in others)
-
-
-def _share_grouping(metric: Definition, other: Definition) -> bool:
-    shared = [{**item.parameters, "gap": ""} for item in (metric, other)]
-    return metric.name == other.name and shared[0] == shared[1]
 
 
 @lru_cache(maxsize=2)
@@ -402,226 +339,68 @@ def _index_estimates(run: RunTables) -> Mapping[tuple[tuple[str, str, str], str]
     return estimates
 
 
-_MOST_VERSIONS = 3  # how many re-ranked versions a sentence names: those that remove most
-
-# what less and more bias is, by the direction of the measure
-_VERBS = {
-    "lower": ("lowers it", "raises it"),
-    "higher": ("raises it", "lowers it"),
-    "zero": ("brings it nearer to 0", "takes it farther from 0"),
-    "none": ("improves it", "worsens it"),
-}
-
-_DETAIL = (
-    "Of each re-ranker the setting that removes most; intervals are not corrected for this choice."
-    " Price: accuracy lost for one unit of bias removed, where some is removed."
-)
-
-
-def describe_reranking(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, dataset, a sentence and its detail for each measure of bias of the run.
-
-    The measures of which a version is shown to remove something are first, else in the order of
-    ``tradeoffs.csv``; only the first has the detail, which is that of all. Nothing without
-    re-ranking.
-    """
-    detail = _DETAIL
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in views.select_tradeoffs(run):
-        groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
-    definitions, several = views.collect_definitions(run), len(views.list_single_datasets(run)) > 1
-    for (dataset, bias, target), rows in sorted(groups.items(), key=lambda item: _rank(item[1])):
-        metric = definitions.get(bias) or Definition(bias, bias)
-        versions = _select_versions(rows)
-        if versions:
-            where = f" on {to_line(dataset)}" if several else ""
-            texts = [_describe(row, metric) for row in versions[:_MOST_VERSIONS]]
-            more = len(versions) - len(texts)
-            rest = f"; {more:,} more in the table" if more else ""
-            lead = f"{to_line(metric.describe_value(target=target))}{where}"
-            yield bias, dataset, f"{lead}: {'; '.join(texts)}{rest}.", detail
-            detail = ""
-
-
-def _rank(rows: Sequence[Row]) -> bool:
-    return not any(row["bias_removed_low"] > 0 for row in rows)
-
-
-def _select_versions(rows: Sequence[Row]) -> list[Row]:
-    """Return the version of each model and re-ranker that removes most, the largest first."""
-    best: dict[tuple[str, str], Row] = {}
-    for row in sorted(rows, key=lambda row: -float(row["bias_removed"])):
-        if not math.isnan(row["bias_removed"]):
-            best.setdefault((row["baseline"], views.name_reranker(row)), row)
-    return [*best.values()]
-
-
-def _describe(row: Row, metric: Definition) -> str:
-    """Return a version with what it removes, what it costs, and the price if that is known."""
-    name, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
-    if not math.isnan(strength) and f"{setting}=" not in name:
-        name = f"{name} ({setting} {strength:g})"
-    subject = to_line(f"{name} of {row['baseline']}")
-    low, removed, high = (row[f"bias_removed{end}"] for end in ("_low", "", "_high"))
-    if removed == 0:
-        effect = f"{subject} does not change it"
-    elif low <= 0 <= high:
-        effect = f"{subject} is not shown to change the bias: {_state(row, 'bias_removed')} less"
-    else:
-        verb = _VERBS[metric.direction][removed < 0]
-        effect = f"{subject} {verb} by {_state(row, 'bias_removed', signed=False)}"
-    gains = row["accuracy_lost"] < 0
-    cost = _state(row, "accuracy_lost", make_heading(row["accuracy"]), signed=False)
-    price = "" if math.isnan(row["price"]) else f", price {_state(row, 'price')}"
-    return f"{effect} {'and gains' if gains else 'at'} {cost}{price}"
-
-
-def _state(row: Row, name: str, unit: str = "", *, signed: bool = True) -> str:
-    """Return a figure of a row with its interval; not ``signed``: its size."""
-    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    if value < 0 and not signed:
-        value, low, high = -value, -high, -low
-    places = count_decimals([value])
-    interval = format_interval(low, high, places)
-    bounds = f"95% interval {interval}" if interval else "no interval"
-    if name == "price" and views.is_unbounded(row):
-        bounds = "unbounded interval"
-    return f"{format_value(value, places)}{f' {to_line(unit)}' if unit else ''} ({bounds})"
-
-
-_MOST_MODELS = 4  # how many models a sentence names: those that change most
-
-
-def _describe_rounds(run: RunTables) -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, dataset, a sentence and its detail for each value."""
-    datasets = views.list_single_datasets(run)
-    for dataset in datasets:
-        curves = views.list_round_curves(run, dataset)
-        where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
-        for heading, group in itertools.groupby(curves, _describe_value):
-            members = list(group)
-            last = max(members[0].values)
-            span = f"from round 1 to round {last}"
-            sentence = f"{to_line(heading)}{where}, {span}: {_list_changes(members)}."
-            detail = "The largest change first; no test compares the rounds."
-            yield members[0].metric.title, dataset, sentence, detail
-
-
-def _describe_value(curve: views.RoundCurve) -> str:
-    return curve.metric.describe_value(curve.group, curve.target)
-
-
-def _list_changes(curves: Sequence[views.RoundCurve]) -> str:
-    """Return the first and last values of the models, the largest change first."""
-    ends = [(curve.model, *_take_ends(curve)) for curve in curves]
-    defined = [row for row in ends if not math.isnan(row[2] - row[1])]
-    defined.sort(key=lambda row: -abs(row[2] - row[1]))
-    displayed = defined[:_MOST_MODELS]
-    places = count_decimals([value for _, *values in displayed for value in values])
-    texts = [
-        f"{to_line(model)} {format_value(first, places)} to {format_value(last, places)}"
-        for model, first, last in displayed
-    ]
-    rest = len(ends) - len(displayed)
-    if not texts:
-        return "undefined"
-    return ", ".join(texts) + (f", and {rest} more" if rest else "")
-
-
-def _take_ends(curve: views.RoundCurve) -> tuple[float, float]:
-    return curve.values[min(curve.values)], curve.values[max(curve.values)]
+# ---- what tests answer ----
 
 
 class _Answer(NamedTuple):
-    """An answer to a question: a short sentence, and how it was found in a second line."""
+    """A sentence, how it was found, and sentences that belong beside it."""
 
     sentence: str
-    detail: str
+    detail: str = ""
+    more: tuple[str, ...] = ()
 
 
-# the units of the metrics that have one
-_SCALES: Mapping[str, str] = {
-    "mean_attribute": "levels of {attribute}",
-    "ARP": "interactions",
-    "log_popularity_difference": "log interactions",
+_LONGEST = 25  # words of a sentence
+
+
+def _fit(*sentences: str) -> str:
+    """Return the first of several sentences that is short enough, else the last."""
+    return next((text for text in sentences if len(text.split()) <= _LONGEST), sentences[-1])
+
+
+def _start(text: str) -> str:
+    """Return a sentence that starts with a capital; a symbol stays as it is: ``nDCG``."""
+    first = text.partition(" ")[0]
+    return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def _combine(*parts: str) -> str:
+    """Return sentences as one text, without the blank ones."""
+    return " ".join(filter(None, parts))
+
+
+_SUPERLATIVES = {
+    "higher": "the highest {}",
+    "lower": "the lowest {}",
+    "zero": "the {} nearest to 0",
+    "none": "the {}",
 }
+_COMPARATIVES = {"higher": "higher {}", "lower": "lower {}", "zero": "{} nearer to 0"}
 
 
-def _name_metric(question: Question) -> str:
-    """Return the heading of the metric, with the dataset where there are several."""
-    suffix = f" on {to_line(question.dataset)}" if question.dataset else ""
-    suffix += f", {question.place}" if question.place else ""
-    metric = question.metric
-    within = question.between == "groups"
-    return to_line(metric.groups_heading if within else metric.heading) + suffix
+def _count_places(row: Row) -> int:
+    return count_decimals(row[name] for name in ("difference", "mean_a", "mean_b"))
 
 
-def _name_models(models: Sequence[str]) -> str:
-    """Return models as text: one, two, or the number of more.
-
-    >>> _name_models(["EASE"]), _name_models(["EASE", "ALS"]), _name_models(["a", "b", "c"])
-    ('EASE', 'EASE and ALS', 'any of 3 models')
-    """
-    if len(models) > 2:
-        return f"any of {len(models):,} models"
-    return " and ".join(map(to_line, models))
+def _state_size(row: Row) -> str:
+    """Return the size of a difference with its interval."""
+    sign = -1 if row["difference"] < 0 else 1
+    ends = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    return format_estimate(sign * row["difference"], *ends, _count_places(row))
 
 
-def _measure_places(*rows: Row) -> int:
-    """Return the number of decimals for the means and differences of comparisons."""
-    names = ("difference", "mean_a", "mean_b")
-    return count_decimals(row[name] for row in rows for name in names)
+def _state_difference(row: Row) -> str:
+    """Return a difference with its sign and interval."""
+    return format_estimate(row["difference"], row["ci_low"], row["ci_high"], _count_places(row))
 
 
-def _format_size(question: Question, value: float, places: int) -> str:
-    """Return the size of a difference with its unit, if the metric has one."""
-    scale = _SCALES.get(question.metric.name, "").format_map(
-        {"attribute": question.metric.parameters.get("attribute", "the attribute")}
-    )
-    return f"{format_value(abs(value), places)}{f' {scale}' if scale else ''}"
-
-
-def _describe_difference(row: Row, places: int) -> str:
-    """Return the difference of a comparison with its interval."""
-    return f"{format_value(row['difference'], places)} ({_describe_interval(row, places)})"
-
-
-def _describe_interval(row: Row, places: int) -> str:
-    """Return the interval of the difference of a comparison."""
-    level = 1.0 - row["alpha"] if row["between"].startswith("model") else 0.95
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
-    if lacks_spread(row):
-        if row["between"] == "groups":
-            return "no interval: the values within both are equal"
-        return f"no interval: all {row['n']:,.0f} differences are equal"
-    return f"{100 * level:.4g}% interval {interval}" if interval else "no interval"
-
-
-def _make_positive(row: Row) -> Row:
-    """Return a comparison whose difference, with its interval, is not negative."""
-    return _orient(row, row["b"] if row["difference"] < 0 else row["a"])
-
-
-def _orient(row: Row, model: str) -> Row:
-    """Return a comparison of models with the difference of ``model`` less the other.
-
-    >>> row = {"a": "x", "b": "y", "difference": -1.0, "ci_low": -3.0, "ci_high": 0.5}
-    >>> [_orient(row, "y")[name] for name in ("difference", "ci_low", "ci_high")]
-    [1.0, -0.5, 3.0]
-    """
-    if row["a"] == model:
-        return row
-    low, high = -row["ci_high"], -row["ci_low"]
-    return {**row, "difference": -row["difference"], "ci_low": low, "ci_high": high}
-
-
-def _count_units(n: float, unit: str) -> str:
-    """Return a number of units with their name, if they have one.
-
-    >>> _count_units(96.0, "user"), _count_units(12.0, "")
-    ('96 users', 'n 12')
-    """
-    return format_count(n, unit) if unit else f"n {n:,.0f}"
+def _describe_test(question: Question, row: Row | None = None) -> str:
+    """Return the test, the correction, the family, and the p-value and n of a comparison."""
+    methods = views.describe_methods(question.comparisons)
+    methods = methods[0].upper() + methods[1:]
+    if row is None:
+        return f"{methods}."
+    return f"{methods}: {_describe_p_value(row)}{_count_compared(question, row)}."
 
 
 def _describe_p_value(row: Row) -> str:
@@ -636,31 +415,19 @@ def _describe_p_value(row: Row) -> str:
     return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
 
 
-def _describe_test(question: Question, row: Row | None = None, result: str = "") -> str:
-    """Return the test, the correction, the family, and the p-value and n of a comparison."""
-    methods = views.describe_methods(question.comparisons)
-    texts = [_describe_p_value(row), _count_compared(question, row)] if row else []
-    found = ", ".join(filter(None, [result, *texts]))
-    text = f"{methods}: {found}." if found else f"{methods}."
-    return text[0].upper() + text[1:]
-
-
 def _count_compared(question: Question, row: Row) -> str:
     """Return the number of units of a comparison, or of both its sides if they have their own."""
     sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
     counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
-    unit = question.units.get(row["target"], question.unit)
     shares_units = question.compares_models or row["test"] == UNCERTAIN
     if len(counts) < len(sides) or shares_units:
-        return "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
-    if unit:
-        return f"{counts[0]:,.0f} and {_count_units(counts[1], unit)}"
-    return f"n {counts[0]:,.0f} and {counts[1]:,.0f}"
-
-
-def _describe_side(question: Question, row: Row, side: str, places: int) -> str:
-    """Return a side of a comparison: its name and mean."""
-    return f"{_name_side(question, row, side)} ({format_value(row[f'mean_{side}'], places)})"
+        counts = [] if math.isnan(row["n"]) else [row["n"]]
+    if not counts:
+        return ""
+    if not question.units:
+        return f", n {' and '.join(f'{n:,.0f}' for n in counts)}"
+    *first, last = counts
+    return f", {''.join(f'{n:,.0f} and ' for n in first)}{format_count(last, question.units)}"
 
 
 def _name_side(question: Question, row: Row, side: str) -> str:
@@ -671,40 +438,30 @@ def _name_side(question: Question, row: Row, side: str) -> str:
     return to_line(name)
 
 
-def _describe_worst(question: Question, model: str, target: str, named: Sequence[str] = ()) -> str:
-    """Return a sentence on the worst-off groups of a model, blank if there is none."""
-    rows = question.find_worst(model, target)
-    if not rows:
-        return ""
-    places = count_decimals(row["value"] for row in rows)
-    names = []
-    for row in rows:
-        mean = "" if row["group"] in named else format_value(row["value"], places)
-        n = "" if math.isnan(row["n"]) else _count_units(row["n"], question.unit)
-        facts = ", ".join(filter(None, [mean, n]))
-        names.append(f"{_name_side(question, row, 'group')}{f' ({facts})' if facts else ''}")
-    return f" Worst off: {' and '.join(names)}."
-
-
-# why no test could be computed, by what it compares
-_UNDEFINED_REASONS = {
-    "groups": ": a group has fewer than two values, or all its values are equal",
-    "models": ": they have fewer than two units, or the same difference on every sample",
-}
-
-
 def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     """Return what comparisons of a question that are not significant could have found."""
+    if not rows:
+        return ""
     if all(row["difference"] == 0 for row in rows):
-        return "all compared values are equal"
+        return "All compared values are equal."
+    if all(map(lacks_spread, rows)):
+        size, n = _state_size(rows[0]), format_count(rows[0]["n"], question.units or "unit")
+        return f"The difference is {size} throughout, but {n} are too few for significance."
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
-        return "what could have been detected is undefined"
+        return "What could have been detected is undefined."
+    low, high = read_bounds(question.metric.values)
+    if detectable > high - low:
+        return f"Not even a difference of {high - low:g} would have been detected reliably."
     places = count_decimals([detectable])
     text = format_value(detectable, min(places, 4) if detectable >= 0.01 else places)
-    low, high = read_bounds(question.metric.values)
-    found = f"one of at least {text}" if detectable <= high - low else f"not even {high - low:g}"
-    return f"{found} would have been detected in 80 of 100 such runs"
+    return f"A difference of {text} or more would have been detected in 80 of 100 such runs."
+
+
+def _find_detectable(rows: Sequence[Row]) -> float:
+    """Return the difference that each of these comparisons would have found; NaN if unknown."""
+    differences = [detect_difference(row) for row in rows]
+    return max((value for value in differences if not math.isnan(value)), default=math.nan)
 
 
 def _write_answer(question: Question) -> _Answer:
@@ -713,13 +470,13 @@ def _write_answer(question: Question) -> _Answer:
         return _write_served(question, question.served)
     if not question.rows:
         return _write_undefined(question)
-    if question.compares_models and not question.comparisons[0].part and _list_best(question):
-        return _write_best(question)
-    if not question.significant:
-        return _write_no_difference(question)
     if question.compares_models:
-        return _write_models(question)
-    return _write_contrast(question)
+        if question.metric.direction != "none" and not question.comparisons[0].part:
+            return _write_best(question)
+        return _write_models(question) if question.significant else _write_no_difference(question)
+    if any(row["model"] in question.models for row in question.significant):
+        return _write_contrast(question)
+    return _write_no_difference(question)
 
 
 def _write_served(question: Question, served: views.Comparisons) -> _Answer:
@@ -730,142 +487,115 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
         for (model, group, target), row in question.estimates.items()
         if group == SERVED
     }
-    other = replace(
+    part = replace(
         question,
         comparisons=(replace(served, part="", rows=rows),),
         estimates=selected,
         served=None,
     )
-    whole, answer = (_write_answer(each) for each in (replace(question, served=None), other))
+    whole, answer = (_write_answer(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
-    return whole._replace(sentence=f"{whole.sentence} {scope} {answer.sentence}")
+    sentence, total = f"{scope}, {_lower(answer.sentence)}", f"For all, {_lower(whole.sentence)}"
+    return whole._replace(sentence=sentence, more=(total, *whole.more))
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
     """Return how many queries all models have a list for, as the start of a sentence."""
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
-    return f"All models have lists for {n:,.0f} of {_count_units(total, unit)} only; on these:"
+    return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
+
+
+def _lower(sentence: str) -> str:
+    return sentence.replace("No ", "no ", 1) if sentence.startswith("No ") else sentence
+
+
+_UNDEFINED_REASONS = {
+    "groups": "A group has fewer than two values, or all its values are equal.",
+    "models": "There are fewer than two units, or every sample has the same difference.",
+}
+"""Why no test could be computed, by what it compares."""
 
 
 def _write_undefined(question: Question) -> _Answer:
     sentence = (
-        f"{_name_metric(question)}: no test between {question.between} could be computed for "
-        f"{_name_models(question.models)}, so whether they differ is undefined"
-        f"{_UNDEFINED_REASONS.get(question.between, '')}."
+        f"Whether {question.heading}{question.where} differs between {question.between} is "
+        "undefined: no test could be computed."
     )
-    return _Answer(sentence, _describe_test(question))
+    reason = _UNDEFINED_REASONS.get(question.between, "")
+    return _Answer(sentence, _combine(reason, _describe_test(question)))
 
 
 def _write_no_difference(question: Question) -> _Answer:
-    rows, models = question.rows, question.models
-    sides = list(
-        dict.fromkeys(_name_side(question, row, side) for row in rows for side in ("a", "b"))
-    )
-    named = " and ".join(sides) if len(sides) == 2 else question.between
-    within = "" if question.compares_models else f" for {_name_models(models)}"
-    equal = [row for row in rows if lacks_spread(row)]
-    if equal:
-        sentence = _describe_equal(question, equal)
+    models = question.models
+    if question.compares_models:
+        rows = [row for row in question.rows if {row["a"], row["b"]} <= {*models}]
     else:
-        sentence = (
-            f"No difference between {named} found in {_name_metric(question)}{within}; "
-            f"{_describe_power(question, rows)}."
-        )
-    sentence += _describe_untested(question)
-    if question.ratios:
-        clearest = min(question.ratios, key=lambda row: float(row["p_adjusted"]))
-        sentence += f" The ratio of the groups differs ({_describe_p_value(clearest)})."
-    if len(rows) == 1:
-        places = _measure_places(rows[0])
-        difference = f"difference {_describe_difference(rows[0], places)}"
-        test = _describe_test(question, rows[0], difference)
-    else:
-        smallest = _describe_p_value(min(rows, key=lambda row: float(row["p_adjusted"])))
-        test = _describe_test(
-            question, result=f"{format_count(len(rows), 'test')}, smallest {smallest}"
-        )
-    worst = _describe_worst(question, models[0], "") if len(models) == 1 else ""
-    return _Answer(sentence, f"{test}{worst}")
-
-
-def _describe_equal(question: Question, rows: Sequence[Row]) -> str:
-    """Return the largest difference that all units have, and that so few cannot be significant."""
-    row = max(rows, key=lambda row: float(abs(row["difference"])))
-    size = _format_size(question, row["difference"], _measure_places(row))
-    order = "above" if row["difference"] > 0 else "below"
-    a, b = (_name_side(question, row, side) for side in ("a", "b"))
-    n = _count_units(row["n"], question.units.get(row["target"], question.unit))
-    scope = f"in every one of {n}"
-    if row["between"] == "groups":
-        scope = f"for all of {n}, as the values within both are equal"
-    lead = f"{to_line(row['model'])}, " if row["model"] else ""
-    more = f" The same holds for {len(rows) - 1:,} more." if rows[1:] else ""
-    return (
-        f"{lead}{_name_metric(question)}: {a} is {size} {order} {b} {scope}; they are too few to "
-        f"be significant ({_describe_p_value(row)}).{more}"
-    )
-
-
-def _describe_untested(question: Question) -> str:
-    """Return how many comparisons differ but have no test, blank if there are none."""
-    rows = [
-        row
-        for comparison in question.comparisons
-        for row in comparison.rows
-        if math.isnan(row["p_adjusted"]) and abs(row["difference"]) > 0
-    ]
-    if not rows:
-        return ""
-    largest = max(abs(row["difference"]) for row in rows)
-    size = _format_size(question, largest, count_decimals([largest]))
-    comparisons = format_count(len(rows), "comparison")
-    return f" No test could be computed for {comparisons}, with differences of up to {size}."
+        rows = [row for row in question.rows if row["model"] in models]
+    rows = rows or question.rows
+    sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
+    within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
+    ending = " was found." if question.compares_models else f" was found with {within}."
+    of_all = f" between the {len(models):,} models" if question.compares_models else ""
+    found = f"No significant difference in {question.heading}{question.where}{of_all}{ending}"
+    if len(sides) == 2:
+        between = f"{question.name}{question.where} between {join_names(sides)}"
+        found = _fit(f"No significant difference in {between}{ending}", found)
+    smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
+    size = f"Difference {_state_difference(smallest)}." if len(rows) == 1 else ""
+    test = _describe_test(question, smallest)
+    return _Answer(found, _combine(_describe_power(question, rows), size, test))
 
 
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
-    row, *others = question.select_leads()
-    places = _measure_places(row)
+    leads = [row for row in question.select_leads() if row["model"] in question.models]
+    row, n = leads[0], len(question.models)
+    size, model = _state_size(row), to_line(row["model"])
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    sides = [_describe_side(question, row, side, places) for side in ("a", "b")]
-    lead = f"{to_line(row['model'])}: {_name_metric(question)}{target}"
+    name = f"{question.name}{target}{question.where}"
+    a, b = (_name_side(question, row, side) for side in "ab")
+    places = _count_places(row)
+    full_a, full_b = (
+        f"{text} ({format_value(row[mean], places)})"
+        for text, mean in ((a, "mean_a"), (b, "mean_b"))
+    )
     if _measures_sides(question, row):
-        fact = f"{_state_order(question, row, places)} for {sides[0]} than for {sides[1]}"
-        sentence = f"{lead} {fact}, {_describe_interval(_make_positive(row), places)}"
-        sentence += f"{_write_second(question, row, others)}."
+        order = "higher" if row["difference"] > 0 else "lower"
+        sentences = [
+            f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}.",
+            f"{name} is {order} for {a} than for {b} with {model}: by {size}.",
+        ]
+        kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
+        if len(leads) > 1 and len(kinds) == 1:
+            every = f"{'both' if n == 2 else f'all {n:,}'} models"
+            share = every if len(leads) == n else f"{len(leads):,} of {n:,} models"
+            lead = f"{name} is {order} for {a} than for {b} with {share}"
+            sentences[:1] = [f"{lead}, most with {model}: by {size}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        named = " and ".join(_name_side(question, row, side) for side in ("a", "b"))
-        sentence = f"{lead} of {named} is {_describe_difference(row, places)}."
-    elif row["test"] == "welch_anova":
-        difference = _format_size(question, row["difference"], places)
-        sentence = f"{lead} differs, most between {sides[0]} and {sides[1]}: by {difference}."
+        sentences = [f"{name} of {a} and {b} with {model} is {_state_difference(row)}."]
     else:
-        sentence = (
-            f"{lead} differs between {sides[0]} and {sides[1]}, the means that its test compares: "
-            f"by {_describe_difference(row, places)}."
-        )
-    worst = _describe_worst(question, row["model"], row["target"], (row["a"], row["b"]))
-    zero = f" {text}" if (text := explain_zero([row])) else ""
-    rest = f"{zero}{_count_others(question)}{_write_undecided(question)}"
-    return _Answer(sentence, f"{_describe_test(question, row)}{worst}{rest}")
+        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
+        sentences = [
+            f"{lead} {full_a} and {full_b} with {model}: by {size}.",
+            f"{lead} {a} and {b} with {model}: by {size}.",
+        ]
+    decided = {each["model"] for each in question.significant}
+    undecided = [row for row in question.rows if row["model"] in {*question.models} - decided]
+    names = join_names(list(dict.fromkeys(each["model"] for each in undecided)), "or")
+    none = f"No significant difference was found with {names}." if names else ""
+    found = _count_significant(question) if len(question.rows) > len(question.models) else ""
+    power = _describe_power(question, undecided)
+    detail = _combine(_describe_test(question, row), explain_zero([row]), found, none, power)
+    return _Answer(_start(_fit(*sentences)), detail)
 
 
-def _write_second(question: Question, row: Row, others: Sequence[Row]) -> str:
-    """Return the largest difference of the second model, blank if there are none or several."""
-    if len(others) != 1 or row["target"] or not _measures_sides(question, others[0]):
-        return ""
-    (other,) = others
-    order = _state_order(question, other, _measure_places(other)).removeprefix("is ")
-    text = f"; {to_line(other['model'])}: {order}"
-    if (other["a"], other["b"]) == (row["a"], row["b"]):
-        return text
-    first, second = (_name_side(question, other, side) for side in ("a", "b"))
-    return f"{text} for {first} than for {second}"
-
-
-def _state_order(question: Question, row: Row, places: int) -> str:
-    size = _format_size(question, row["difference"], places)
-    return f"is {size} {'higher' if row['difference'] > 0 else 'lower'}"
+def _count_significant(question: Question) -> str:
+    """Return how many comparisons are significant, where a model has several."""
+    rows = [
+        row for row in question.rows if question.compares_models or row["model"] in question.models
+    ]
+    n, total = sum(map(views.is_significant, rows)), format_count(len(rows), "test")
+    return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant."
 
 
 def _measures_sides(question: Question, row: Row) -> bool:
@@ -878,303 +608,311 @@ def _measures_sides(question: Question, row: Row) -> bool:
     )
 
 
-def _count_others(question: Question) -> str:
-    """Return how many other comparisons of the metric are significant, and in which models."""
-    first = question.significant[0] if question.compares_models else question.select_leads()[0]
-    others = [row for row in question.significant if row is not first]
-    if not others:
-        return ""
-    models = list(dict.fromkeys(to_line(row["model"]) for row in others if row["model"]))
-    within = f" ({', '.join(models)})" if 0 < len(models) <= 4 and len(question.models) > 1 else ""
-    verb = "is" if len(others) == 1 else "are"
-    total = format_count(len(question.rows), "test")
-    return f" Of the {total} on it, {len(others):,} more {verb} significant{within}."
-
-
-def _write_undecided(question: Question) -> str:
-    rows = [row for row in question.select_undecided() if not lacks_spread(row)]
-    untested = _describe_untested(question)
-    if not rows or question.compares_models:
-        return untested
-    models = list(dict.fromkeys(str(row["model"]) for row in rows))
-    power = _describe_power(question, rows)
-    return f" No difference found for {_name_models(models)}; {power}.{untested}"
-
-
 def _write_models(question: Question) -> _Answer:
     """Return the largest difference between models, where none is better by direction."""
-    row = question.significant[0]
-    places = _measure_places(row)
-    names = (_name_side(question, row, name) for name in ("group", "target") if row[name])
-    parts = ", ".join(names)
-    part = f" for {parts}" if parts else ""
-    a, b = (_describe_side(question, row, side, places) for side in ("a", "b"))
-    sentence = (
-        f"{_name_metric(question)}{part} {_state_order(question, row, places)} for {a} than for "
-        f"{b}, {_describe_interval(_make_positive(row), places)}."
+    row = min(
+        question.significant, key=lambda row: bool({row["a"], row["b"]} & question.baselines)
     )
-    return _Answer(sentence, f"{_describe_test(question, row)}{_count_others(question)}")
-
-
-def _list_best(question: Question) -> list[str]:
-    """Return the models with the best value in the metric's direction."""
-    values = {name: _get_value(question, name) for name in question.models}
-    flags = views.flag_best(values.values(), question.metric.direction)
-    return [name for name, best in zip(values, flags, strict=True) if best]
-
-
-def _get_value(question: Question, model: str) -> float:
-    row = question.estimates.get((model, "", ""))
-    return math.nan if row is None else float(row["value"])
+    names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
+    part = f" for {', '.join(names)}" if names else ""
+    order = "higher" if row["difference"] > 0 else "lower"
+    a, b = (
+        f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], _count_places(row))})"
+        for side in "ab"
+    )
+    name = f"{question.name}{part}{question.where}"
+    sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}."
+    return _Answer(
+        _start(sentence), _combine(_describe_test(question, row), _count_significant(question))
+    )
 
 
 def _write_best(question: Question) -> _Answer:
-    """Return the best model and which models it is significantly better than."""
-    (best, *ties), models = _list_best(question), question.models
+    """Return the best model, and which others it is significantly better than."""
+    models, direction = question.models, question.metric.direction
     wins = views.find_wins(question.comparisons[0])
-    beaten = set.intersection(*(wins.get(name, set()) for name in [best, *ties]))
-    if not any(wins.values()) or (ties and not beaten):
-        return _write_tie(question, [best, *ties])
-    places = count_decimals(_get_value(question, name) for name in models)
-    value = format_value(_get_value(question, best), places)
-    if ties:
-        named, n_others = " and ".join(map(to_line, [best, *ties])), len(models) - len(ties) - 1
-        share = "each" if len(beaten) == n_others else f"{len(beaten):,}"
-        worse = to_line(*beaten) if n_others == 1 else f"{share} of the {n_others:,} others"
-        sentence = (
-            f"{named} have the best value of {_name_metric(question)}, {value}: significantly "
-            f"better than {worse}."
-        )
-        return _Answer(sentence, f"{_describe_test(question)} {_state_direction(question)}")
-    if len(models) == 2:
-        row, other = _orient(question.rows[0], best), next(n for n in models if n != best)
-        against = format_value(_get_value(question, other), places)
-        sentence = (
-            f"{to_line(best)} has the better value of {_name_metric(question)}: {value} against "
-            f"{against} of {to_line(other)}, difference {_describe_difference(row, places)}."
-        )
-        return _Answer(sentence, f"{_describe_test(question, row)} {_state_direction(question)}")
-    lead = f"{to_line(best)} has the best value of {_name_metric(question)}, {value}:"
-    margin, test = _describe_margin(question, best, len(wins[best]), places)
-    return _Answer(f"{lead} {margin}", f"{test} {_state_direction(question)}")
+    flags = views.flag_best([question.get_value(name) for name in models], direction)
+    best = [name for name, flag in zip(models, flags, strict=True) if flag]
+    others = [name for name in models if name not in best]
+    baseline = _find_baseline(question)
+    if baseline and len(models) == 1:
+        row = _find_row(question, models[0], baseline)
+        sentence = _compare_with_baseline(question, models[0], baseline, wins)
+        return _Answer(sentence, _describe_test(question, row))
+    beaten = set.intersection(*(wins.get(name, set()) for name in best)) if best else set()
+    missed = [name for name in others if name not in beaten]
+    is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
+    is_above = (question.baselines & {*wins}) <= beaten
+    more = ""
+    if best and baseline and is_accuracy and not is_above:
+        more = _compare_with_baseline(question, best[0], baseline, wins)
+    if not any(wins.get(name, set()) & {*models} for name in models):
+        return _write_no_difference(question)._replace(more=(more,) * bool(more))
+    rivals = missed or others
+    rows = [
+        row
+        for row in question.rows
+        if {row["a"], row["b"]} & {*best} and {row["a"], row["b"]} & {*rivals}
+    ]
+    what = _SUPERLATIVES[direction].format(f"{question.name}{question.where}")
+    value = format_value(
+        question.get_value(best[0]), count_decimals(map(question.get_value, models))
+    )
+    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
+    verb = "is" if len(best) == 1 else "are"
+    if missed:
+        named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
+        sentence = f"{lead}, but {verb} not shown to be better than {named}."
+        small = _combine(_describe_power(question, rows), _describe_test(question))
+    else:
+        closest = min(rows, key=lambda row: float(abs(row["difference"])))
+        small = _describe_test(question, closest)
+        if len(models) == 2:
+            sentence = _state_pair(question, best[0], others[0])
+        else:
+            than = f"each of the other {len(others):,} models" if others[1:] else others[0]
+            named = sorted(_name_model(question, name) for name in question.baselines & {*wins})
+            named = named if len(named) == 1 else ["the baselines"] * bool(named)
+            than = join_names([than, *named * (is_above and is_accuracy)])
+            both = "" if len(best) == 1 else f" and {'both' if len(best) == 2 else 'all'} are"
+            sentence = f"{lead},{both} significantly better than {than}."
+            rival = closest["b"] if closest["a"] in best else closest["a"]
+            smallest = f"Smallest difference {_state_size(closest)}, from {to_line(rival)}."
+            small = _combine(smallest, small)
+    detail = _combine(small, f"{DIRECTION_LABELS[direction].capitalize()}.")
+    return _Answer(sentence, detail, (more,) * bool(more))
 
 
-def _state_direction(question: Question) -> str:
-    return f"{DIRECTION_LABELS[question.metric.direction].capitalize()}."
+def _find_row(question: Question, a: str, b: str) -> Row | None:
+    """Return the tested comparison of two models."""
+    return next((row for row in question.rows if {row["a"], row["b"]} == {a, b}), None)
 
 
-def _describe_margin(question: Question, best: str, n_beaten: int, places: int) -> _Answer:
-    """Return how many models the best one is significantly better than, and what is undecided."""
-    rivals = [row for row in question.rows if best in (row["a"], row["b"])]
-    n_others = len(question.models) - 1
-    if n_beaten == n_others:
-        closest = min(rivals, key=lambda row: float(abs(row["difference"])))
-        difference = _describe_difference(_orient(closest, best), places)
-        rival = _name_rivals([closest], best)
-        smallest = f"smallest difference {difference}, from {rival}"
-        sentence = f"significantly better than each of the {n_others:,} others; {smallest}."
-        return _Answer(sentence, _describe_test(question, closest))
-    beaten = f"{n_beaten:,} of the {n_others:,} others" if n_beaten else "none of the others"
-    undecided = [row for row in rivals if not views.is_significant(row)]
-    sentence = f"significantly better than {beaten}."
-    if equal := [row for row in undecided if lacks_spread(row)]:
-        sentence += f" {_describe_equal(question, equal)}"
-        undecided = [row for row in undecided if row not in equal]
-    sentence += _describe_untested(question)
-    if undecided:
-        names = _name_rivals(undecided, best)
-        sentence += f" No difference from {names} found; {_describe_power(question, undecided)}."
-    return _Answer(sentence, _describe_test(question))
+def _find_baseline(question: Question) -> str:
+    """Return the best of the baselines that models are compared with; blank if there is none."""
+    rows = [row for comparison in question.comparisons for row in comparison.rows]
+    names = [n for n in question.baselines if any(n in (row["a"], row["b"]) for row in rows)]
+    flags = views.flag_best(map(question.get_value, names), question.metric.direction)
+    best = [name for name, flag in zip(names, flags, strict=True) if flag]
+    return "" if not best or best[0] in question.models else best[0]
 
 
-def _name_rivals(rows: Sequence[Row], best: str) -> str:
-    names = [to_line(row["b"] if row["a"] == best else row["a"]) for row in rows]
-    return ", ".join(names) if 0 < len(names) <= 3 else "the others"
+def _name_model(question: Question, model: str) -> str:
+    is_baseline = model in question.baselines and model not in question.models
+    return f"the baseline {to_line(model)}" if is_baseline else to_line(model)
 
 
-def _write_tie(question: Question, best: Sequence[str]) -> _Answer:
-    """Return that no model is shown to be better than another."""
-    if question.significant:
-        answer = _write_models(question)
-        lead = (
-            f"No model is shown to be better in {_name_metric(question)}, although values differ"
-        )
-        return answer._replace(sentence=f"{lead}: {answer.sentence}")
-    answer = _write_no_difference(question)
-    if len(best) > 1 and any(row["difference"] != 0 for row in question.rows):
-        equal = f" {' and '.join(map(to_line, best))} have equal values."
-        return answer._replace(sentence=f"{answer.sentence}{equal}")
-    return answer
+def _state_pair(question: Question, better: str, worse: str) -> str:
+    """Return that a model is significantly better than another."""
+    row = _find_row(question, better, worse)
+    name = _COMPARATIVES[question.metric.direction].format(f"{question.name}{question.where}")
+    values = [question.get_value(model) for model in (better, worse)]
+    texts = [format_value(value, count_decimals(values)) for value in values]
+    a, b = (_name_model(question, model) for model in (better, worse))
+    lead = f"{a} has {name} than {b}: {' against '.join(texts)}"
+    lead = lead if a == to_line(better) else _start(lead)
+    size = f", a difference of {_state_size(row)}" if row else ""
+    return _fit(f"{lead}{size}.", f"{lead}.")
 
 
-_EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
-_NO_TEST = "No test compares the models."
-_NO_TEST_BELOW = "No test compares the models, here and in the conclusions below."
+def _compare_with_baseline(
+    question: Question, model: str, baseline: str, wins: Mapping[str, set[str]]
+) -> str:
+    if baseline in wins.get(model, ()):
+        return _state_pair(question, model, baseline)
+    if model in wins.get(baseline, ()):
+        return _state_pair(question, baseline, model)
+    values = [question.get_value(name) for name in (model, baseline)]
+    texts = [format_value(value, count_decimals(values)) for value in values]
+    better = f"{to_line(model)} is not shown to be better than {_name_model(question, baseline)}"
+    return f"{better} in {question.name}{question.where}: {' against '.join(texts)}."
 
 
-def _describe_values(
-    run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, _Answer]]:
-    """Yield metric, dataset and an answer for the metrics that no test compares as a whole."""
-    described = [*_describe_each(run, questions)]
-    untested = [at for at, (*_, answer) in enumerate(described) if answer.detail == _NO_TEST]
-    for at, (title, dataset, answer) in enumerate(described):
-        detail = answer.detail
-        if len(untested) > 1 and at in untested:
-            detail = _NO_TEST_BELOW if at == untested[0] else ""
-        yield title, dataset, answer._replace(detail=detail)
+# ---- re-ranking, feedback, and values without a test ----
+
+_VERBS = {
+    "lower": ("lowers", "raises"),
+    "higher": ("raises", "lowers"),
+    "zero": ("brings", "takes"),
+    "none": ("improves", "worsens"),
+}
+"""What less and more bias is, by the direction of the measure."""
 
 
-def _describe_each(
-    run: RunTables, questions: Sequence[Question]
-) -> Iterator[tuple[str, str, _Answer]]:
-    several = len(views.list_single_datasets(run)) > 1
-    compared = {(item.metric.title, item.dataset) for item in questions}
+def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
+    """Yield what the best setting of each re-ranker removes of a measure of bias, and its cost.
+
+    The measures of which a version is shown to remove something are first.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in views.select_tradeoffs(run):
+        groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
+    ranked = sorted(
+        groups.items(), key=lambda item: not any(row["bias_removed_low"] > 0 for row in item[1])
+    )
+    for (dataset, bias, target), rows in ranked:
+        best: dict[tuple[str, str], Row] = {}
+        for row in sorted(rows, key=lambda row: -rank_effect(row["bias_removed"])):
+            if not math.isnan(row["bias_removed"]):
+                best.setdefault((row["baseline"], views.name_reranker(row)), row)
+        where = f" on {dataset}" if len(views.list_single_datasets(run)) > 1 else ""
+        place = to_line(f"{f' of {target}' if target else ''}{where}")
+        place = f" {place}" if place else ""
+        texts = [_describe_version(run, row, bias, place) for row in best.values()]
+        if texts:
+            small = "Each re-ranker at the setting that removes most, without correction for it."
+            answer = _Answer(texts[0], _combine(*texts[1:], small))
+            yield Conclusion(kind="reranking", metric=bias, dataset=dataset, **answer._asdict())
+
+
+def _describe_version(run: RunTables, row: Row, bias: str, place: str) -> str:
+    """Return a re-ranked version with what it removes and what it costs."""
+    definitions = views.collect_definitions(run)
+    metric, accuracy = definitions.get(bias), definitions.get(row["accuracy"])
+    name = f"{views.name_metric(run, metric) if metric else bias}{place}"
+    reranker, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
+    if not math.isnan(strength) and f"{setting}=" not in reranker:
+        reranker = f"{reranker} ({setting} {strength:g})"
+    subject = f"{to_line(reranker)} of {to_line(row['baseline'])}"
+    worsens, change = row["bias_removed"] < 0, _state_change(row, "bias_removed")
+    of = views.name_metric(run, accuracy) if accuracy else to_line(row["accuracy"])
+    gains = "gains" if row["accuracy_lost"] < 0 else "costs"
+    cost = f"{gains} {_state_change(row, 'accuracy_lost')} of {of}"
+    direction = metric.direction if metric else "none"
+    towards = {"zero": f" {'farther from' if worsens else 'nearer to'} 0"}.get(direction, "")
+    effect = f"{_VERBS[direction][worsens]} {name}{towards} by {change}"
+    if row["bias_removed"] == 0:
+        effect = f"does not change {name}"
+    elif row["bias_removed_low"] <= 0 <= row["bias_removed_high"]:
+        effect = f"is not shown to change {name}"
+    return f"{subject} {effect} and {cost}."
+
+
+def _state_change(row: Row, name: str) -> str:
+    """Return the size of a change with its interval."""
+    sign = -1 if row[name] < 0 else 1
+    return format_estimate(
+        sign * row[name], *sorted((sign * row[f"{name}_low"], sign * row[f"{name}_high"]))
+    )
+
+
+def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
+    """Yield how each value changes over the rounds of feedback, the largest change first."""
+    datasets = views.list_single_datasets(run)
+    for dataset in datasets:
+        where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
+        curves = views.list_round_curves(run, dataset)
+        for name, group in itertools.groupby(curves, lambda curve: _name_curve(run, curve)):
+            members = list(group)
+            ends = [
+                (curve.model, curve.values[1], [*curve.values.values()][-1]) for curve in members
+            ]
+            ends = [row for row in ends if not math.isnan(row[2] - row[1])]
+            ends.sort(key=lambda row: -abs(row[2] - row[1]))
+            places = count_decimals([value for _, *values in ends for value in values])
+            texts = [
+                f"{to_line(model)} {' to '.join(format_value(value, places) for value in values)}"
+                for model, *values in ends
+            ]
+            lead = f"{name}{where} from round 1 to round {max(members[0].values)}:"
+            choices = [f"{lead} {join_names(texts[:n])}." for n in (4, 3, 2, 1)]
+            answer = _Answer(
+                _start(_fit(*choices) if texts else f"{lead} undefined."),
+                "The largest change first; no test compares the rounds.",
+            )
+            title = members[0].metric.title
+            yield Conclusion(kind="rounds", metric=title, dataset=dataset, **answer._asdict())
+
+
+def _name_curve(run: RunTables, curve: views.RoundCurve) -> str:
+    part = " ".join(filter(None, (curve.group, curve.target)))
+    name = views.name_metric(run, curve.metric, curve.group)
+    return to_line(f"{name} of {part}" if part else name)
+
+
+def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
+    """Yield an answer for the metrics that no test compares as a whole."""
+    compared = {(item.metric.title, item.comparisons[0].place[0]) for item in questions}
     definitions = views.collect_definitions(run)
     rows_by_metric: dict[tuple[str, str], list[Row]] = {}
     for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        title = views.format_title(row["metric"], row["k"])
-        dataset = row["dataset"] if several else ""
-        if row["model"] != DATASET and not row["target"] and (title, dataset) not in compared:
+        title, dataset = views.format_title(row["metric"], row["k"]), str(row["dataset"])
+        groups = title.replace(f", gap={definitions[title].gap}", "")
+        is_compared = not compared.isdisjoint({(title, dataset), (groups, dataset)})
+        if row["model"] != DATASET and not row["target"] and not is_compared:
             rows_by_metric.setdefault((title, dataset), []).append(row)
     for (title, dataset), rows in rows_by_metric.items():
         metric = definitions[title]
-        overall = [row for row in rows if not row["group"]]
-        served = [row for row in rows if row["group"] == SERVED]
-        unit = _name_unit(run, metric)
-        if metric.gap in {"ratio", "std"} or _describes_gap(metric, compared, dataset):
+        if metric.gap in {"ratio", "std"}:
             continue
-        answer = _describe_overall(metric, overall, unit) or _describe_groups(metric, rows, unit)
-        if answer and served and (part := _describe_overall(metric, served, unit)):
-            scope = _describe_served(overall, served, unit)
-            answer = answer._replace(sentence=f"{answer.sentence} {scope} {part.sentence}")
-        if answer:
-            where = f" on {to_line(dataset)}" if dataset else ""
-            sentence = f"{to_line(metric.heading)}{where}: {answer.sentence}"
-            yield title, dataset, answer._replace(sentence=sentence)
+        overall, served = ([row for row in rows if row["group"] == name] for name in ("", SERVED))
+        where = _describe_place(run, (dataset, views.ALL, views.ALL))
+        answer = _describe_overall(run, metric, overall or rows, where)
+        if overall and served:
+            part = _describe_overall(run, metric, served, where)
+            scope = _describe_served(overall, served, _name_unit(run, metric))
+            more = (f"For all, {answer.sentence}",)
+            answer = answer._replace(sentence=f"{scope}, {part.sentence}", more=more)
+        yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
 
-def _describes_gap(metric: Definition, compared: set[tuple[str, str]], dataset: str) -> bool:
-    """Return whether the groups of this gap are compared by tests."""
-    if not metric.gap:
-        return False
-    groups = metric.title.replace(f", gap={metric.gap}", "")
-    return (groups, dataset) in compared
-
-
-def _describe_overall(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
+def _describe_overall(
+    run: RunTables, metric: Definition, rows: Sequence[Row], where: str
+) -> _Answer:
+    """Return the best value, of groups the worst, or the ends where no direction is better."""
+    baselines = views.list_baselines(run)
+    is_of_groups = bool(rows[0]["group"]) and rows[0]["group"] != SERVED
+    name = f"{views.name_metric(run, metric, 'a group' if is_of_groups else '')}{where}"
     defined = [row for row in rows if not math.isnan(row["value"])]
-    names = [to_line(row["model"]) for row in rows if math.isnan(row["value"])]
-    undefined = f"undefined for {', '.join(names)}" if names else ""
+    absent = list(dict.fromkeys(row["model"] for row in rows if math.isnan(row["value"])))
+    undefined = f"Undefined for {join_names(absent)}." if absent else ""
     if not defined:
-        return _Answer(f"{undefined}.", "") if names else None
-    if len(defined) == 1:
-        answer = _describe_single(metric, defined[0], unit)
-    else:
-        answer = _describe_several(metric, defined)
-    ending = f"; {undefined}." if undefined else "."
-    return answer._replace(sentence=f"{answer.sentence}{ending}")
+        return _Answer(f"{_start(name)} is undefined for {join_names(absent)}.")
+    named = [row for row in defined if row["model"] not in baselines] or defined
+    places = count_decimals(row["value"] for row in named)
+    if is_of_groups:
+        worst = find_worst_groups(named, metric)[:1] or named[:1]
+        group = to_line(name_group(worst[0]["group"], str(metric.parameters.get("by", ""))))
+        value = format_value(worst[0]["value"], places)
+        sentence = (
+            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: {value}."
+        )
+        return _Answer(sentence, _combine("No test compares the groups.", undefined))
+    test = "No test compares the models." if len(named) > 1 else ""
+    named.sort(key=lambda row: to_loss(row["value"], metric.direction))
+    if len(named) == 1:
+        row = named[0]
+        value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
+        n = (
+            ""
+            if math.isnan(row["n"])
+            else format_count(row["n"], _name_unit(run, metric) or "unit")
+        )
+        return _Answer(
+            f"{to_line(row['model'])} has {name} {value}.",
+            _combine(f"{n}." if n else "", undefined),
+        )
+    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
+    flags = views.flag_best([row["value"] for row in named], metric.direction)
+    if metric.direction == "none" or all(flags):
+        sentence = _fit(*(f"{_start(name)}: {join_names(texts[:n])}." for n in (6, 4, 3, 2)))
+        return _Answer(sentence, _combine(test, undefined))
+    best = join_names([row["model"] for row, flag in zip(named, flags, strict=True) if flag])
+    what = _SUPERLATIVES[metric.direction].format(name)
+    value, verb = format_value(named[0]["value"], places), "share" if sum(flags) > 1 else "has"
+    against = f"against {texts[-1]}" if len(named) == 2 else f"of {len(named):,} models"
+    return _Answer(f"{best} {verb} {what}, {value}, {against}.", _combine(test, undefined))
 
 
-def _describe_single(metric: Definition, row: Row, unit: str) -> _Answer:
-    """Return a value with its interval; where 0 is neutral, also where the interval lies."""
-    places = count_decimals([row["value"]])
-    interval = format_interval(row["ci_low"], row["ci_high"], places)
-    bounds = f"95% interval {interval}" if interval else "no interval"
-    verdict = _compare_with_zero(row) if metric.direction == "zero" or metric.gap else ""
-    value = format_value(row["value"], places)
-    direction = DIRECTION_LABELS[metric.direction].capitalize()
-    n = "" if math.isnan(row["n"]) else _count_units(row["n"], unit)
-    missing = f"undefined for {row['undefined']:,.0f}" if row["undefined"] > 0 else ""
-    counts = ", ".join(filter(None, [n, missing]))
-    return _Answer(
-        f"{to_line(row['model'])} has {value} ({bounds}){verdict}",
-        f"{direction}: {counts}." if counts else f"{direction}.",
-    )
+# ---- conclusions ----
 
-
-def _compare_with_zero(row: Row) -> str:
-    if math.isnan(row["ci_low"]) or math.isnan(row["ci_high"]):
-        return ""
-    if row["ci_low"] <= 0 <= row["ci_high"]:
-        return ", an interval that includes 0"
-    return f", an interval {'above' if row['ci_low'] > 0 else 'below'} 0"
-
-
-def _describe_several(metric: Definition, rows: Sequence[Row]) -> _Answer:
-    """Return the best and the worst value, with the remark that no test compares them."""
-    places = count_decimals(row["value"] for row in rows)
-    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in rows]
-    if len(rows) <= 3:
-        text = ", ".join(texts)
-    else:
-        order = sorted(range(len(rows)), key=lambda at: float(rows[at]["value"]))
-        text = f"from {texts[order[0]]} to {texts[order[-1]]}, {len(rows):,} models"
-    flags = views.flag_best([row["value"] for row in rows], metric.direction)
-    best = [to_line(row["model"]) for row, flag in zip(rows, flags, strict=True) if flag]
-    nearest = metric.direction == "zero" and len(best) == 1
-    remark = f" ({best[0]} {_EXTREMES['zero']})" if nearest else ""
-    return _Answer(f"{text}{remark}", _NO_TEST)
-
-
-def _describe_groups(metric: Definition, rows: Sequence[Row], unit: str) -> _Answer | None:
-    """Return the worst-off group of the only model, where no test compares the groups."""
-    by_model: Mapping[str, list[Row]] = {}
-    for row in rows:
-        by_model = {**by_model, row["model"]: [*by_model.get(row["model"], []), row]}
-    worst = {
-        model: found
-        for model, groups in by_model.items()
-        if len(found := find_worst_groups(groups, metric)) == 1
-    }
-    if not worst:
-        return None
-    places = count_decimals(found[0]["value"] for found in worst.values())
-    by = str(metric.parameters.get("by", ""))
-    texts = [
-        f"{to_line(name_group(found[0]['group'], by))} for {to_line(model)} "
-        f"({format_value(found[0]['value'], places)}, {_count_units(found[0]['n'], unit)})"
-        for model, found in worst.items()
-    ]
-    more = f" and {len(texts) - 3} more models" if len(texts) > 3 else ""
-    return _Answer(
-        f"worst off is {', '.join(texts[:3])}{more}.", _explain_no_pairs(metric, by_model)
-    )
-
-
-def _explain_no_pairs(metric: Definition, by_model: Mapping[str, Sequence[Row]]) -> str:
-    """Return that no test compares the groups, and why if they have too many pairs."""
-    least = int(metric.parameters.get("min_group") or 0)
-    pairs = max(math.comb(sum(row["n"] >= least for row in rows), 2) for rows in by_model.values())
-    if pairs <= MAX_PAIRS or metric.parameters.get("reference_group"):
-        return "No test compares the groups."
-    return (
-        f"No test compares the groups in pairs: {pairs:,} pairs are more than {MAX_PAIRS:,}. Set "
-        "min_group or reference_group, or group by conditions."
-    )
-
-
-_FIRST = 8  # the number of conclusions that a terminal shows
-
+_Kind = Literal["reranking", "rounds", "groups", "models", "value"]
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
-
-# how many of the first conclusions are kept for comparisons within models, if there are any
-_RESERVED = 2
-
-_MAX_CHECKS, _MAX_RERANKING, _MAX_ROUNDS = 3, 3, 3
-"""How many of the first conclusions are failed checks, re-ranking, and rounds, at most."""
-
-
-# what is said about the changes of values, by kind
-_DESCRIBED: Sequence[tuple[Literal["reranking", "rounds"], Callable[..., Iterator[Any]]]] = (
-    ("reranking", describe_reranking),
-    ("rounds", _describe_rounds),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """The answer of a run to one question, as two lines of text and as numbers.
+    """The answer of a run to one question, as text and as numbers.
 
     The fields from ``a`` on are those of the comparison with the largest significant effect; they
     are blank or NaN if no comparison is significant, and for values without a test.
@@ -1182,9 +920,11 @@ class Conclusion:
     Args:
         sentence: The answer.
         detail: How it was found: test, correction, p-value and n; it may be blank.
-        kind: ``check``: a failed check; ``reranking``: what re-ranking removes and costs;
-            ``rounds``: a value over rounds of feedback; ``groups``: what is compared within a
-            model; ``models``; or ``value`` without a test.
+        more: Sentences that belong to it: how the best model compares with a baseline that it is
+            not better than, and the answer for the queries that all models have a list for.
+        kind: ``reranking``: what re-ranking removes and costs; ``rounds``: a value over rounds of
+            feedback; ``groups``: what is compared within a model; ``models``; or ``value`` without
+            a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -1192,11 +932,12 @@ class Conclusion:
         worst: The worst-off groups of queries in the metric's direction.
     """
 
-    kind: Literal["check", "reranking", "rounds", "groups", "models", "value"]
+    kind: _Kind
     metric: str
     dataset: str
     sentence: str
     detail: str = ""
+    more: tuple[str, ...] = ()
     between: str = ""
     effect: float = math.nan
     n_tests: int = 0
@@ -1222,55 +963,39 @@ class Conclusion:
 
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: checks, re-ranking, rounds, then significant ones, groups first."""
+    """Return the conclusions: re-ranking, rounds, then significant ones, groups first."""
     questions = collect_questions(run)
-    answers = [_conclude(question) for question in questions]
-    answers.sort(
-        key=lambda item: (not item.n_significant, item.kind != "groups", -rank_effect(item.effect))
+    answers = sorted(
+        map(_conclude, questions),
+        key=lambda item: (
+            *(not item.n_significant, item.kind != "groups", -rank_effect(item.effect)),
+        ),
     )
-    values = [
-        Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
-        for title, dataset, answer in _describe_values(run, questions)
-    ]
-    checks = [
-        Conclusion(kind="check", sentence=sentence, metric=metric, dataset=dataset, model=model)
-        for sentence, metric, dataset, model in _describe_failed_checks(run)
-    ]
-    changes = [
-        Conclusion(kind=kind, metric=title, dataset=dataset, sentence=sentence, detail=detail)
-        for kind, described in _DESCRIBED
-        for title, dataset, sentence, detail in described(run)
-    ]
-    return (*checks, *changes, *answers, *values)
+    values = _describe_values(run, questions)
+    return (*_describe_reranking(run), *_describe_rounds(run), *answers, *values)
 
 
 def _conclude(question: Question) -> Conclusion:
-    undecided = _list_undecided(question)
+    rows, significant = question.rows, question.significant
+    decided = {row["model"] for row in significant}
+    undecided = [row for row in rows if not views.is_significant(row)]
+    if not question.compares_models:
+        undecided = [row for row in rows if row["model"] not in decided]
     test = question.comparisons[0].rows[0]
+    facts = _list_facts(question, question.select_leads()[0]) if significant else {}
     return Conclusion(
         kind="models" if question.compares_models else "groups",
         metric=question.metric.title,
-        dataset=question.dataset or _hide_mean(test["dataset"]),
+        dataset=test["dataset"],
         **_write_answer(question)._asdict(),
         between=question.between,
-        n_tests=len(question.rows),
-        n_significant=len(question.significant),
+        n_tests=len(rows),
+        n_significant=len(significant),
         detectable=_find_detectable(undecided),
-        effect=next(map(compute_effect, question.significant or question.rows), math.nan),
+        effect=next(map(compute_effect, significant or rows), math.nan),
         **{name: test[name] for name in _METHOD},
-        **(_list_facts(question, question.select_leads()[0]) if question.significant else {}),
+        **facts,
     )
-
-
-def _hide_mean(dataset: str) -> str:
-    return "" if dataset == views.ALL else dataset
-
-
-def _list_undecided(question: Question) -> Sequence[Row]:
-    """Return the comparisons that found nothing, of which a conclusion states the power."""
-    if question.compares_models:
-        return [row for row in question.rows if row not in question.significant]
-    return question.select_undecided()
 
 
 def _list_facts(question: Question, row: Row) -> dict[str, Any]:
@@ -1281,23 +1006,27 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
     return {**facts, "part": part, "worst": tuple(str(group["group"]) for group in worst)}
 
 
-def select_first(conclusions: Sequence[Conclusion], n: int = _FIRST) -> list[Conclusion]:
-    """Return the first conclusions, with some of each kind that comes before the others."""
-    limits = {"check": _MAX_CHECKS, "reranking": _MAX_RERANKING, "groups": _RESERVED}
-    limits["rounds"] = _MAX_ROUNDS  # the last: these give way where all kinds are there
-    leading = [
-        item
-        for kind, most in limits.items()
-        for item in [each for each in conclusions if each.kind == kind][:most]
-    ]
-    others = [item for item in conclusions if item.kind == "groups" or item.kind not in limits]
-    others = [item for item in others if item not in leading]
-    chosen = [*leading, *others][:n]
-    return [item for item in conclusions if item in chosen]
-
-
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
-    """Return the first conclusions, and the others."""
-    conclusions = collect_conclusions(run)
-    first = select_first(conclusions)
+    """Return the conclusions on what the spec asks for, at most three, and the others.
+
+    They are on groups, on re-ranking or feedback, and on models: of each the metric that the spec
+    names first, of groups the first that has a significant difference. A measure of bias
+    follows the accuracy of models.
+    """
+    conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
+    order = {title: at for at, title in enumerate(definitions)}
+    ranked = sorted(conclusions, key=lambda item: order.get(item.metric, len(order)))
+    changes = [item for item in conclusions if item.kind in {"reranking", "rounds"}]
+    groups = [item for item in ranked if item not in changes and concerns_groups(run, item)]
+    groups.sort(key=lambda item: item.n_significant == 0)
+    models = [item for item in ranked if item not in groups and item not in changes]
+    accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
+    bias = [item for item in models[1:] if item.metric not in accuracy]
+    first = [*groups[:1], *changes[:1], *models[:1], *bias][:3]
     return first, [item for item in conclusions if item not in first]
+
+
+def concerns_groups(run: RunTables, conclusion: Conclusion) -> bool:
+    """Return whether a conclusion compares groups, or values of them."""
+    metric = views.collect_definitions(run).get(conclusion.metric)
+    return conclusion.kind == "groups" or (metric is not None and "by" in metric.parameters)

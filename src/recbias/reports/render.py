@@ -38,6 +38,7 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
+from recbias.reports.verdict import build_verdict
 from recbias.reports.views import ALL
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class Content:
     failures = _build_by(wording.list_failures)
     warnings = _build_by(wording.list_warnings)
     conclusions = _build_by(split_conclusions)
+    verdict = _build_by(build_verdict)
     data = _build_by(views.describe_data)
     execution = _build_by(views.describe_execution)
     definitions = _build_by(views.group_definitions)
@@ -305,6 +307,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     ]
     sections = {
         "schema_version": json.dumps(_SCHEMA_VERSION),
+        "verdict": render_value(asdict(build_verdict(run))),
         "conclusions": _render_list(map(asdict, collect_conclusions(run))),
         "metrics": _render_list(to_records(run.metrics)),
         "significance": _render_list(significance),

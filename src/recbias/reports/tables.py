@@ -891,12 +891,19 @@ def _build_gaps(
         _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
         for key, row in pairs.items()
     ]
-    notes = _explain_gaps(metric, questions, has_anova=bool(anova))
+    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
     return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
 
 
+def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
+    """Return the seed and fold of comparisons, if the run has several and no mean is compared."""
+    place = dict(zip(("dataset", "seed", "fold"), comparisons.place, strict=True))
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    return " and ".join(f"{name} {place[name]}" for name in varying if place[name] != views.ALL)
+
+
 def _explain_gaps(
-    metric: Definition, questions: Sequence[Question], *, has_anova: bool
+    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
 ) -> list[str]:
     """Return the notes of a table of gaps: tests, and compared groups."""
     parts = [part for question in questions for part in question.comparisons]
@@ -907,7 +914,7 @@ def _explain_gaps(
     if least := metric.parameters.get("min_group"):
         notes.append(f"Groups with n of at least {least:,} are compared.")
     notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
-    if place := questions[0].place:
+    if place := _describe_place(run, parts[0]):
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
     return notes
 

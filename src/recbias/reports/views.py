@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from recbias.config.specs import BASELINES
 from recbias.core import measures
 from recbias.core.measures import Direction, to_loss
 from recbias.core.queries import parse_uncertain_label
@@ -37,6 +38,9 @@ ACCURACY = (
 
 POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
+
+
+_SETTINGS = re.compile(r" \([a-z][^()]*\)(?=$|, | by )")  # the settings in a heading
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,26 @@ def _drop_missing_grouping(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in parameters.items() if key != "by" or value is not None}
 
 
+def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
+    """Return the name of a metric for people: ``nDCG gap by gender``, ``popularity bias (log)``.
+
+    The cutoff is left out where all metrics of the run share it, settings where all metrics of
+    the name do, and the grouping where the group stands beside the value.
+    """
+    heading, definitions = metric.name_values(group), collect_definitions(run).values()
+    settings = [_list_settings(other) for other in definitions if other.name == metric.name]
+    if all(each == settings[0] for each in settings):
+        heading = _SETTINGS.sub("", heading, count=1)
+    if len({row for row in run.metrics["k"].unique() if not math.isnan(row)}) < 2:
+        heading, _ = wording.split_cutoff(heading)
+    return wording.to_line(heading.replace(", gap by ", " gap by "))
+
+
+def _list_settings(metric: Definition) -> dict[str, Any]:
+    grouping = {"k", "by", "gap", "min_group", "reference_group"}
+    return {name: value for name, value in metric.parameters.items() if name not in grouping}
+
+
 def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:
     """Return the definition whose name comes first in ``names``, or None."""
     by_name = {normalize_name(metric.name): metric for metric in reversed([*definitions])}
@@ -225,6 +249,17 @@ def list_models(run: RunTables) -> list[str]:
     """Return the models of ``metrics.csv`` in the manifest's order, unlisted models last."""
     labels = [str(model.get("label")) for model in run.manifest.get("models", [])]
     return _sort_by(labels, run.metrics["model"])
+
+
+def list_baselines(run: RunTables) -> frozenset[str]:
+    """Return the models that others are compared with; none if all models of the run are."""
+    models = run.manifest.get("models", [])
+    labels = {
+        str(model.get("label"))
+        for model in models
+        if model.get("is_baseline", model.get("name") in BASELINES)
+    }
+    return frozenset(labels if len(labels) < len(models) else ())
 
 
 def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:

@@ -289,6 +289,19 @@ def format_interval(low: float, high: float, places: int) -> str:
     return f"{format_value(low, places)} to {format_value(high, places)}"
 
 
+def format_estimate(value: float, low: float, high: float, places: int | None = None) -> str:
+    """Return a value with its interval in brackets, if it has one.
+
+    >>> format_estimate(0.0431, 0.031, 0.055), format_estimate(12.5, math.nan, 0.0)
+    ('0.0431 [0.0310, 0.0550]', '12.500')
+    """
+    places = count_decimals([value, low, high]) if places is None else places
+    text = format_value(value, places)
+    if math.isnan(low) or math.isnan(high):
+        return text
+    return f"{text} [{format_value(low, places)}, {format_value(high, places)}]"
+
+
 def format_p_value(value: float, alpha: float = math.nan) -> str:
     """Return a p-value with two significant digits, or the bound 0.0001.
 
@@ -318,6 +331,16 @@ def format_count(value: float, noun: str) -> str:
     if value != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{value:,.0f} {noun}"
+
+
+def join_names(names: Sequence[object], word: str = "and") -> str:
+    """Return names as a list in a sentence.
+
+    >>> join_names(["EASE"]), join_names(["EASE", "SLIM"]), join_names(["a", "b", "c"], "or")
+    ('EASE', 'EASE and SLIM', 'a, b or c')
+    """
+    texts = [to_line(name) for name in names]
+    return f" {word} ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
 def format_duration(seconds: float) -> str:

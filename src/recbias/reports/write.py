@@ -17,6 +17,7 @@ from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
 from recbias.reports.figures import IMAGES, convert_svg, list_figures
+from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, read_run
@@ -106,6 +107,8 @@ def _load_content(
 
 def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the name and the content of each file."""
+    if content.run.manifest.get("checks"):
+        yield "checks.xml", render_junit(content.run)
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:

@@ -175,6 +175,7 @@ def _describe_model(model: PluginSpec, plan: Plan) -> manifest.Model:
     """Return a model with its device; its tuned settings are listed without a value."""
     placed = next(each.model for each in plan.model_plans if each.model.label == model.label)
     parameters, settings = dict(model.parameters), describe_devices(placed.plugin)
+    settings["is_baseline"] = model.is_baseline
     if model.reranked is not None:
         settings["baseline"] = model.reranked.base.label
     if model.tune is not None:

@@ -18,6 +18,7 @@ from recbias.core.machine import follow_link
 from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
+from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
 from recbias.runs.compare import align_runs, compare_gaps, compare_runs, label_runs
 
@@ -127,13 +128,16 @@ class Run:
         return self.folder / "report.html" if "html" in formats else self.folder
 
     def _repr_html_(self) -> str:
-        """Return the summary as a table, for a notebook."""
+        """Return the verdict and the summary as a table, for a notebook."""
+        verdict = build_verdict(read_run(self.folder))
         failures = "".join(
             f"<p>failed: {html.escape(f'{failure.stage}: {failure.message}')}</p>"
             for failure in summarize_failures(self.manifest["failures"])
         )
         name = html.escape(f"{self.manifest['name']}: {self.folder}")
-        return f"<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
+        more = "".join(f"<li>{html.escape(text)}</li>" for text in verdict.sentences)
+        lead = f"<p><strong>{html.escape(verdict.line)}</strong></p><ul>{more}</ul>"
+        return f"{lead}<p>{name}</p>{self.summary.to_html(float_format='{:.4f}'.format)}{failures}"
 
 
 def _restore_types(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,266 @@
+"""The verdict of a run: the answer to what its spec asks, in a line and at most three sentences.
+
+A spec asks, in this order, for checks, for a published table, for groups, and for models. Every
+report begins with the verdict; everything else is below it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from recbias.core.measures import DATASET
+from recbias.reports import views
+from recbias.reports.conclusions import (
+    Conclusion,
+    collect_questions,
+    concerns_groups,
+    split_conclusions,
+)
+from recbias.reports.published import compare_published, read_source
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.views import Row
+from recbias.reports.wording import (
+    count_decimals,
+    format_count,
+    format_estimate,
+    format_value,
+    name_group,
+    to_line,
+)
+
+Subject: TypeAlias = Literal["checks", "claim", "reference", "groups", "models"]
+"""What a spec asks for, the first of these that it has."""
+
+State: TypeAlias = Literal["pass", "fail", "undecided", "none"]
+"""The outcome; ``none`` where nothing is required."""
+
+_MOST_SENTENCES = 3
+_MOST_TILES = 8
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure of the verdict: a check, a published system, a model or a metric."""
+
+    label: str
+    value: str
+    state: State = "none"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a run to what its spec asks.
+
+    Args:
+        line: The answer in one line.
+        sentences: At most three more, of at most 25 words each.
+        small: How it was found: the tests and what they could have detected.
+        tiles: The figures behind the line, those that matter most first.
+    """
+
+    subject: Subject
+    state: State
+    line: str
+    sentences: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+
+
+@lru_cache(maxsize=2)
+def build_verdict(run: RunTables) -> Verdict:
+    """Return the verdict on the first thing that the spec of a run asks for."""
+    return _judge_checks(run) or _compare_reference(run) or _answer(run)
+
+
+# ---- checks ----
+
+
+def _judge_checks(run: RunTables) -> Verdict | None:
+    checks = sorted(run.manifest.get("checks", []), key=_rank_check)
+    if not checks:
+        return None
+    failed = [check for check in checks if check["failed"]]
+    undecided = [check for check in checks if not check["failed"] and check["verdict"] != "pass"]
+    total = format_count(len(checks), "check")
+    first = [state_check(run, check) for check in [*failed, *undecided]]
+    state: State = "fail" if failed else "undecided" if undecided else "pass"
+    findings = split_conclusions(run)[0]
+    if not first:
+        line = f"PASS: {len(checks):,} of {total}"
+    else:
+        word, n = ("failed", len(failed)) if failed else ("undecided", len(undecided))
+        line = f"{state.upper()}: {n:,} of {total} {word}"
+    if len(first) == 1:
+        line, first = f"{line}: {first[0]}", []
+    if len(first) > _MOST_SENTENCES:
+        n_more = len(first) - _MOST_SENTENCES + 1
+        first = [*first[: _MOST_SENTENCES - 1], f"{n_more:,} more are in the table of checks"]
+    sentences, small = _unite(findings)
+    return Verdict(
+        "checks",
+        state,
+        line,
+        tuple([*(f"{text}." for text in first), *sentences][:_MOST_SENTENCES]),
+        () if first else small,
+        tuple(_make_check_tile(run, check) for check in checks[:_MOST_TILES]),
+    )
+
+
+def _rank_check(check: Mapping[str, Any]) -> tuple[bool, bool]:
+    return not check["failed"], check["verdict"] == "pass"
+
+
+def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
+    """Return what is checked, with its model and dataset where checks of several are.
+
+    For example ``EASE: nDCG of gender=F``.
+    """
+    title = views.format_title(check["metric"], check["k"])
+    metric = views.collect_definitions(run).get(title) or views.Definition(title, title)
+    places = [
+        to_line(check[name])
+        for name in ("model", "dataset")
+        if len({each[name] for each in run.manifest["checks"]}) > 1
+    ]
+    part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
+    subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
+    than = f" minus {to_line(check['baseline'])}" if check["baseline"] else ""
+    return f"{', '.join(places)}{': ' if places else ''}{subject}{than}"
+
+
+def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
+    """Return a check with its value, interval and limit."""
+    value, because = _format_check(check), ""
+    if check["value"] is None:
+        value, because = "undefined", " because a stage failed" * (check["basis"] == "failure")
+    limit = to_line(check["limit"])
+    return f"{name_check(run, check)} {value}{because}, limit {limit}"
+
+
+def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
+    state: State = "fail" if check["failed"] else check["verdict"]
+    return Tile(name_check(run, check), _format_check(check), state, to_line(check["limit"]))
+
+
+def _format_check(check: Mapping[str, Any]) -> str:
+    numbers = [math.nan if check[name] is None else check[name] for name in _BOUNDS]
+    return format_estimate(*numbers)
+
+
+_BOUNDS = ("value", "ci_low", "ci_high")
+
+
+# ---- a published table ----
+
+
+def _compare_reference(run: RunTables) -> Verdict | None:
+    report = run.spec.get("report") or {}
+    names, tolerance = report.get("reference") or [], report.get("tolerance", 0.01)
+    names = [names] if isinstance(names, str) else names
+    tables = [compare_published(run, name, tolerance=tolerance) for name in names]
+    rows = to_records(pd.concat(tables)) if tables else []
+    if not rows:
+        return None
+    n_within = sum(row["within"] for row in rows)
+    which = "published table" if len(tables) == 1 else f"{len(tables)} published tables"
+    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the {which}"
+    sentences, small = _unite(split_conclusions(run)[0])
+    sources = [read_source(name) for name in names]
+    small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
+    farthest = max(rows, key=_measure_distance)
+    if n_within < len(rows):
+        line = f"{line}; the largest difference is {_state_distance(farthest)}"
+    systems = dict.fromkeys(row["system"] for row in rows)
+    tiles = [_make_system_tile([row for row in rows if row["system"] == name]) for name in systems]
+    state: State = "pass" if n_within == len(rows) else "none"
+    return Verdict("reference", state, line, sentences, small, tuple(tiles[:_MOST_TILES]))
+
+
+def _measure_distance(row: Row) -> float:
+    return float(abs(row["difference"]))
+
+
+def _state_distance(row: Row) -> str:
+    """Return a difference from a published value: ``-0.0853, HR of UserKNN``."""
+    places = count_decimals([row["published"], row["measured"]])
+    size = format_value(row["difference"], places)
+    of = "" if row["system"] == DATASET else f" of {to_line(row['system'])}"
+    return f"{size} ({to_line(row['metric'])}{of})"
+
+
+def _make_system_tile(rows: Sequence[Row]) -> Tile:
+    n_within, farthest = sum(row["within"] for row in rows), max(rows, key=_measure_distance)
+    state: State = "pass" if n_within == len(rows) else "none"
+    note = f"largest difference {_state_distance(farthest).partition(' of ')[0]})"
+    value = f"{n_within:,} of {len(rows):,} within"
+    return Tile(to_line(rows[0]["system"]), value, state, note)
+
+
+# ---- groups and models ----
+
+
+def _answer(run: RunTables) -> Verdict:
+    findings = split_conclusions(run)[0]
+    if not findings:
+        return Verdict("models", "none", "No result: no model has a value.")
+    subject: Subject = "groups" if concerns_groups(run, findings[0]) else "models"
+    sentences, small = _unite(findings)
+    tiles = _make_tiles(run, subject, findings)
+    return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles[:_MOST_TILES]))
+
+
+def _unite(findings: Iterable[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the first sentences of findings, and how they were found."""
+    sentences, small = list[str](), list[str]()
+    for finding in findings:
+        if len(sentences) < _MOST_SENTENCES:
+            sentences += [finding.sentence, *finding.more]
+            small += [finding.detail] * bool(finding.detail)
+    return tuple(sentences[:_MOST_SENTENCES]), tuple(dict.fromkeys(small))
+
+
+def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]) -> list[Tile]:
+    questions = {
+        (item.metric.title, item.between): item for item in reversed(collect_questions(run))
+    }
+    first = questions.get((findings[0].metric, findings[0].between))
+    if subject == "groups" and first is not None:
+        strongest = {row["model"]: row for row in reversed(first.rows)}
+        rows = [strongest[name] for name in first.models if name in strongest]
+        return [_make_gap_tile(row, str(first.metric.parameters.get("by", ""))) for row in rows]
+    tiles = []
+    for finding in findings:
+        rows = [row for row in _list_values(run, finding) if not math.isnan(row["value"])]
+        metric = views.collect_definitions(run).get(finding.metric)
+        if metric is None or not rows:
+            continue
+        flags = views.flag_best([row["value"] for row in rows], metric.direction)
+        best = [row for row, flag in zip(rows, flags, strict=True) if flag] or rows
+        names = ", ".join(to_line(row["model"]) for row in best)
+        value = format_estimate(*(best[0][name] for name in _BOUNDS))
+        tiles.append(Tile(views.name_metric(run, metric), value, note=names))
+    return tiles
+
+
+def _make_gap_tile(row: Row, by: str) -> Tile:
+    value = format_estimate(row["difference"], row["ci_low"], row["ci_high"])
+    a, b = (to_line(name_group(row[side], by)) for side in "ab")
+    return Tile(to_line(row["model"]), value, note=f"{a} minus {b}")
+
+
+def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
+    baselines = views.list_baselines(run)
+    return [
+        row
+        for row in to_records(views.select_headline(run, run.metrics))
+        if views.format_title(row["metric"], row["k"]) == finding.metric
+        and not (row["group"] or row["target"])
+        and row["model"] not in baselines
+    ]
