@@ -254,11 +254,13 @@ class ReportSpec:
         reference: Published results to compare with: ``children/a3``, or several:
             ``[aab/1, aab/2]``.
         tolerance: The largest difference from a published value that counts as agreement.
+        examples: Whether the page shows single users, prompts or sentences, with their lists.
     """
 
     formats: tuple[_Format, ...] = ("csv", "json", "md", "html", "latex")
     reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
     tolerance: Annotated[float, Ge(0), OnlyWith("reference")] = 0.01
+    examples: bool = True
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -21,24 +21,21 @@ from recbias.reports.plots_models import (
     draw_scatter,
     draw_setting_curves,
     draw_tradeoff_curves,
-    draw_win_matrix,
 )
 from recbias.reports.plots_prompts import (
     draw_associations,
     draw_attribute_ranking,
     draw_group_means,
+    draw_hit_shares,
     draw_prices,
     draw_word_counts,
 )
 from recbias.reports.plots_units import (
     compute_exposure,
     count_recommendations,
-    draw_detectors,
     draw_fold_values,
-    draw_hit_shares,
     draw_learning_curves,
     draw_long_tail,
-    draw_popularity,
     draw_popularity_means,
     draw_projections,
     draw_round_curves,
@@ -47,7 +44,6 @@ from recbias.reports.plots_units import (
 )
 from recbias.reports.run import RunTables
 from recbias.reports.svg import FileNames, Plot, Scale
-from recbias.reports.views import Comparisons
 from recbias.reports.wording import Safe, format_value, join
 
 _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
@@ -55,7 +51,6 @@ _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 # plots of the users, items and trainings of one dataset
 _UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
-    "Exposure by detector": draw_detectors,
     "Latent space": draw_projections,
     "Values by fold": draw_fold_values,
     "Running means": draw_running_means,
@@ -98,20 +93,14 @@ def _describe_fault(title: str, error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """The plots of a run.
-
-    Those of the overview have their datasets. There is a matrix for each family of comparisons
-    between models, not for comparisons by label and attribute value; ``skipped`` has a sentence
-    for each plot that is missing.
-    """
+    """The plots of a run with their datasets, and a sentence for each plot that is missing."""
 
     overview: tuple[tuple[str, Plot], ...]
-    matrices: tuple[tuple[Comparisons, Plot], ...]
     skipped: tuple[str, ...]
 
     def plots(self) -> list[Plot]:
         """Return every plot."""
-        return [plot for _, plot in (*self.overview, *self.matrices)]
+        return [plot for _, plot in self.overview]
 
 
 @dataclass(eq=False)
@@ -155,9 +144,8 @@ def draw_gallery(run: RunTables) -> Gallery:
     if not (views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)):
         draughts.missing.clear()  # a run without lists
     overview += _draw_paper_plots(run, draughts)
-    matrices = tuple(_draw_matrices(run, draughts))
     skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
-    return Gallery(tuple(overview), matrices, tuple(skipped))
+    return Gallery(tuple(overview), tuple(skipped))
 
 
 def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:
@@ -172,7 +160,6 @@ def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]
             for draw in [partial(draw_scatter, family=family)]
         ),
         ("Long tail", "long-tail", partial(_draw_tail, counts=counts)),
-        ("Popularity", "popularity", draw_popularity),
         ("Mean popularity", "popularity-means", draw_popularity_means),
         ("Metric agreement", "metric-agreement", draw_metric_agreement),
     ]
@@ -209,22 +196,6 @@ def _draw_paper_plots(run: RunTables, draughts: _Draughts) -> Iterator[tuple[str
 
 def _name_file(names: FileNames, suffix: str, text: str) -> str:
     return names.free(f"{text}-{suffix}")
-
-
-def _draw_matrices(run: RunTables, draughts: _Draughts) -> Iterator[tuple[Comparisons, Plot]]:
-    """Yield the win matrices."""
-    families = [
-        family
-        for family in views.collect_comparisons(run)
-        if family.compares_models and not family.part
-    ]
-    several = len({family.place[0] for family in families}) > 1
-    for family in families:
-        tests = {rival.test for rival in families if rival.title == family.title}
-        parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
-        stem = "-".join(["significance", family.title, *filter(None, parts)])
-        for plot in draughts.draw_one(family.title, partial(draw_win_matrix, family), stem):
-            yield family, plot
 
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0

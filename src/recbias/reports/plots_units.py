@@ -20,9 +20,8 @@ from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
-from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
+from recbias.reports.wording import Safe, count_decimals, format_value, join
 from recbias.statistics.intervals import compute_running_means
-from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
 _SERIES = ("a fold", "their mean")
 _MOST_FOLDS = 20
@@ -52,12 +51,12 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
             series=_SERIES,
-            axis=metric.heading,
+            axis=views.name_metric(run, metric),
             note=rows.describe_direction(metric),
             stacked=False,
         ),
         name=name_file(f"folds-{metric.title}"),
-        title=f"{metric.heading} in each fold",
+        title=f"{views.name_metric(run, metric)} in each fold",
         caption=(
             f"{n_folds} folds. The standard deviation over the folds is largest for {widest} "
             f"({stds[widest]:.4f})."
@@ -300,99 +299,6 @@ def _accumulate(counts: pd.Series) -> FloatArray:
     return totals / max(float(totals[-1]), 1.0)
 
 
-_PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
-
-# the metric of each detector, by kind of stereotype
-_ExposureDetectors = Mapping[str, Mapping[str, Definition]]
-
-
-def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure that has labels of several detectors."""
-    for plugin in _PLUGINS:
-        exposure = _group_by_kind(run, plugin)
-        if max(map(len, exposure.values()), default=0) < 2:
-            continue
-        detectors = list(dict.fromkeys(name for kind in exposure.values() for name in kind))
-        panels = [
-            plots_prompts.Panel(kind, lines)
-            for kind, metrics in exposure.items()
-            if (lines := _build_rows(run, dataset, metrics, detectors))
-        ]
-        if not panels:
-            raise MissingEvidence(f"{plugin} is defined for no detector")
-        metrics = [metric for kind in exposure.values() for metric in kind.values()]
-        plot = plots_prompts.draw_forest(
-            plots_prompts.Forest(
-                panels=tuple(panels),
-                series=tuple(detectors),
-                axis=plugin,
-                note=rows.describe_direction(metrics[0]),
-            ),
-            name=name_file(f"detectors-{plugin}"),
-            title=f"{plugin} by each detector",
-            caption=_caption_detectors(panels, detectors),
-        )
-        yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
-
-
-def _group_by_kind(run: RunTables, plugin: str) -> _ExposureDetectors:
-    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both."""
-    exposure: dict[str, dict[str, Definition]] = {}
-    for metric in rows.find_metrics(run, plugin):
-        if metric.parameters.get("gap") is not None:
-            continue
-        detector, _, kind = str(metric.parameters.get("label", "")).rpartition(".")
-        if not detector:
-            detector, kind = kind, ""
-        threshold = metric.parameters.get("threshold")
-        settings = [
-            *(["graded"] if kind.endswith("_score") and threshold is None else []),
-            *([f"from {threshold}"] if threshold is not None else []),
-        ]
-        name = ", ".join([detector, *settings])
-        exposure.setdefault(kind.removesuffix("_score"), {}).setdefault(name, metric)
-    return exposure
-
-
-def _build_rows(
-    run: RunTables, dataset: str, metrics: Mapping[str, Definition], detectors: list[str]
-) -> tuple[plots_prompts.Row, ...]:
-    """Return a row for each model, with a mark for each detector that has a value."""
-    marks: dict[str, list[plots_prompts.Mark]] = {}
-    for detector, metric in metrics.items():
-        for row in rows.list_rows(run, metric, dataset):
-            if row["group"] or row["target"]:
-                continue
-            interval = svg.Interval.of_row(row)
-            title = f"{row['model']}, {detector}: {interval.describe()}, n {row['n']:,.0f}"
-            mark = plots_prompts.Mark(interval, detectors.index(detector), title)
-            marks.setdefault(row["model"], []).append(mark)
-    return tuple(
-        plots_prompts.Row(model, tuple(marks[model])) for model in rows.sort_models(run, marks)
-    )
-
-
-def _caption_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
-    sentences = [f"The mean over the users, by {rows.join_names(detectors)}."]
-    for panel in panels:
-        spreads = []
-        for row in panel.rows:
-            marks = sorted(row.marks, key=lambda mark: mark.interval.value)
-            if len(marks) > 1:
-                difference = marks[-1].interval.value - marks[0].interval.value
-                if difference > 0:
-                    spreads.append((difference, row.label, marks[0], marks[-1]))
-        if spreads:
-            difference, model, low, high = max(spreads, key=lambda spread: spread[0])
-            prefix = f"{panel.title}: the" if panel.title else "The"
-            names = f"{detectors[high.series]} and {detectors[low.series]}"
-            sentences.append(
-                f"{prefix} detectors differ most for {model}: {names} by {difference:.3f}."
-            )
-    intervals = [mark.interval for panel in panels for row in panel.rows for mark in row.marks]
-    return " ".join([*sentences, *svg.describe_lines(intervals)])
-
-
 _PROJECTION = "latent_projection"
 MOST_CLOUD = 2400
 _AXES = ("PC1", "PC2")
@@ -537,7 +443,7 @@ def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     return " ".join(sentences)
 
 
-_OF_RANKS, _HIT = ("REC-ST", "MRR_BAD"), "HIT_BAD"
+_OF_RANKS = ("REC-ST", "MRR_BAD")
 _ROW, _LONGEST = 30.0, 22
 
 
@@ -667,167 +573,6 @@ def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequen
             f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
             f"({boxes[last].mean:.3f})."
         )
-    return " ".join(sentences)
-
-
-def draw_hit_shares(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield bars of the share of lists with a labelled item, for each label, group and target."""
-    for metric in rows.find_metrics(run, _HIT):
-        if metric.parameters.get("gap") is not None:
-            continue
-        parts: dict[tuple[str, str], list[rows.Row]] = {}
-        for row in rows.list_rows(run, metric, dataset):
-            parts.setdefault((row["group"], row["target"]), []).append(row)
-        for part, shares in parts.items():
-            suffix = ", ".join(filter(None, part))
-            shares.sort(key=lambda row: (row["value"], row["model"]))
-            yield _draw_shares(metric, shares, suffix, name_file(f"hits-{metric.title}-{suffix}"))
-
-
-def _draw_shares(
-    metric: Definition, shares: Sequence[rows.Row], suffix: str, name: str
-) -> svg.Plot:
-    labels = svg.shorten_all([row["model"] for row in shares], _LONGEST)
-    end = svg.WIDTH - svg.MARGIN - svg.estimate_width("0.000") - 14
-    scale = Scale(0.0, 1.0, 18 + max(map(svg.estimate_width, labels)), end)
-    height = svg.TOP + _ROW * len(shares) + 64
-    note = rows.describe_direction(metric)
-    elements = [svg.draw_row_axis(scale, svg.TOP, metric.heading, note, height)]
-    intervals = [svg.Interval.of_row(row) for row in shares]
-    for position, (row, interval) in enumerate(zip(shares, intervals, strict=True)):
-        y = svg.TOP + (position + 0.5) * _ROW
-        title = f"{row['model']}: {interval.describe()}, n {row['n']:,.0f}"
-        size = (max(scale.at(interval.value) - scale.start, 0.5), 18)
-        elements += [
-            svg.draw_text((scale.start - 10, y + 4.5), labels[position], "end"),
-            svg.draw_rectangle((scale.start, y - 9), size, "bar", title),
-            svg.draw_text((svg.WIDTH - svg.MARGIN, y + 4.5), f"{row['value']:.3f}", "tick end"),
-        ]
-        if interval.bounded:
-            ends = ((scale.at(interval.low), y), (scale.at(interval.high), y))
-            elements.append(svg.draw_line(*ends, "interval c0"))
-    return svg.Plot(
-        name=name,
-        title=f"{metric.heading}: the share of lists with a labelled item"
-        + (f", {suffix}" if suffix else ""),
-        caption=" ".join(["Models are sorted by the share.", *svg.describe_lines(intervals)]),
-        height=height,
-        body=join(*elements),
-    )
-
-
-_FEWEST_ITEMS = 10
-_BINS = 22
-
-
-def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
-    """Return the histogram of a dataset's training interactions per item, in its first fold.
-
-    None if the run has no popularity table, or too few items or distinct values.
-    """
-    counts = _read_counts(run, dataset)
-    positive = counts[counts > 0]
-    if positive.size < _FEWEST_ITEMS or np.unique(positive).size < 2:
-        return None
-    edges = make_edges(positive)
-    n_items, _ = np.histogram(positive, edges)
-    density = n_items / np.diff(edges) / positive.size
-    least, most = float(density[density > 0].min()), float(density.max())
-    ends = float(edges[0]), float(edges[-1])
-    axes = svg.make_axes(
-        ends, (least / 2, most * 1.6), 360, sides=(64, 456), log_x=True, log_y=True
-    )
-    law = fit_power_law(counts)
-    return svg.draw_chart(
-        axes,
-        _draw_bars(edges, n_items, density, axes),
-        _draw_law(law, positive, axes),
-        x_title=("Training interactions", "log scale"),
-        y_title=("Share of items", "per number of interactions, log scale"),
-        drawn=axes.draw(_choose_ticks(axes.x), svg.choose_log_ticks(axes.y.low, axes.y.high)),
-        name=name,
-        title="Popularity of the items",
-        caption=_caption_popularity(counts, law),
-    )
-
-
-def _read_counts(run: RunTables, dataset: str) -> FloatArray:
-    """Return the interactions of each item, ``float64[n_items]``, in the first seed and fold."""
-    if run.popularity is None:
-        return np.empty(0)
-    frame = run.popularity[run.popularity["dataset"] == dataset]
-    for column in ("seed", "fold"):
-        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
-    counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
-    return counts[np.isfinite(counts)]
-
-
-def make_edges(counts: FloatArray) -> FloatArray:
-    """Return the edges of bins: whole numbers with about equal ratios.
-
-    >>> make_edges(np.array([1.0, 4.0, 9.0])).tolist()
-    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
-    """
-    ends = np.geomspace(counts.min(), counts.max() + 1, _BINS + 1)
-    edges: FloatArray = np.unique(np.round(ends))
-    return edges
-
-
-def _draw_bars(edges: FloatArray, n_items: FloatArray, density: FloatArray, axes: Axes) -> Safe:
-    bars = []
-    for position in np.flatnonzero(n_items).tolist():
-        left, right = axes.x.at(edges[position]), axes.x.at(edges[position + 1])
-        top = axes.y.at(density[position])
-        low, high = edges[position], edges[position + 1] - 1
-        title = f"{format_count(n_items[position], 'item')} with {low:,.0f} to {high:,.0f}"
-        size = max(right - left - 1, 0.5), axes.y.start - top
-        bars.append(svg.draw_rectangle((left + 0.5, top), size, "bar", title))
-    return join(*bars)
-
-
-def _draw_law(law: PowerLaw, counts: FloatArray, axes: Axes) -> Safe:
-    """Return the power law as a line over the items to which it was fitted."""
-    if math.isnan(law.exponent):
-        return Safe("")
-    from scipy.special import zeta
-
-    ends = np.array([law.xmin, counts.max()])
-    share = law.n / counts.size * ends**-law.exponent / zeta(law.exponent, law.xmin)
-    (x, y), (last_x, last_y) = (
-        axes.at(end, value) for end, value in zip(ends.tolist(), share.tolist(), strict=True)
-    )
-    if last_y > axes.y.start:
-        last_x = x + (last_x - x) * (axes.y.start - y) / (last_y - y)
-        last_y = axes.y.start
-    title = f"power law, exponent {law.exponent:.2f}, from {law.xmin:,.0f} interactions on"
-    return svg.draw_polyline([(x, y), (last_x, last_y)], "curve fit", title)
-
-
-def _choose_ticks(scale: Scale) -> list[float]:
-    """Return powers of ten; if there are few, also twice and five times each."""
-    ticks = svg.choose_log_ticks(scale.low, scale.high)
-    if len(ticks) > 2:
-        return ticks
-    first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
-    ticks = [factor * 10.0**power for power in range(first, last) for factor in (1, 2, 5)]
-    return [tick for tick in ticks if scale.low <= tick <= scale.high]
-
-
-def _caption_popularity(counts: FloatArray, law: PowerLaw) -> str:
-    positive = counts[counts > 0]
-    sentences = [
-        f"The number of training interactions of {format_count(positive.size, 'item')}.",
-        f"Half have at most {np.median(positive):,.0f}, the most popular {positive.max():,.0f}.",
-    ]
-    if not math.isnan(law.exponent):
-        sentences.append(
-            f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
-            f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
-            f"By rank, popularity falls with exponent {zipf_exponent(counts):.2f}."
-        )
-    if positive.size < counts.size:
-        n_unused = format_count(counts.size - positive.size, "item")
-        sentences.append(f"{n_unused} without interactions are not drawn.")
     return " ".join(sentences)
 
 
@@ -970,6 +715,17 @@ def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     )
 
 
+def _read_counts(run: RunTables, dataset: str) -> FloatArray:
+    """Return the interactions of each item, ``float64[n_items]``, in the first seed and fold."""
+    if run.popularity is None:
+        return np.empty(0)
+    frame = run.popularity[run.popularity["dataset"] == dataset]
+    for column in ("seed", "fold"):
+        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
+    counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
+    return counts[np.isfinite(counts)]
+
+
 def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame | None:
     """Return the values, one row per unit in a random order and one column per model."""
     units = rows.read_units(run, metric, dataset)
@@ -985,6 +741,7 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
 def _draw_means_of_units(
     run: RunTables, metric: Definition, values: pd.DataFrame, name: str
 ) -> svg.Plot:
+    heading = views.name_metric(run, metric)
     running = compute_running_means(values.to_numpy(dtype=np.float64))
     n_steps = max(2, min(_MOST_STEPS, _POINTS // max(values.shape[1], 1)))
     counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
@@ -998,9 +755,9 @@ def _draw_means_of_units(
         axes,
         _draw_running_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
         x_title=(unit, "in random order"),
-        y_title=(metric.heading, rows.describe_direction(metric)),
+        y_title=(heading, rows.describe_direction(metric)),
         name=name,
-        title=f"{metric.heading} as {unit.lower()} are added",
+        title=f"{heading} as {unit.lower()} are added",
         caption=_caption_running_means(unit.lower()),
     )
 

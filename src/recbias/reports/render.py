@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,6 +22,8 @@ from recbias.core.files import has_file
 from recbias.reports import views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
+from recbias.reports.examples import Example, collect_examples
+from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
 from recbias.reports.llm import build_reply_tables, read_trials
 from recbias.reports.published import build_reference_table
@@ -40,11 +42,9 @@ from recbias.reports.tables import (
 )
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import ALL
+from recbias.reports.wording import format_count
 
 T = TypeVar("T")
-
-# the number of characters of the matrices of wins that a page shows; more are files only
-_MOST_MATRICES = 160_000
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
@@ -58,7 +58,6 @@ class _Family:
 
     title: str
     comparisons: views.Comparisons
-    plot: Plot | None
 
     @property
     def outcome(self) -> str:
@@ -75,11 +74,13 @@ class Content:
         reference: The comparison with published tables, or None.
         remarks: Reasons why published and measured values differ, and what is not compared, for
             each published table.
+        shows_examples: Whether the page shows single users, prompts or sentences.
     """
 
     run: RunTables
     reference: pd.DataFrame | None = None
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shows_examples: bool = True
 
     failures = _build_by(wording.list_failures)
     warnings = _build_by(wording.list_warnings)
@@ -100,6 +101,7 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(views.build_models_table)
     gallery = _build_by(draw_gallery)
+    verdict = _build_by(build_verdict)
     searches = _build_by(draw_search_plots)
 
     @cached_property
@@ -118,6 +120,34 @@ class Content:
         """The properties of the dataset, the values by group and target, and their gaps."""
         cards = [table for card in self.cards for table in card.tables]
         return [*build_dataset_tables(self.run), *cards]
+
+    @cached_property
+    def first_picture(self) -> Plot | None:
+        """The chart that answers what the verdict is about."""
+        return draw_first_picture(
+            self.run, self.verdict.subject, name="answer", reference=self.reference
+        )
+
+    @cached_property
+    def examples(self) -> tuple[str, list[Example]]:
+        """What the examples are the worst of, and the examples."""
+        return collect_examples(self.run) if self.shows_examples else ("", [])
+
+    @property
+    def result_tables(self) -> list[wording.Table]:
+        """The tables of results without checks, groups and folds, which have their own places."""
+        elsewhere = [*self.group_tables, self.checks, self.fold_table]
+        return [table for table in self.tables if not any(table is each for each in elsewhere)]
+
+    @property
+    def group_plots(self) -> list[Plot]:
+        """The plots of groups."""
+        return [plot for plot in self.plots if plot.name.startswith("groups-")]
+
+    @property
+    def other_plots(self) -> list[Plot]:
+        """The plots that are not of groups."""
+        return [plot for plot in self.plots if not plot.name.startswith("groups-")]
 
     @property
     def tables(self) -> list[wording.Table]:
@@ -146,14 +176,6 @@ class Content:
         """Why plots are missing, one sentence each."""
         return self.gallery.skipped
 
-    @property
-    def matrices(self) -> tuple[list[_Family], list[_Family]]:
-        """The families with a matrix that a page shows, and those whose matrix is a file only."""
-        families = [family for family in self.families if family.plot]
-        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
-        n_shown = sum(size <= _MOST_MATRICES for size in sizes)
-        return families[:n_shown], families[n_shown:]
-
     @cached_property
     def methods(self) -> list[str]:
         """The tests and corrections, each with the significant comparisons of its metrics."""
@@ -175,22 +197,13 @@ class Content:
 
     @cached_property
     def families(self) -> list[_Family]:
-        """The comparisons by metric and test, those with a plot first."""
-        matrices = {
-            id(comparisons): plot.entitle("Which model is better than which")
-            for comparisons, plot in self.gallery.matrices
-        }
+        """The comparisons by metric and test."""
         groups = views.collect_comparisons(self.run)
         several = len({group.place[0] for group in groups}) > 1
-        families = [
-            _Family(
-                f"{group.heading}, {group.place[0]}" if several else group.heading,
-                group,
-                matrices.get(id(group)),
-            )
+        return [
+            _Family(f"{group.heading}, {group.place[0]}" if several else group.heading, group)
             for group in groups
         ]
-        return sorted(families, key=lambda family: family.plot is None)
 
 
 LONG_TABLE = 12
@@ -206,7 +219,11 @@ _TITLE = "recbias: measure how biased a recommender is"
 _URL = "https://github.com/recbias/recbias"
 
 _SECTIONS = {
+    "data": "Data and settings",
+    "checks": "Checks",
     "results": "Results",
+    "groups": "Groups",
+    "examples": "Examples",
     "replies": "Replies of language models",
     "plots": "Plots",
     "significance": "Significance",
@@ -219,20 +236,51 @@ _SECTIONS = {
 }
 
 
+_PRINTED = ("data", "checks", "results", "groups")  # sections that are on paper, folded or not
+
+_MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
+
+
+def _describe_sections(content: Content) -> defaultdict[str, str]:
+    """Return what folded sections hold, in a few words."""
+    tests = sum(family.comparisons.n_tested for family in content.families)
+    significant = sum(family.comparisons.significant for family in content.families)
+    n_models = len(views.list_models(content.run))
+    n_metrics = len(views.collect_definitions(content.run))
+    return defaultdict(
+        str,
+        data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
+        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
+        examples=f"the worst {content.examples[0]}; data of single units",
+        plots=format_count(len(content.other_plots), "plot"),
+        significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
+    )
+
+
 def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
     spec = str(wording.strip_folders(content.run.spec_text))
-    optional = ("replies", content.replies), ("significance", content.families)
-    omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
+    optional = {
+        "data": content.data,
+        "checks": content.checks,
+        "groups": content.group_tables or content.group_plots,
+        "examples": content.examples[1],
+        "replies": content.replies,
+        "significance": content.families,
+        "searches": content.searches,
+    }
     return render(
         "report.html.jinja",
         content=content,
         searches=content.searches,
         title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
+        sections={name: title for name, title in _SECTIONS.items() if optional.get(name, True)},
+        printed=_PRINTED,
+        hints=_describe_sections(content),
+        marks=_MARKS,
         long=LONG_TABLE,
         longest=_LONGEST_PAIRS,
         policy=_build_policy(script),

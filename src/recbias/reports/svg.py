@@ -719,7 +719,7 @@ def draw_marker(
     return draw_path(f"M{' '.join(points)}Z", class_, title)
 
 
-def draw_arrow(start: Point, end: Point, *, gap: float = 0.0) -> Safe:
+def draw_arrow(start: Point, end: Point, *, gap: float = 0.0, class_: str = "") -> Safe:
     """Return an arrow that ends ``gap`` before its end; nothing if it is too short."""
     length = math.dist(start, end)
     if length <= gap:
@@ -733,7 +733,7 @@ def draw_arrow(start: Point, end: Point, *, gap: float = 0.0) -> Safe:
     tip = length - gap
     neck = max(tip - _HEAD, 0.0)
     corners = f"{locate(tip, 0)} {locate(neck, 0.4 * _HEAD)} {locate(neck, -0.4 * _HEAD)}"
-    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", "arrow")
+    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", f"arrow {class_}".strip())
 
 
 _TOP = 8.0

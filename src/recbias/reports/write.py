@@ -36,6 +36,7 @@ def write_reports(
     formats: Sequence[str],
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
+    examples: bool = True,
     key: bytes | None = None,
     address: str | None = None,
 ) -> list[Path]:
@@ -47,6 +48,7 @@ def write_reports(
             ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
+        examples: Whether the page shows single users, prompts or sentences.
         key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
 
@@ -61,7 +63,7 @@ def write_reports(
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     run = read_run(folder)
-    content = _load_content(run, reference, tolerance)
+    content = replace(_load_content(run, reference, tolerance), shows_examples=examples)
     files = [*_render_files(content, set(formats))]
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
