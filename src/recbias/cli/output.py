@@ -222,7 +222,7 @@ _COLOURS = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"
 
 
 def print_verdict(verdict: Verdict, n_more: int, console: Console) -> None:
-    """Print the verdict of a run, its sentences, the tests in small print, and how much is left."""
+    """Print the verdict of a run, in small print its tests, and how many conclusions are left."""
     more = f"{format_count(n_more, 'more conclusion')} in the report." if n_more else ""
     lines = [(verdict.line, _COLOURS[verdict.state]), *((text, "") for text in verdict.sentences)]
     lines += [(text, "dim") for text in (*verdict.small, more) if text]

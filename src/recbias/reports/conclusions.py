@@ -30,7 +30,6 @@ from recbias.reports.wording import (
 )
 from recbias.statistics.intervals import derive_error, detect_difference
 from recbias.statistics.paired import EXACT
-from recbias.statistics.uncertain import TEST as UNCERTAIN
 
 
 def compute_effect(row: Row) -> float:
@@ -83,31 +82,25 @@ def _rank_row(row: Row) -> tuple[float, float]:
     return rank_effect(compute_effect(row)), rank_effect(abs(row["difference"]))
 
 
-_BY_CHANCE = {
-    "groups": "the test asks how large it would be if membership did not matter",
-    "targets": "the test takes the direction as given",
-    "directions": "the test takes the direction as given",
-}
-"""What a permutation test leaves out that the interval beside it covers."""
-
-
 def explain_zero(rows: Sequence[Row]) -> str:
     """Return why the intervals of significant comparisons include 0; blank if none does.
 
     >>> row = {"significant": True, "ci_low": -0.1, "ci_high": 0.9, "between": "targets"}
-    >>> explain_zero([row])[:54]
-    'Significant, though the interval includes 0: the test '
+    >>> explain_zero([row])[:43]
+    'Significant, though the interval includes 0'
     >>> explain_zero([{**row, "ci_low": 0.1}])
     ''
     """
-    reasons = dict.fromkeys(
-        _BY_CHANCE.get(str(row["between"]), "they are not made from each other")
-        for row in rows
-        if views.is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
+    includes_zero = (
+        views.is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"] for row in rows
     )
-    because = "; or ".join(reasons)
-    return f"Significant, though the interval includes 0: {because}." if because else ""
+    return _ZERO if any(includes_zero) else ""
 
+
+_ZERO = (
+    "Significant, though the interval includes 0: the test asks how large the difference would be "
+    "by chance, and the interval, which covers more, how large it is."
+)
 
 # the rows of ``metrics.csv`` on one metric, by model, group and target
 _Estimates = Mapping[tuple[str, str, str], Row]
@@ -119,7 +112,8 @@ class Question:
 
     Args:
         name: What is compared, for people; ``heading`` also says by what it is grouped.
-        where: The dataset, seed and fold where there are several: `` on ml-1m (fold 1)``.
+        place: The seed and fold where the run has several: ``fold 1``.
+        where: The dataset and place for a sentence: `` on ml-1m (fold 1)``.
         unit: What the n of an estimate counts, and ``units`` that of a comparison: users, names.
         baselines: The models that others are compared with.
         comparisons: Those of all models, or parts of the queries and items.
@@ -130,6 +124,7 @@ class Question:
     metric: Definition
     name: str
     heading: str
+    place: str
     where: str
     unit: str
     units: str
@@ -248,14 +243,15 @@ def _ask(run: RunTables, comparisons: Sequence[views.Comparisons]) -> Question:
     )
     estimates = _index_estimates(run).get((first.place, first.title), {})
     is_of_groups = first.between == "groups" and "by" in metric.parameters
-    unit = _name_unit(run, metric)
+    unit, (place, where) = _name_unit(run, metric), _describe_place(run, first.place)
     sets = [metric.parameters.get(name) for name in ("groups", "targets")]
     of = [str(item["of"]).removesuffix("s") for item in sets if isinstance(item, Mapping)]
     return Question(
         metric=metric,
         name=views.name_metric(run, metric, "a group" if is_of_groups else ""),
         heading=views.name_metric(run, metric),
-        where=_describe_place(run, first.place),
+        place=place,
+        where=where,
         unit=unit,
         units=unit if not of else of[0] if first.between == "groups" else of[-1],
         baselines=views.list_baselines(run),
@@ -265,14 +261,14 @@ def _ask(run: RunTables, comparisons: Sequence[views.Comparisons]) -> Question:
     )
 
 
-def _describe_place(run: RunTables, place: tuple[str, str, str]) -> str:
-    """Return a dataset, seed and fold as text, each where the run has several."""
+def _describe_place(run: RunTables, place: tuple[str, str, str]) -> tuple[str, str]:
+    """Return the seed and fold of a place, and all of it for a sentence, where it varies."""
     several = len(views.list_single_datasets(run)) > 1
     where = "over all datasets" if place[0] == views.ALL else f"on {to_line(place[0])}"
     varying = views.select_varying(run.metrics, ["seed", "fold"])
     columns = dict(zip(("seed", "fold"), place[1:], strict=True))
-    parts = [f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL]
-    return f" {where}" * several + f" ({', '.join(parts)})" * bool(parts)
+    part = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != views.ALL)
+    return part, f" {where}" * several + f" ({part})" * bool(part)
 
 
 def _name_unit(run: RunTables, metric: Definition) -> str:
@@ -382,16 +378,13 @@ def _count_places(row: Row) -> int:
     return count_decimals(row[name] for name in ("difference", "mean_a", "mean_b"))
 
 
-def _state_size(row: Row) -> str:
-    """Return the size of a difference with its interval."""
-    sign = -1 if row["difference"] < 0 else 1
-    ends = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-    return format_estimate(sign * row["difference"], *ends, _count_places(row))
-
-
-def _state_difference(row: Row) -> str:
-    """Return a difference with its sign and interval."""
-    return format_estimate(row["difference"], row["ci_low"], row["ci_high"], _count_places(row))
+def _state_size(row: Row, name: str = "difference", *, signed: bool = False) -> str:
+    """Return a difference with its interval, or its size."""
+    low, high = ("ci_low", "ci_high") if name == "difference" else (f"{name}_low", f"{name}_high")
+    sign = -1 if row[name] < 0 and not signed else 1
+    lower, upper = sorted((sign * row[low], sign * row[high]))
+    places = _count_places(row) if name == "difference" else None
+    return format_estimate(sign * row[name], lower, upper, places)
 
 
 def _describe_test(question: Question, row: Row | None = None) -> str:
@@ -400,7 +393,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     methods = methods[0].upper() + methods[1:]
     if row is None:
         return f"{methods}."
-    return f"{methods}: {_describe_p_value(row)}{_count_compared(question, row)}."
+    n = "" if math.isnan(row["n"]) else f", {format_count(row['n'], question.units or 'unit')}"
+    return f"{methods}: {_describe_p_value(row)}{n}."
 
 
 def _describe_p_value(row: Row) -> str:
@@ -413,21 +407,6 @@ def _describe_p_value(row: Row) -> str:
     unchanged = row["correction"] in {"", "none"} or row["family_size"] == 1
     adjusted = "" if unchanged else "adjusted "
     return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
-
-
-def _count_compared(question: Question, row: Row) -> str:
-    """Return the number of units of a comparison, or of both its sides if they have their own."""
-    sides = [question.estimates.get((row["model"], row[side], row["target"])) for side in "ab"]
-    counts = [side["n"] for side in sides if side is not None and not math.isnan(side["n"])]
-    shares_units = question.compares_models or row["test"] == UNCERTAIN
-    if len(counts) < len(sides) or shares_units:
-        counts = [] if math.isnan(row["n"]) else [row["n"]]
-    if not counts:
-        return ""
-    if not question.units:
-        return f", n {' and '.join(f'{n:,.0f}' for n in counts)}"
-    *first, last = counts
-    return f", {''.join(f'{n:,.0f} and ' for n in first)}{format_count(last, question.units)}"
 
 
 def _name_side(question: Question, row: Row, side: str) -> str:
@@ -509,20 +488,12 @@ def _lower(sentence: str) -> str:
     return sentence.replace("No ", "no ", 1) if sentence.startswith("No ") else sentence
 
 
-_UNDEFINED_REASONS = {
-    "groups": "A group has fewer than two values, or all its values are equal.",
-    "models": "There are fewer than two units, or every sample has the same difference.",
-}
-"""Why no test could be computed, by what it compares."""
-
-
 def _write_undefined(question: Question) -> _Answer:
     sentence = (
         f"Whether {question.heading}{question.where} differs between {question.between} is "
         "undefined: no test could be computed."
     )
-    reason = _UNDEFINED_REASONS.get(question.between, "")
-    return _Answer(sentence, _combine(reason, _describe_test(question)))
+    return _Answer(sentence, _describe_test(question))
 
 
 def _write_no_difference(question: Question) -> _Answer:
@@ -541,9 +512,9 @@ def _write_no_difference(question: Question) -> _Answer:
         between = f"{question.name}{question.where} between {join_names(sides)}"
         found = _fit(f"No significant difference in {between}{ending}", found)
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
-    size = f"Difference {_state_difference(smallest)}." if len(rows) == 1 else ""
+    size = f"Difference {_state_size(smallest, signed=True)}." if len(rows) == 1 else ""
     test = _describe_test(question, smallest)
-    return _Answer(found, _combine(_describe_power(question, rows), size, test))
+    return _Answer(found, _combine(test, _describe_power(question, rows), size))
 
 
 def _write_contrast(question: Question) -> _Answer:
@@ -572,7 +543,7 @@ def _write_contrast(question: Question) -> _Answer:
             lead = f"{name} is {order} for {a} than for {b} with {share}"
             sentences[:1] = [f"{lead}, most with {model}: by {size}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        sentences = [f"{name} of {a} and {b} with {model} is {_state_difference(row)}."]
+        sentences = [f"{name} of {a} and {b} with {model} is {_state_size(row, signed=True)}."]
     else:
         lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
         sentences = [
@@ -663,7 +634,7 @@ def _write_best(question: Question) -> _Answer:
     if missed:
         named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
-        small = _combine(_describe_power(question, rows), _describe_test(question))
+        small = _combine(_describe_test(question), _describe_power(question, rows))
     else:
         closest = min(rows, key=lambda row: float(abs(row["difference"])))
         small = _describe_test(question, closest)
@@ -671,14 +642,14 @@ def _write_best(question: Question) -> _Answer:
             sentence = _state_pair(question, best[0], others[0])
         else:
             than = f"each of the other {len(others):,} models" if others[1:] else others[0]
-            named = sorted(_name_model(question, name) for name in question.baselines & {*wins})
-            named = named if len(named) == 1 else ["the baselines"] * bool(named)
-            than = join_names([than, *named * (is_above and is_accuracy)])
+            weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
+            weaker = weaker if len(weaker) < 2 else ["the baselines"]
+            than = join_names([than, *weaker]) if is_above and is_accuracy else than
             both = "" if len(best) == 1 else f" and {'both' if len(best) == 2 else 'all'} are"
             sentence = f"{lead},{both} significantly better than {than}."
             rival = closest["b"] if closest["a"] in best else closest["a"]
             smallest = f"Smallest difference {_state_size(closest)}, from {to_line(rival)}."
-            small = _combine(smallest, small)
+            small = _combine(small, smallest)
     detail = _combine(small, f"{DIRECTION_LABELS[direction].capitalize()}.")
     return _Answer(sentence, detail, (more,) * bool(more))
 
@@ -744,7 +715,7 @@ def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
 
     The measures of which a version is shown to remove something are first.
     """
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in views.select_tradeoffs(run):
         groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
     ranked = sorted(
@@ -774,10 +745,10 @@ def _describe_version(run: RunTables, row: Row, bias: str, place: str) -> str:
     if not math.isnan(strength) and f"{setting}=" not in reranker:
         reranker = f"{reranker} ({setting} {strength:g})"
     subject = f"{to_line(reranker)} of {to_line(row['baseline'])}"
-    worsens, change = row["bias_removed"] < 0, _state_change(row, "bias_removed")
+    worsens, change = row["bias_removed"] < 0, _state_size(row, "bias_removed")
     of = views.name_metric(run, accuracy) if accuracy else to_line(row["accuracy"])
     gains = "gains" if row["accuracy_lost"] < 0 else "costs"
-    cost = f"{gains} {_state_change(row, 'accuracy_lost')} of {of}"
+    cost = f"{gains} {_state_size(row, 'accuracy_lost')} of {of}"
     direction = metric.direction if metric else "none"
     towards = {"zero": f" {'farther from' if worsens else 'nearer to'} 0"}.get(direction, "")
     effect = f"{_VERBS[direction][worsens]} {name}{towards} by {change}"
@@ -786,14 +757,6 @@ def _describe_version(run: RunTables, row: Row, bias: str, place: str) -> str:
     elif row["bias_removed_low"] <= 0 <= row["bias_removed_high"]:
         effect = f"is not shown to change {name}"
     return f"{subject} {effect} and {cost}."
-
-
-def _state_change(row: Row, name: str) -> str:
-    """Return the size of a change with its interval."""
-    sign = -1 if row[name] < 0 else 1
-    return format_estimate(
-        sign * row[name], *sorted((sign * row[f"{name}_low"], sign * row[f"{name}_high"]))
-    )
 
 
 def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
@@ -846,7 +809,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         if metric.gap in {"ratio", "std"}:
             continue
         overall, served = ([row for row in rows if row["group"] == name] for name in ("", SERVED))
-        where = _describe_place(run, (dataset, views.ALL, views.ALL))
+        _, where = _describe_place(run, (dataset, views.ALL, views.ALL))
         answer = _describe_overall(run, metric, overall or rows, where)
         if overall and served:
             part = _describe_overall(run, metric, served, where)
@@ -879,18 +842,19 @@ def _describe_overall(
         )
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
     test = "No test compares the models." if len(named) > 1 else ""
-    named.sort(key=lambda row: to_loss(row["value"], metric.direction))
+    defined.sort(key=lambda row: to_loss(row["value"], metric.direction))
+    named = [row for row in defined if row in named]
+    better = ""
+    if defined[0] not in named and metric.name in views.ACCURACY:
+        value = format_value(defined[0]["value"], places)
+        better = f"; the baseline {to_line(defined[0]['model'])} has {value}"
     if len(named) == 1:
         row = named[0]
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
-        n = (
-            ""
-            if math.isnan(row["n"])
-            else format_count(row["n"], _name_unit(run, metric) or "unit")
-        )
+        unit = _name_unit(run, metric) or "unit"
+        n = "" if math.isnan(row["n"]) else f"{format_count(row['n'], unit)}."
         return _Answer(
-            f"{to_line(row['model'])} has {name} {value}.",
-            _combine(f"{n}." if n else "", undefined),
+            f"{to_line(row['model'])} has {name} {value}{better}.", _combine(n, undefined)
         )
     texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
     flags = views.flag_best([row["value"] for row in named], metric.direction)
@@ -901,7 +865,8 @@ def _describe_overall(
     what = _SUPERLATIVES[metric.direction].format(name)
     value, verb = format_value(named[0]["value"], places), "share" if sum(flags) > 1 else "has"
     against = f"against {texts[-1]}" if len(named) == 2 else f"of {len(named):,} models"
-    return _Answer(f"{best} {verb} {what}, {value}, {against}.", _combine(test, undefined))
+    sentence = f"{best} {verb} {what}, {value}, {against}{better}."
+    return _Answer(sentence, _combine(test, undefined))
 
 
 # ---- conclusions ----

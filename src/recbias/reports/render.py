@@ -101,7 +101,6 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(views.build_models_table)
     gallery = _build_by(draw_gallery)
-    verdict = _build_by(build_verdict)
     searches = _build_by(draw_search_plots)
 
     @cached_property

@@ -307,7 +307,10 @@ def build_summary(run: RunTables) -> Table:
 def _build_summary(run: RunTables) -> Table:
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
-    table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
+    baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
+    marks = [f"{wording.join_names(baselines)}: baselines, no headline is about them."]
+    notes = (*table.notes, *marks * bool(baselines), *describe_missing_outputs(run))
+    table = replace(table, notes=notes)
     return _add_significance_marks(table, run, frame)
 
 

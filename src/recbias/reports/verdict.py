@@ -150,8 +150,8 @@ def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
 
 
 def _format_check(check: Mapping[str, Any]) -> str:
-    numbers = [math.nan if check[name] is None else check[name] for name in _BOUNDS]
-    return format_estimate(*numbers)
+    value, low, high = (math.nan if check[name] is None else check[name] for name in _BOUNDS)
+    return format_estimate(value, low, high)
 
 
 _BOUNDS = ("value", "ci_low", "ci_high")
@@ -217,12 +217,13 @@ def _answer(run: RunTables) -> Verdict:
 
 
 def _unite(findings: Iterable[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the first sentences of findings, and how they were found."""
+    """Return the first sentences of findings, and their tests: of no difference, what it means."""
     sentences, small = list[str](), list[str]()
     for finding in findings:
         if len(sentences) < _MOST_SENTENCES:
             sentences += [finding.sentence, *finding.more]
-            small += [finding.detail] * bool(finding.detail)
+            details = finding.detail.rstrip(".").split(". ")
+            small += [f"{text}." for text in details[: 1 if finding.n_significant else 2] if text]
     return tuple(sentences[:_MOST_SENTENCES]), tuple(dict.fromkeys(small))
 
 

@@ -65,6 +65,8 @@ def write_reports(
     run = read_run(folder)
     content = replace(_load_content(run, reference, tolerance), shows_examples=examples)
     files = [*_render_files(content, set(formats))]
+    if run.manifest.get("checks"):
+        files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
     paths = [_write_file(folder, name, text) for name, text in files]
@@ -109,8 +111,6 @@ def _load_content(
 
 def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the name and the content of each file."""
-    if content.run.manifest.get("checks"):
-        yield "checks.xml", render_junit(content.run)
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:

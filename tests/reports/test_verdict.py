@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import html
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from recbias.cli.output import print_verdict
+from recbias.reports.conclusions import split_conclusions
+from recbias.reports.junit import render_junit
+from recbias.reports.render import Content, render_json, render_markdown
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.verdict import build_verdict
+from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
+
+CHECK: dict[str, Any] = {
+    "dataset": "ml-1m",
+    "model": "a",
+    "seed": "42",
+    "fold": "0",
+    "group": "",
+    "target": "",
+    "metric": "nDCG(by=gender, gap=difference)",
+    "k": 10,
+    "baseline": "",
+    "value": 0.1,
+    "ci_low": 0.05,
+    "ci_high": 0.15,
+    "limit": "at most 0.04",
+    "verdict": "fail",
+    "failed": True,
+    "basis": "interval",
+    "strict": False,
+}
+PASSED = {**CHECK, "limit": "at most 0.5", "verdict": "pass", "failed": False}
+UNDECIDED = {**CHECK, "limit": "at most 0.1", "verdict": "undecided", "failed": False}
+STOPPED = UNDECIDED | {"value": None, "ci_low": None, "ci_high": None, "basis": "failure"}
+WITHOUT_VALUE = "nDCG gap by gender undefined because a stage failed, limit at most 0.1"
+FAILED = "nDCG gap by gender 0.1000 [0.0500, 0.1500], limit at most 0.04"
+
+
+def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
+    """Return a run of two groups with a significant gap, with checks."""
+    run = write_groups(folder, contrast("a", 0.05, significant=True), models=["a"])
+    run.manifest["checks"] = [*checks]  # type: ignore[index]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("checks", "state", "line"),
+    [
+        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks"),
+        ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
+        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed"),
+        (
+            [UNDECIDED],
+            "undecided",
+            f"UNDECIDED: 1 of 1 check undecided: {FAILED[:-4]}0.1",
+        ),
+        (
+            [STOPPED],
+            "undecided",
+            f"UNDECIDED: 1 of 1 check undecided: {WITHOUT_VALUE}",
+        ),
+    ],
+)
+def test_checks_are_judged_first(
+    tmp_path: Path, checks: list[dict[str, Any]], state: str, line: str
+) -> None:
+    verdict = build_verdict(write_checks(tmp_path, *checks))
+    assert (verdict.subject, verdict.state, verdict.line) == ("checks", state, line)
+    assert len(verdict.tiles) == len(checks)
+
+
+def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_path: Path) -> None:
+    verdict = build_verdict(
+        write_checks(tmp_path, *[CHECK | {"model": f"m{n}"} for n in range(4)])
+    )
+    assert verdict.sentences == (
+        f"m0: {FAILED}.",
+        f"m1: {FAILED}.",
+        "2 more are in the table of checks.",
+    )
+
+
+def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None:
+    verdict = build_verdict(write_checks(tmp_path, PASSED))
+    assert verdict.sentences[0].startswith("nDCG is lower for gender=F (0.2000) than for gender=M")
+    assert verdict.small == (
+        "Welch's t-test, Bonferroni over one comparison, alpha 0.05: p 0.5, 100 users.",
+    )
+
+
+def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:
+    """Return a run in which each model is significantly better than those before it."""
+    values = {name: 0.1 * (at + 1) for at, name in enumerate(names)}
+    rows = [
+        compare(a, b, (values[a], values[b]), 0.05, p_adjusted=0.001, significant=True)
+        for at, a in enumerate(names)
+        for b in names[at + 1 :]
+    ]
+    run = write_run(folder, [state(*item) for item in values.items()], rows)
+    run.manifest["models"] = [  # type: ignore[index]
+        {"label": name, "name": name} | ({"is_baseline": marks[name]} if name in marks else {})
+        for name in names
+    ]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("names", "marks", "line"),
+    [
+        (
+            ("Random", "MostPop", "x", "y"),
+            {},
+            "y has higher nDCG than x: 0.4000 against 0.3000, a difference of 0.1000",
+        ),
+        (
+            ("x", "y", "MostPop"),
+            {},
+            "y has higher nDCG than x: 0.2000 against 0.1000, a difference of 0.1000",
+        ),
+        (
+            ("MostPop", "x"),
+            {},
+            "x has higher nDCG than the baseline MostPop: 0.2000 against 0.1000",
+        ),
+        (
+            ("x", "MostPop"),
+            {},
+            "The baseline MostPop has higher nDCG than x: 0.2000 against 0.1000",
+        ),
+        (("x", "MostPop"), {"MostPop": False}, "MostPop has higher nDCG than x: 0.2000 against"),
+        (
+            ("MostPop", "x", "y", "z"),
+            {"x": True},
+            "z has higher nDCG than y: 0.4000 against 0.3000",
+        ),
+        (("Random", "MostPop"), {}, "MostPop has higher nDCG than Random: 0.2000 against"),
+    ],
+)
+def test_baselines_are_not_the_subject(
+    tmp_path: Path, names: tuple[str, ...], marks: dict[str, bool], line: str
+) -> None:
+    verdict = build_verdict(write_models(tmp_path, *names, **marks))
+    assert (verdict.subject, verdict.state) == ("models", "none")
+    assert verdict.line.startswith(line)
+    if names == ("x", "y", "MostPop"):  # it is better than all, which is said after the headline
+        assert verdict.sentences[0].startswith(
+            "The baseline MostPop has higher nDCG than y: 0.3000"
+        )
+
+
+def test_the_best_model_is_better_than_the_others_and_the_baselines(tmp_path: Path) -> None:
+    verdict = build_verdict(write_models(tmp_path, "Random", "MostPop", "x", "y", "z"))
+    assert verdict.line == (
+        "z has the highest nDCG, 0.5000, significantly better than each of the other 2 models and "
+        "the baselines."
+    )
+    assert [tile.note for tile in verdict.tiles] == ["z"]
+
+
+def test_groups_come_before_models(tmp_path: Path) -> None:
+    row = contrast("EASE", 0.05, p_adjusted=0.001, significant=True)
+    run = write_groups(tmp_path, row, contrast("ALS", 0.3), models=["EASE", "ALS"])
+    values = [*to_records(run.metrics), state("EASE", 0.9), state("ALS", 0.1)]
+    pair = compare("EASE", "ALS", (0.9, 0.1), 0.01, significant=True, effect_size=5.0)
+    rows = [*to_records(run.significance), pair]
+    metrics = [{"metric": "nDCG", "k": 10, "name": "nDCG", "direction": "higher"}]
+    verdict = build_verdict(
+        write_run(tmp_path, values, rows, [*metrics, *run.manifest["metrics"]])
+    )
+    assert verdict.subject == "groups"
+    assert verdict.line.startswith(
+        "nDCG is lower for gender=F (0.2000) than for gender=M (0.3000)"
+    )
+    assert verdict.sentences[0].startswith("EASE has higher nDCG than ALS: 0.9000 against 0.1000")
+    assert [tile.label for tile in verdict.tiles] == ["EASE", "ALS"]
+    assert verdict.tiles[0].value == "-0.1000 [-0.1500, -0.0500]"
+
+
+def test_a_run_without_values_says_so(tmp_path: Path) -> None:
+    verdict = build_verdict(write_run(tmp_path, [state("x", math.nan)], []))
+    assert verdict.line == "nDCG is undefined for x."
+    assert verdict.tiles == ()
+
+
+def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
+    run = write_checks(tmp_path, PASSED, CHECK)
+    verdict, console = build_verdict(run), Console(width=1000)
+    with console.capture() as printed:
+        print_verdict(verdict, len(split_conclusions(run)[1]), console)
+    shown = [verdict.line, *verdict.sentences, *verdict.small]
+    assert printed.get().splitlines() == shown
+    assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
+    assert ET.fromstring(render_junit(run)).get("name") == verdict.line
+    markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")
+    assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
