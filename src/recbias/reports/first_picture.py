@@ -61,10 +61,15 @@ def _draw_pictures(
         yield _draw_reference(run, reference, name)
     if subject == "checks":
         yield from _draw_check(run, name)
-    dataset = rows.list_plotted_datasets(run)[0]
-    if subject == "groups":
-        yield from _draw_gaps(run, dataset, name)
-    yield from draw_tradeoff_curves(run, dataset, lambda _: name)
+    for dataset in rows.list_plotted_datasets(run)[:1]:
+        if subject == "groups":
+            yield from _draw_gaps(run, dataset, name)
+        yield from draw_tradeoff_curves(run, dataset, lambda _: name)
+        yield from _draw_models(run, dataset, name)
+
+
+def _draw_models(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
+    """Yield accuracy against a bias, and the values of the metrics."""
     for family in (POPULARITY_BIAS, *OTHER_BIASES):
         with contextlib.suppress(MissingEvidence):
             yield draw_scatter(run, dataset, name=name, family=family)

@@ -39,6 +39,7 @@ def download(page: Any, link: Any) -> tuple[str, bytes]:
 
 def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_path: Path) -> None:
     page = open_report(SMALL)
+    page.get_by_role("link", name="Results", exact=True).click()  # opens the section
     name, content = download(page, page.get_by_role("link", name="Results as CSV"))
     table = pd.read_csv(io.BytesIO(content)).set_index("model")
     rows = pd.read_csv(tmp_path / "metrics.csv")
@@ -50,6 +51,7 @@ def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_pat
 def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
     page = open_report(SMALL, permissions=["clipboard-read", "clipboard-write"])
     spec = (tmp_path / "spec.yaml").read_text(encoding="utf-8")
+    page.get_by_role("button", name="Open all sections").click()
     page.get_by_text("Spec of the run").click()
     name, content = download(page, page.get_by_role("link", name="Spec as YAML"))
     assert (name, content.decode()) == ("spec.yaml", spec)

@@ -49,11 +49,10 @@ def list_paper_kinds(gallery: Gallery) -> list[str]:
     return list(dict.fromkeys(kind for kind in kinds if kind in PAPER_KINDS))
 
 
-def test_run_has_overview_and_win_matrices(tmp_path: Path) -> None:
+def test_run_has_an_overview(tmp_path: Path) -> None:
     gallery = draw_gallery(read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "ARP")))))
     assert list_names(gallery) == [
-        *("accuracy-popularity", "long-tail", "popularity", "running-mean-arp-10"),
-        *("significance-ndcg-10", "significance-arp-10"),
+        *("accuracy-popularity", "long-tail", "running-mean-arp-10"),
     ]
     assert gallery.skipped == ()
 
@@ -69,10 +68,8 @@ def test_run_with_every_metric_has_every_paper_plot(tmp_path: Path) -> None:
 def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
     world = RunSpec(metrics=("nDCG", "ARP"), datasets=("A|1", "A/1"), users=20)
     assert list_names(draw_gallery(read_run(make_run(tmp_path, world)))) == [
-        *("accuracy-popularity-a-1", "long-tail-a-1", "popularity-a-1"),
-        *("accuracy-popularity-a-1-2", "long-tail-a-1-2", "popularity-a-1-2"),
-        *("significance-ndcg-10-a-1", "significance-ndcg-10-a-1-2"),
-        *("significance-arp-10-a-1", "significance-arp-10-a-1-2"),
+        *("accuracy-popularity-a-1", "long-tail-a-1"),
+        *("accuracy-popularity-a-1-2", "long-tail-a-1-2"),
     ]
 
 
@@ -117,13 +114,7 @@ def fail(*_: object, **__: object) -> None:
     raise OverflowError(message)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("draw_scatter", "draw_long_tail", "draw_popularity", "draw_win_matrix"),
-        "draw_metric_agreement",
-    ],
-)
+@pytest.mark.parametrize("name", ["draw_scatter", "draw_long_tail", "draw_metric_agreement"])
 def test_failing_plot_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
