@@ -333,7 +333,7 @@ def test_models_of_which_a_metric_is_undefined_are_excluded_from_its_pairs_and_c
     assert (result.agreement.n[0, 1], result.agreement.n[0, 2]) == (4, 5)
     assert dict(result.excluded) == {"b@10": ["ItemKNN"]}
     (table,) = build_agreement_tables(read_run(tmp_path))
-    assert [cell.text for cell in table.rows[0]] == ["1 a@10", "", "0.67", "-1.00"]
+    assert [cell.text for cell in table.rows[0]] == ["1 a", "", "0.67", "-1.00"]
     assert table.rows[0][2].note == "n 4"
     assert "over 4 to 5 models" in table.notes[0]
     assert table.notes[1:] == (

@@ -246,10 +246,11 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
     significant = sum(family.comparisons.significant for family in content.families)
     n_models = len(views.list_models(content.run))
     n_metrics = len(views.collect_definitions(content.run))
+    cutoff = content.summary.title.removeprefix("Results")
     return defaultdict(
         str,
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
-        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
+        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
         examples=f"the worst {content.examples[0]}; data of single units",
         plots=format_count(len(content.other_plots), "plot"),
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",

@@ -1064,7 +1064,8 @@ def _tabulate_agreement(result: MetricAgreement, suffix: str) -> Table:
         "models, -1 the reverse. The columns have the numbers of the rows."
     )
     title = f"Agreement of the metrics{suffix}"
-    return Table(title, (Column("metric"), *heads), rows, (note, *result.describe_excluded()))
+    columns = (Column("metric"), *heads)
+    return state_cutoff_once(Table(title, columns, rows, (note, *result.describe_excluded())))
 
 
 def _build_cell(result: MetricAgreement, row: int, column: int) -> Cell:
