@@ -3,9 +3,10 @@
 ``recbias.run(spec)`` runs an experiment like the command, ``recbias.plan(spec)`` lists its stages;
 ``recbias.load("name")`` opens a run, ``recbias.compare("before", "after")`` compares several, and
 ``recbias.list_runs()`` lists them; ``recbias.examples(run)`` returns the users
-that a metric is worst for; ``recbias.multiverse(spec)`` runs a claim in every defensible
-setting; ``recbias.power(run, 0.01)`` counts the units that a difference
-of 0.01 needs; ``recbias.verify("card.json", run)`` computes an audit card again.
+that a metric is worst for; ``recbias.explain(run, "nDCG by gender")`` says what a gap comes
+from; ``recbias.multiverse(spec)`` runs a claim in every defensible setting;
+``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs;
+``recbias.verify("card.json", run)`` computes an audit card again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from recbias.api import list_stages as plan
     from recbias.api import run
     from recbias.runs.examples import examples
+    from recbias.runs.explain import explain
     from recbias.runs.multiverse import multiverse
     from recbias.runs.power import power
     from recbias.runs.tables import Run, compare, list_runs, load
@@ -30,6 +32,7 @@ _PLACES = {
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
     "examples": "runs.examples:examples",
+    "explain": "runs.explain:explain",
     "multiverse": "runs.multiverse:multiverse",
     "power": "runs.power:power",
     "verify": "runs.verify:verify",
@@ -40,6 +43,7 @@ __all__ = [
     "__version__",
     "compare",
     "examples",
+    "explain",
     "list_runs",
     "load",
     "multiverse",

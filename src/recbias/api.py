@@ -369,6 +369,8 @@ def _write_files(
             significance=comparisons,
             manifest=run_manifest,
         )
-        write = partial(write_reports, folder, **vars(experiment.report), address=address)
+        settings = {**vars(experiment.report), "address": address}
+        del settings["examples"]  # the page reads it from the spec, also when it is made again
+        write = partial(write_reports, folder, **settings)
         run_folder.attempt_reports(folder, run_manifest, write)
     return [*warnings, *late_warnings]

@@ -117,8 +117,11 @@ def test_run_says_what_its_text_says(checked: Path) -> None:
     assert (document["report"], document["failures"], document["warnings"]) == (None, [], [])
     run = read_run(checked / document["folder"])
     assert document["run"] == run.folder.name
-    for conclusion in document["conclusions"]:
-        assert f"* {conclusion['sentence']}" in text.out
+    verdict = document["verdict"]
+    assert verdict["state"] == "fail"
+    assert text.out.splitlines()[0] == verdict["line"]
+    assert all(sentence in text.out for sentence in verdict["sentences"])
+    assert document["conclusions"][0]["sentence"] in verdict["sentences"]
     values = {(row["model"], row["metric"], row["group"]): row for row in document["summary"]}
     assert len(values) == len(run.metrics)
     ndcg = values["MostPop", "nDCG", ""]

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from recbias.api import read_experiment
 from recbias.config.entries import Resolver
 from recbias.config.specs import Grouping, PluginSpec, Range
 from recbias.formats.yaml import Document
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
+from support.specs import make_small_spec
 
 
 def create_resolver(base: Path = Path()) -> Resolver:
@@ -118,3 +120,22 @@ def test_packaged_space_excludes_the_settings_of_the_entry() -> None:
     assert model.tune is not None
     assert [dimension.parameter for dimension in model.tune.space] == ["neighbors", "l1_ratio"]
     assert model.tune.written["space"]["neighbors"] == {"int": [5, 1000]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_baseline"),
+    [
+        ("MostPop", True),
+        ("random", True),
+        ("ItemKNN", False),
+        ({"name": "MostPop", "baseline": False}, False),
+        ({"name": "ItemKNN", "baseline": True}, True),
+    ],
+)
+def test_random_and_most_popular_are_baselines_unless_the_spec_says_otherwise(
+    entry: Any, is_baseline: bool
+) -> None:
+    experiment = read_experiment(make_small_spec(models=[entry]))
+    assert experiment.models[0].is_baseline == is_baseline
+    again = read_experiment(experiment.as_spec())
+    assert again.models[0].is_baseline == is_baseline

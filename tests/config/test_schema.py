@@ -64,6 +64,7 @@ def test_schema_of_a_plugin_has_ranges_defaults_and_descriptions() -> None:
         "label",
         "tune",
         "rerank",
+        "baseline",
         "neighbors",
         "similarity",
         "shrink",

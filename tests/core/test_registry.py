@@ -103,7 +103,7 @@ def test_a_plug_in_can_be_a_class_in_a_file(tmp_path: Path) -> None:
 def test_an_absent_file_is_reported_with_its_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(MissingFile) as caught:
         MODELS.load(name, base=tmp_path)
-    assert caught.value.remedy.startswith(f"it is looked for at {tmp_path}")
+    assert caught.value.remedy.startswith(f"recbias looked at {tmp_path}")
 
 
 def test_the_remedy_for_an_absent_class_in_a_file_is_the_nearest(tmp_path: Path) -> None:

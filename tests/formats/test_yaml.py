@@ -206,7 +206,7 @@ def test_a_missing_file_is_an_error(
 def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "clicks.csv").touch()
     assert suggest_file(tmp_path / "click.csv") == "did you mean clicks.csv?"
-    assert suggest_file(tmp_path / "zzz") == f"it is looked for at {tmp_path}/zzz"
+    assert suggest_file(tmp_path / "zzz") == f"recbias looked at {tmp_path}/zzz"
 
 
 @given(st.text(max_size=50) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\0", max_size=40))

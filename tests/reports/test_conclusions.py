@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import nct, t
 
 from recbias.core.measures import Direction
-from recbias.reports.conclusions import collect_conclusions, find_worst_groups
+from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.questions import find_worst_groups
 from recbias.reports.render import Content, render_html
 from recbias.reports.run import to_records
 from recbias.reports.tables import build_cards, tabulate_comparisons

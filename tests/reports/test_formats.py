@@ -47,7 +47,7 @@ def list_names(folder: Path, paths: list[Path]) -> set[str]:
         (["json"], {"report.json"}, {"report.md", "figures/long-tail.svg"}),
         (["md"], {"report.md", "figures/long-tail.svg"}, {"report.html"}),
         (["html"], {"report.html", "figures/accuracy-popularity.svg"}, {"report.json"}),
-        (["latex"], {"tables/summary.tex", "figures/significance-ndcg-10.svg"}, {"report.md"}),
+        (["latex"], {"tables/summary.tex", "figures/answer.svg"}, {"report.md"}),
         (["csv"], set(), {"report.json", "report.md", "report.html"}),
         ([], set(), {"report.json"}),
     ],
@@ -165,7 +165,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         *(
-            "Conclusions",
+            "Further conclusions",
             "Data and settings",
             "Results (@10)",
             "Agreement of the metrics",
@@ -292,8 +292,8 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
     report = parse_strictly(render_json(run))
     assert report["schema_version"] == 1
     assert list(report) == [
-        *("schema_version", "conclusions", "metrics", "significance", "trials", "importances"),
-        *("reference", "checks", "definitions", "manifest"),
+        *("schema_version", "verdict", "conclusions", "metrics", "significance", "trials"),
+        *("importances", "reference", "checks", "definitions", "manifest"),
     ]
     assert [row["model"] for row in report["metrics"]] == run.metrics["model"].tolist()
     assert report["metrics"][-1]["ci_low"] is None  # a mean over folds has no interval here

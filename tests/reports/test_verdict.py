@@ -56,16 +56,16 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
     [
         ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks"),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
-        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed"),
+        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
         (
             [UNDECIDED],
             "undecided",
-            f"UNDECIDED: 1 of 1 check undecided: {FAILED[:-4]}0.1",
+            f"UNDECIDED: 1 of 1 check: {FAILED[:-4]}0.1",
         ),
         (
             [STOPPED],
             "undecided",
-            f"UNDECIDED: 1 of 1 check undecided: {WITHOUT_VALUE}",
+            f"UNDECIDED: 1 of 1 check: {WITHOUT_VALUE}",
         ),
     ],
 )
@@ -190,13 +190,30 @@ def test_a_run_without_values_says_so(tmp_path: Path) -> None:
     assert verdict.tiles == ()
 
 
+def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
+    strict = UNDECIDED | {"strict": True, "failed": True}
+    run = write_checks(tmp_path, CHECK, PASSED, UNDECIDED, strict, STOPPED)
+    root = ET.fromstring(render_junit(run))
+    (suite,) = root.findall("testsuite")
+    expected = {"tests": "5", "failures": "2", "skipped": "1", "errors": "1"}
+    for element in (root, suite):
+        assert {name: element.get(name) for name in expected} == expected
+    cases = suite.findall("testcase")
+    tags = [["failure"], [], ["skipped"], ["failure"], ["error"]]
+    assert [[child.tag for child in case] for case in cases] == tags
+    assert cases[0].get("name") == "nDCG(by=gender, gap=difference)@10 at most 0.04 [ml-1m]"
+    assert cases[0][0].get("message") == f"fail: {FAILED}"
+    assert cases[4][0].get("message") == f"undecided: {WITHOUT_VALUE}"
+
+
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     run = write_checks(tmp_path, PASSED, CHECK)
     verdict, console = build_verdict(run), Console(width=1000)
     with console.capture() as printed:
         print_verdict(verdict, len(split_conclusions(run)[1]), console)
     shown = [verdict.line, *verdict.sentences, *verdict.small]
-    assert printed.get().splitlines() == shown
+    listed = [f"- {text}" for text in verdict.sentences]
+    assert printed.get().splitlines() == [verdict.line, *listed, " ".join(verdict.small)]
     assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")

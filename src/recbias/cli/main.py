@@ -56,6 +56,10 @@ _COMMANDS = {
         "examples:examples",
         "Print the users, prompts or sentences with the worst values, their history and lists.",
     ),
+    "explain": (
+        "explain:explain",
+        "Say what a gap between two groups comes from, who is worst off, and what would halve it.",
+    ),
     "power": (
         "power:power",
         "Print the smallest difference that a run could have seen, and the units one needs.",

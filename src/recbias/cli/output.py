@@ -224,8 +224,10 @@ _COLOURS = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow"
 def print_verdict(verdict: Verdict, n_more: int, console: Console) -> None:
     """Print the verdict of a run, in small print its tests, and how many conclusions are left."""
     more = f"{format_count(n_more, 'more conclusion')} in the report." if n_more else ""
-    lines = [(verdict.line, _COLOURS[verdict.state]), *((text, "") for text in verdict.sentences)]
-    lines += [(text, "dim") for text in (*verdict.small, more) if text]
+    small = " ".join(filter(None, (*verdict.small, more)))
+    lines = [(verdict.line, _COLOURS[verdict.state])]
+    lines += [(f"- {text}", "") for text in verdict.sentences]
+    lines += [(small, "dim")] * bool(small)
     for line, style in lines:
         text = Text(make_printable(line, None), style=style)
         console.print(text, soft_wrap=not console.is_terminal)

@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.measures import Direction
-from recbias.core.plugins import Device, NeedsByParameters, OnlyWith
+from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
 from recbias.formats.yaml import KeyPath
 
 
@@ -206,10 +206,6 @@ class PluginSpec:
         gap = self.grouping.gap if self.grouping else ""
         direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
         return direction
-
-
-BASELINES = frozenset({"Random", "MostPop"})
-"""The names of the models that are baselines unless the spec says otherwise."""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.queries import Queries
 
+BASELINES = frozenset({"Random", "MostPop"})
+"""The names of the models that are baselines unless the spec says otherwise."""
+
 
 @runtime_checkable
 class _LabelsTexts(Protocol):

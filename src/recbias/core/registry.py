@@ -216,7 +216,7 @@ def _load_from_file(name: str, base: Path) -> type:
     file_name, _, attribute = name.rpartition(":")
     path = (base / file_name).absolute()
     if not has_file(path):
-        raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
+        raise MissingFile(f"no file {file_name!r}", remedy=f"recbias looked at {path}")
     module = _import_file(path, file_name, read_input(path))
     if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]

@@ -245,7 +245,7 @@ def suggest_file(path: Path) -> str:
     except OSError:
         names = []
     nearest = find_nearest(path.name, names, limit=1)
-    return f"did you mean {nearest[0]}?" if nearest else f"it is looked for at {path.absolute()}"
+    return f"did you mean {nearest[0]}?" if nearest else f"recbias looked at {path.absolute()}"
 
 
 def is_file(path: Path) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,25 +47,23 @@ def select_examples(
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
     ``relevant`` items of a user, and the lists of the ``prompts`` of a template.
     """
-    scores, direction = _select_scores(tables, metric)
+    scores, direction = select_scores(tables, metric)
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
-    chosen = _choose_models(scores, models)
+    chosen = choose_models(scores, models)
     first = scores[scores["model"] == chosen[0]]
-    stages = _Stages(tables, keys)
+    stages = Stages(tables, keys)
     if group:
         first = first[first["unit_id"].isin(stages.list_members(group))]
         if first.empty:
             message = f"no unit with {group} has a value of {scores['metric'].iloc[0]}"
             raise MissingEvidence(message, where="--group")
     ordered = first.sort_values("loss", ascending=False, kind="stable")
-    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).astype(str).to_numpy()
+    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).to_numpy()
     scores = scores[scores["unit_id"].isin(units[:, 0])]
-    text = ["dataset", "model", "unit", "metric", *_UNIT]
-    scores = scores.astype(dict.fromkeys(text, str))
     kind = str(scores["unit"].iloc[0])
     stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
     rows = [
@@ -75,10 +74,11 @@ def select_examples(
     return [row for row in rows if row]
 
 
-_SCORES = ("dataset", "model", "seed", "fold", "unit", "unit_id", "metric", "k", "group", "target")
+_TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
+_SCORES = (*_TEXTS, "seed", "fold", "k")
 
 
-def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
+def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, and its direction."""
     import pyarrow.parquet as pq
 
@@ -103,7 +103,7 @@ def _select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame,
             filters=[("metric", "==", names[wanted])],
             read_dictionary=["model", "unit_id", "group", "target"],
         ).to_pandas()
-    rows = rows.dropna(subset=["value"])
+    rows = rows.dropna(subset=["value"]).astype(dict.fromkeys(_TEXTS, str))
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
     is_whole = (rows["group"] == "") & (rows["target"] == "")
@@ -123,8 +123,9 @@ def _find(name: str, known: Sequence[str], kind: str) -> str:
     raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
 
 
-def _choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    means = scores.groupby("model", sort=False, observed=True)["loss"].mean()
+def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return the models that are named, or the two with the best means."""
+    means = scores.groupby("model", sort=False)["loss"].mean()
     known = [str(name) for name in means.sort_values(kind="stable").index]
     return [_find(model, known, "model") for model in models] or known[:2]
 
@@ -161,7 +162,7 @@ def collect_examples(run: RunTables) -> tuple[str, list[Example]]:
     accuracy = views.select_accuracy_metric(views.collect_definitions(run).values())
     rows: list[dict[str, Any]] = []
     with collect_warnings():  # without the stored stages there are no histories
-        for title in (accuracy and accuracy.title, None):
+        for title in (accuracy.title if accuracy else None, None):
             with contextlib.suppress(MissingEvidence, UnknownName):
                 rows = rows or select_examples(run, title, worst=_MOST_EXAMPLES)
     rows = [row for row in rows if row["list"] or row["prompts"]]
@@ -200,12 +201,12 @@ def _build_example(rows: Sequence[Mapping[str, Any]]) -> Example:
     )
 
 
-class _Stages:
+class Stages:
     """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
         self.keys, self.folder = keys, tables.folder
-        store = Store(tables.folder.parent.parent / "store")
+        store = Store(_find_store(tables.folder))
         digests = {
             str(stage["kind"]): str(stage["digest"])
             for stage in reversed(tables.manifest["stages"])
@@ -245,7 +246,7 @@ class _Stages:
         import pyarrow.parquet as pq
 
         path = self.folder / "lists.parquet"
-        if not has_file(path):
+        if not (queries and has_file(path)):
             return
         filters = [("query_id", "in", queries)]
         with convert_parquet_errors(path):
@@ -318,6 +319,12 @@ class _Stages:
             return (), ()
         train, test = self.split.train, self.split.test
         return _list_items(train, unit)[::-1], () if test is None else _list_items(test, unit)
+
+
+def _find_store(folder: Path) -> Path:
+    """Return the store beside the runs, in which a run that is not published yet lies."""
+    places = [parent / "store" for parent in folder.resolve().parents[:4]]
+    return next((place for place in places if place.is_dir()), places[1])
 
 
 def _list_items(rows: Interactions, user: str) -> tuple[str, ...]:

@@ -69,7 +69,8 @@ class Figure:
 
 
 def list_figures(content: Content) -> Iterator[Figure]:
-    """Yield the figures of a run, those of its searches last."""
+    """Yield the figures of a run: the first picture of its page, those of its searches last."""
     searches = (plot for result in content.searches for plot in result.plots)
-    for plot in (*content.gallery.plots(), *searches):
+    first = [content.first_picture] if content.first_picture else []
+    for plot in (*first, *content.gallery.plots(), *searches):
         yield Figure(plot.name, plot.title, plot.caption, str(plot.document()))

@@ -23,8 +23,13 @@ from recbias.reports.plots_models import (
     draw_tradeoff_curves,
 )
 from recbias.reports.plots_prompts import (
+    Forest,
+    Mark,
+    Panel,
+    Row,
     draw_associations,
     draw_attribute_ranking,
+    draw_forest,
     draw_group_means,
     draw_hit_shares,
     draw_prices,
@@ -202,7 +207,6 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
 _STRIP = 18.0  # height of a line of trials without a value
 
 _COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
-_ROW, _BAR, _LONGEST = 30.0, 18.0, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +255,6 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
     sentences = [
         "Each point is a trial; the line is the best so far, the large point the best.",
         f"Trials that were {' or '.join(states)} are marked below." if states else "",
-        svg.describe_omitted(len(search.done) - len(trials)),
     ]
     return svg.Plot(
         name=name,
@@ -335,13 +338,16 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
     shares = {key: share for key, share in search.importances.items() if svg.fits_axis(share)}
     if not shares:
         return None
-    ranked = sorted(shares, key=lambda key: -shares[key])
-    left = 16 + max(svg.estimate_width(svg.shorten(key, _LONGEST)) for key in ranked)
-    scale = Scale(0, 1, left, svg.WIDTH - 58.0)
-    bottom = _TOP + _ROW * len(ranked)
     n_pruned = search.count("pruned")
     target = "the best nDCG@10 of an epoch" if n_pruned else search.metric
-    return svg.Plot(
+    lines = []
+    for key in sorted(shares, key=lambda key: -shares[key]):
+        text, value = format_value(shares[key], 2), svg.Interval(shares[key], math.nan, math.nan)
+        lines.append(Row(key, (Mark(value, 0, f"{key}: {text}"),), text))
+    return draw_forest(
+        Forest(
+            (Panel("", tuple(lines)),), ("",), "Share of what the settings explain", neutral=0.0
+        ),
         name=name,
         title=f"Which settings mattered: {search.title}",
         caption=(
@@ -349,24 +355,4 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
             "that each setting explains by itself, scaled to sum to 1: functional ANOVA of a "
             "random forest. With few trials the shares are rough."
         ),
-        height=bottom + 12,
-        body=join(
-            svg.draw_title((4, 16), "Importance", "share of what the settings explain"),
-            *(
-                _draw_bar(key, shares[key], _TOP + _ROW * position, scale)
-                for position, key in enumerate(ranked)
-            ),
-            svg.draw_line((left, _TOP), (left, bottom), "axis"),
-        ),
-    )
-
-
-def _draw_bar(key: str, share: float, top: float, scale: Scale) -> Safe:
-    middle, end = top + _ROW / 2, scale.at(share)
-    text = format_value(share, 2)
-    corner, size = (scale.start, middle - _BAR / 2), (end - scale.start, _BAR)
-    return join(
-        svg.draw_rectangle(corner, size, "bar", f"{key}: {text}"),
-        svg.draw_text((scale.start - 8, middle + 4.5), svg.shorten(key, _LONGEST), "end"),
-        svg.draw_text((end + 7, middle + 4.5), text, "tick"),
     )

@@ -199,7 +199,7 @@ def draw_scatter(
         lacking, names = ("accuracy", views.ACCURACY) if y else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    y, points, n_omitted = _collect_points(run, dataset, x, y)
+    y, points = _collect_points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
@@ -218,19 +218,19 @@ def draw_scatter(
         drawn=join(axes.draw(), *zero, *pairs),
         name=name,
         title=f"{up} against {across}",
-        caption=_caption_scatter(points, y, n_omitted, has_pairs=bool(lines)),
+        caption=_caption_scatter(points, y, has_pairs=bool(lines)),
     )
 
 
 def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[_ModelPoint], int]:
-    """Return the metric of the y axis, the points, and the number of models that do not fit."""
+) -> tuple[Definition, list[_ModelPoint]]:
+    """Return the metric of the y axis, and the points that fit the axes."""
     across = _group_values(run, dataset, x).get(("", ""), {})
     upwards = _group_values(run, dataset, y)
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
     values = upwards.get(part, {})
-    points, n_omitted, baselines = [], 0, views.list_baselines(run)
+    points, baselines = [], views.list_baselines(run)
     for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
             colour = f"c{series % svg.COLOURS}"
@@ -238,10 +238,8 @@ def _collect_points(
             point = _ModelPoint(model, colour, *ends, hollow=model in baselines)
             if svg.fits_axis(point.x.value) and svg.fits_axis(point.y.value):
                 points.append(point)
-            else:
-                n_omitted += 1
     title = " ".join(filter(None, [views.name_metric(run, y), *part]))
-    return replace(y, title=title), points, n_omitted
+    return replace(y, title=title), points
 
 
 def _group_values(
@@ -314,16 +312,13 @@ def _draw_points(
     return join(*whiskers, *texts, *dots)
 
 
-def _caption_scatter(
-    points: Sequence[_ModelPoint], y: Definition, n_omitted: int, *, has_pairs: bool
-) -> str:
+def _caption_scatter(points: Sequence[_ModelPoint], y: Definition, *, has_pairs: bool) -> str:
     sentences = [
         "Each point is a model.",
         *svg.describe_lines([*(point.x for point in points), *(point.y for point in points)]),
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Hollow points are baselines." if any(point.hollow for point in points) else "",
         "Arrows lead from a model to its mitigated variant." if has_pairs else "",
-        svg.describe_omitted(n_omitted),
     ]
     return " ".join(filter(None, sentences))
 

@@ -81,8 +81,7 @@ def draw_associations(
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_association((x, y), model, name_file)
-            note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _make_axis(run: RunTables, metric: Definition, dataset: str) -> _Axis:
@@ -298,7 +297,7 @@ def _make_scale(forest: Forest) -> Scale:
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     notes = max(svg.estimate_width(row.note) for row in forest.rows())
-    end = svg.WIDTH - svg.MARGIN - (notes + 8 if notes else 4)
+    end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
     return Scale(*pad_range([*ends, *neutral]), 18 + widest, end)
 
 
@@ -322,8 +321,8 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             )
             if row.shaded:
                 places = [scale.at(mark.interval.value) for mark in row.marks]
-                size = max(places) - min(places), row_height - 4
-                elements.append(svg.draw_rectangle((min(places), y + 2), size, "gap"))
+                band = max(places) - min(places), row_height - 4
+                elements.append(svg.draw_rectangle((min(places), y + 2), band, "gap"))
             elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
             place = svg.WIDTH - svg.MARGIN, middle + 4.5
             elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))
@@ -386,8 +385,7 @@ def draw_attribute_ranking(
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
             plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_ranking(
@@ -459,9 +457,7 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             raise MissingEvidence(f"{metric.heading} is defined in no group")
         for target in rows.list_distinct(values, "target"):
             name = name_file(f"groups-{metric.title}-{target}")
-            plot = draw_groups(run, metric, _sort_rows(run, values, target), name=name)
-            note = rows.describe_undrawn(run, [metric], dataset, target=target)
-            yield rows.add_note(plot, note)
+            yield draw_groups(run, metric, _sort_rows(run, values, target), name=name)
 
 
 def _sort_rows(run: RunTables, values: Sequence[rows.Row], target: str) -> list[rows.Row]:
@@ -579,15 +575,16 @@ def _make_model_row(
         for at, row in enumerate(values)
     )
     groups = {row["group"] for row in values}
-    shaded = any(views.is_significant(row) for row in tests if {row["a"], row["b"]} <= groups)
+    pairs = [row for row in tests if {row["a"], row["b"]} <= groups]
+    shaded = any(map(views.is_significant, pairs))
     numbers = [row["value"] for row in values]
     gap = f"gap {format_value(max(numbers) - min(numbers), min(count_decimals(numbers), 3))}"
-    note = (f"{gap} *" if shaded else gap) if len(values) > 1 else ""
+    note = (f"{gap} *" if shaded else gap) if pairs else ""
     own = [check for check in checks if check["model"] == model]
     if any(check["group"] for check in checks):
         note = _mark_verdict(own)
     elif own:
-        note = f"{note} {_mark_verdict(own)[0]}"
+        note = f"{note or gap} {_mark_verdict(own)[0]}"
     return Row(model, marks, note, shaded)
 
 
@@ -704,8 +701,7 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
         if not shares:
             raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
-        plot = _draw_levels(run, metric, labels, shares, name_file)
-        yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
+        yield _draw_levels(run, metric, labels, shares, name_file)
 
 
 def _draw_levels(
@@ -806,8 +802,7 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
             plot = _draw_words(model_counts, name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:

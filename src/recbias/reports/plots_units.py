@@ -312,13 +312,13 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     """Yield a plot for each projection and model."""
     for metric in rows.find_metrics(run, _PROJECTION):
         units = _pair_components(rows.read_units(run, metric, dataset))
-        units, note = rows.split_drawable(units, "x", "y")
+        units = rows.select_drawable(units, "x", "y")
         if units.empty:
             raise MissingEvidence(f"{metric.heading} has no point with both components")
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_projection(units[units["model"] == model], model, name_file)
-            yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
+            yield rows.add_omitted(plot, models)
 
 
 def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
@@ -479,18 +479,18 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
-        if rows.split_drawable(units, "value")[0].empty:
+        units = rows.select_drawable(units, "value")
+        if units.empty:
             raise MissingEvidence(f"{metric.heading} has no value of a user")
         for (group, target), part in units.groupby(["group", "target"], sort=False):
-            frame, note = rows.split_drawable(part, "value")
             boxes = {
                 str(model): compute_box(values.to_numpy(np.float64))
-                for model, values in frame.groupby("model", sort=False)["value"]
+                for model, values in part.groupby("model", sort=False)["value"]
             }
             if boxes:
                 suffix = ", ".join(filter(None, [str(group), str(target)]))
                 name = name_file(f"exposure-{metric.title}-{suffix}")
-                yield rows.add_note(_draw_boxes(metric, boxes, suffix, name), note)
+                yield _draw_boxes(metric, boxes, suffix, name)
 
 
 def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str) -> svg.Plot:

@@ -74,13 +74,11 @@ class Content:
         reference: The comparison with published tables, or None.
         remarks: Reasons why published and measured values differ, and what is not compared, for
             each published table.
-        shows_examples: Whether the page shows single users, prompts or sentences.
     """
 
     run: RunTables
     reference: pd.DataFrame | None = None
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    shows_examples: bool = True
 
     failures = _build_by(wording.list_failures)
     warnings = _build_by(wording.list_warnings)
@@ -130,7 +128,8 @@ class Content:
     @cached_property
     def examples(self) -> tuple[str, list[Example]]:
         """What the examples are the worst of, and the examples."""
-        return collect_examples(self.run) if self.shows_examples else ("", [])
+        settings = self.run.spec.get("report") or {}
+        return collect_examples(self.run) if settings.get("examples", True) else ("", [])
 
     @property
     def result_tables(self) -> list[wording.Table]:

@@ -38,7 +38,7 @@ COLOURS = 8
 
 _TEXT = 13.0  # font size of plots
 
-_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…&=<>+")
 
 Point = tuple[float, float]
 
@@ -288,17 +288,6 @@ def fits_axis(value: float) -> bool:
     (True, False, False, False)
     """
     return abs(value) <= LARGEST
-
-
-def describe_omitted(n: int) -> str:
-    """Return the caption's sentence on values that no axis can show, blank if there are none.
-
-    >>> describe_omitted(1), describe_omitted(0)
-    ('1 value that is infinite or too large for an axis is not drawn.', '')
-    """
-    values = "value that is" if n == 1 else "values that are"
-    verb = "is" if n == 1 else "are"
-    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
 
 
 def choose_ticks(low: float, high: float, most: int = 6) -> list[float]:

@@ -21,7 +21,8 @@ import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.conclusions import (
+from recbias.reports.plots import get_label_name, get_label_value
+from recbias.reports.questions import (
     Question,
     collect_questions,
     compute_effect,
@@ -30,7 +31,6 @@ from recbias.reports.conclusions import (
     find_worst_groups,
     rank_effect,
 )
-from recbias.reports.plots import get_label_name, get_label_value
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import (
     DIRECTION_LABELS,
@@ -308,7 +308,7 @@ def _build_summary(run: RunTables) -> Table:
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
     baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
-    marks = [f"{wording.join_names(baselines)}: baselines, no headline is about them."]
+    marks = [f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."]
     notes = (*table.notes, *marks * bool(baselines), *describe_missing_outputs(run))
     table = replace(table, notes=notes)
     return _add_significance_marks(table, run, frame)

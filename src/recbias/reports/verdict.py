@@ -18,11 +18,11 @@ from recbias.core.measures import DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
-    collect_questions,
     concerns_groups,
     split_conclusions,
 )
 from recbias.reports.published import compare_published, read_source
+from recbias.reports.questions import collect_questions
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Row
 from recbias.reports.wording import (
@@ -89,26 +89,26 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     failed = [check for check in checks if check["failed"]]
     undecided = [check for check in checks if not check["failed"] and check["verdict"] != "pass"]
     total = format_count(len(checks), "check")
-    first = [state_check(run, check) for check in [*failed, *undecided]]
     state: State = "fail" if failed else "undecided" if undecided else "pass"
-    findings = split_conclusions(run)[0]
-    if not first:
-        line = f"PASS: {len(checks):,} of {total}"
-    else:
-        word, n = ("failed", len(failed)) if failed else ("undecided", len(undecided))
-        line = f"{state.upper()}: {n:,} of {total} {word}"
-    if len(first) == 1:
-        line, first = f"{line}: {first[0]}", []
-    if len(first) > _MOST_SENTENCES:
-        n_more = len(first) - _MOST_SENTENCES + 1
-        first = [*first[: _MOST_SENTENCES - 1], f"{n_more:,} more are in the table of checks"]
-    sentences, small = _unite(findings)
+    line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
+    if failed:
+        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided)
+    listed = [state_check(run, check) for check in failed or undecided]
+    if len(listed) == 1:
+        line, listed = f"{line}: {listed[0]}", []
+    if failed:
+        listed += [f"Undecided: {state_check(run, check)}" for check in undecided]
+    if len(listed) > _MOST_SENTENCES:
+        n_more = len(listed) - _MOST_SENTENCES + 1
+        listed[_MOST_SENTENCES - 1 :] = [f"{n_more:,} more are in the table of checks"]
+    n_left = _MOST_SENTENCES - len(listed)
+    sentences, small = _unite(split_conclusions(run)[0][:n_left])
     return Verdict(
         "checks",
         state,
         line,
-        tuple([*(f"{text}." for text in first), *sentences][:_MOST_SENTENCES]),
-        () if first else small,
+        (*(f"{text}." for text in listed), *sentences[:n_left]),
+        small,
         tuple(_make_check_tile(run, check) for check in checks[:_MOST_TILES]),
     )
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from recbias.config.specs import BASELINES
 from recbias.core import measures
 from recbias.core.measures import Direction, to_loss
+from recbias.core.plugins import BASELINES
 from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import normalize_name
 from recbias.reports import wording

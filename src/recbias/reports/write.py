@@ -36,7 +36,6 @@ def write_reports(
     formats: Sequence[str],
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
-    examples: bool = True,
     key: bytes | None = None,
     address: str | None = None,
 ) -> list[Path]:
@@ -48,7 +47,6 @@ def write_reports(
             ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
-        examples: Whether the page shows single users, prompts or sentences.
         key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
 
@@ -63,7 +61,7 @@ def write_reports(
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     run = read_run(folder)
-    content = replace(_load_content(run, reference, tolerance), shows_examples=examples)
+    content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
     if run.manifest.get("checks"):
         files.append(("checks.xml", render_junit(content.run)))

@@ -1,0 +1,66 @@
+"""``recbias explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+
+_MOST_ROWS = 10
+"""The number of groups and models that are printed."""
+
+
+def explain(
+    run: Annotated[str, typer.Argument(help="A run folder, or an experiment's name.")],
+    gap: Annotated[str, typer.Option(help='The metric and the label: "nDCG by gender".')],
+    model: Annotated[
+        str | None, typer.Option(help="The model; by default the one with the best mean.")
+    ] = None,
+    groups: Annotated[
+        list[str] | None, typer.Option(help="One of the two groups. Give it twice.")
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option(help="Explain a gap whose interval holds 0 too.")
+    ] = False,
+    as_json: AsJson = False,
+    out: Out = Path("results"),
+) -> None:
+    """Say what a gap between two groups comes from, who is worst off, and what would halve it."""
+    with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.core.context import collect_warnings
+        from recbias.reports.run import to_records
+        from recbias.runs.explain import explain as explain_gap
+
+        with collect_warnings() as warnings:
+            found = explain_gap(run, gap, model=model, groups=groups or (), anyway=anyway, out=out)
+        for warning in warnings:
+            print_line(f"warning: {warning}", to_stderr=True)
+        names = ("parts", "properties", "worst", "examples", "changes")
+        tables = {name: to_records(getattr(found, name)) for name in names}
+        if as_json:
+            document.update({"gap": dict(found.gap), **tables, "notes": [*found.notes]})
+            document["sentences"] = found.sentences
+            return
+        for line in (*found.sentences, *(f"note: {note}" for note in found.notes)):
+            print_line(line, longest=None)
+        _print(tables["parts"], "what the groups differ in: parts of the gap")
+        _print(
+            tables["worst"][:_MOST_ROWS], "groups of users, found in one half, tested in the other"
+        )
+        _print(tables["changes"][:_MOST_ROWS], "models of the run")
+
+
+def _print(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    if rows:
+        columns = [*rows[0]]
+        texts = [[_render(row[name]) for name in columns] for row in rows]
+        numeric = [name for name in columns if isinstance(rows[0][name], (int, float))]
+        print_rows(columns, texts, title=title, numeric=numeric)
+
+
+def _render(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,442 @@
+"""Why a gap exists: what the groups differ in, who is worst off, and what would halve it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Interactions
+from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
+from recbias.core.queries import group_by
+from recbias.reports.examples import EXAMPLE_COLUMNS, Stages, choose_models, select_scores
+from recbias.reports.run import read_run
+from recbias.runs.tables import Run, load
+from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
+from recbias.statistics.multiverse import Contrasts, estimate
+
+_KEYS = ("dataset", "seed", "fold")
+_RARE = 0.2
+"""Rare items are the least popular ones with this share of the interactions."""
+
+_MOST_VALUES = 30
+"""The largest number of values of a label, or of an attribute of items, that is a property."""
+
+_MOST_PROPERTIES = 7
+"""The largest number of properties: each subset of them is explained by itself."""
+
+_N_EXAMPLES = 10
+_REST = "not explained"
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What a gap between two groups comes from.
+
+    Args:
+        gap: The gap of the model: ``metric``, ``model``, ``by``, ``a`` and ``b`` (the group with
+            the higher mean first), ``mean_a``, ``mean_b``, ``n_a``, ``n_b``, ``difference``,
+            ``ci_low``, ``ci_high`` and ``p``.
+        parts: For each method (``regression``, ``reweighting``) the part of the gap that each
+            property explains and the rest, with 95% intervals; they add up to the gap. Empty where
+            the interval of the gap holds 0. They are associations, not effects.
+        properties: The mean of each property in both groups.
+        worst: The groups of an honest tree over the properties, the lowest mean first.
+        examples: Users of the worst group that is significant, with their lists.
+        changes: The other models of the run: their gap, their mean, and the tested differences.
+        notes: What was left out.
+    """
+
+    gap: Mapping[str, Any]
+    parts: pd.DataFrame
+    properties: pd.DataFrame
+    worst: pd.DataFrame
+    examples: pd.DataFrame
+    changes: pd.DataFrame
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answer in sentences."""
+        return [*_list_sentences(self)]
+
+    def __str__(self) -> str:
+        """Return the answer in sentences."""
+        return "\n".join(self.sentences)
+
+
+def explain(  # noqa: PLR0913  as keywords
+    run: Run | Path | str,
+    gap: str,
+    *,
+    model: str | None = None,
+    groups: Sequence[str] = (),
+    anyway: bool = False,
+    resamples: int = 200,
+    out: Path | str = "results",
+) -> Explanation:
+    """Explain the gap of a metric between two groups of users.
+
+    Only the first dataset, seed and fold of a run are read. The properties of users are the number
+    of items in their history and in the test set, the mean popularity of the history, its share of
+    rare items, the entropy of its genres, and their other labels.
+
+    Args:
+        run: A run, a run folder, or the name of an experiment.
+        gap: The metric and the label: ``nDCG by gender``.
+        model: The model; by default the one with the best mean.
+        groups: The two groups, if the label has more.
+        anyway: Explain a gap whose interval holds 0 too.
+        resamples: The number of bootstrap samples of the intervals of the parts.
+        out: The folder in which experiments are looked up by name.
+
+    Raises:
+        MissingEvidence: The run has no values of single users, or its stored stages are gone.
+        Contradiction: The label has other than two groups, and none are named.
+        NothingLeft: A group has fewer than two users with a value.
+
+    Example:
+        recbias.explain("quickstart", "nDCG by gender").parts
+    """
+    name, by = _split(gap)
+    tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
+    scores, direction = select_scores(tables, name)
+    keys = {key: scores[key].iloc[0] for key in _KEYS}
+    for key, value in keys.items():
+        scores = scores[scores[key] == value]
+    stages = Stages(tables, keys)
+    if stages.queries is None or stages.split is None or stages.dataset is None:
+        raise MissingEvidence("the stored stages of the run are gone", remedy="run its spec again")
+    losses = {"higher": -scores["value"], "lower": scores["value"]}
+    scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
+    (label,) = choose_models(scores, [model] if model else ())[:1]
+    wide = scores.pivot_table(index="unit_id", columns="model", values="value", sort=False)
+    wide = wide.reindex(stages.queries.ids.ids)
+    codes, names = _form_groups(stages, by, groups)
+    values = wide[label].to_numpy(dtype=np.float64)
+    used = ~np.isnan(values) & (codes >= 0)
+    described = _describe_gap(values[used], codes[used], names)
+    if described["flipped"]:
+        codes, names = np.where(codes >= 0, 1 - codes, codes), names[::-1]
+    del described["flipped"]
+    described |= {"metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
+    properties, notes = _collect_properties(stages, by, used)
+    in_a = codes[used] == 1
+    rng = np.random.default_rng(0)
+    parts = pd.DataFrame(columns=["method", "property", "part", "ci_low", "ci_high", "share"])
+    if anyway or described["ci_low"] > 0:
+        rows = _explain_parts(values[used], in_a, properties, rng, resamples)
+        parts = pd.DataFrame([*rows], columns=parts.columns)
+    means = {
+        "property": [*properties],
+        names[0]: [float(columns[in_a].mean()) for columns in properties.values()],
+        names[1]: [float(columns[~in_a].mean()) for columns in properties.values()],
+    }
+    sign = 1.0 if direction == "higher" else -1.0
+    units = wide.index.to_numpy()[used]
+    worst, members = _find_worst(sign * values[used], properties, units, rng)
+    worst[["mean", "others", "difference"]] *= sign
+    stages.read_lists(members)
+    examples = [
+        row
+        for unit in members
+        if (row := stages.describe(np.array([unit, "", ""]), _of(scores, unit), label))
+    ]
+    return Explanation(
+        gap=described,
+        parts=parts,
+        properties=pd.DataFrame(means),
+        worst=worst,
+        examples=pd.DataFrame(examples, columns=list(EXAMPLE_COLUMNS) if examples else None),
+        changes=_compare_models(wide, label, codes, sign),
+        notes=notes,
+    )
+
+
+def _of(scores: pd.DataFrame, unit: str) -> pd.DataFrame:
+    return scores[scores["unit_id"] == unit]
+
+
+def _split(gap: str) -> tuple[str, str]:
+    """Return the metric and the label of ``nDCG by gender``."""
+    name, separator, by = gap.partition(" by ")
+    if not separator or not name.strip() or not by.strip():
+        message = f"{gap!r} is not a metric by a label"
+        raise WrongType(message, where="--gap", remedy='write --gap "nDCG by gender"')
+    return name.strip(), by.strip()
+
+
+def _form_groups(
+    stages: Stages, by: str, groups: Sequence[str]
+) -> tuple[AnyArray, tuple[str, ...]]:
+    """Return 1 for the first group, 0 for the second and -1 for no group, and their names."""
+    assert stages.queries is not None  # noqa: S101  the caller has looked
+    formed = group_by(stages.queries.labels, by, split_cells=True)
+    names = tuple(groups) or formed.names
+    if len(names) != 2:
+        message = f"{by!r} has {len(names)} groups: {', '.join(names[:8])}"
+        raise Contradiction(message, where="--gap", remedy="name two: --groups A --groups B")
+    codes = np.full(len(stages.queries), -1, dtype=np.int8)
+    found = [formed.find_code(name) for name in names]
+    for code, at in zip((1, 0), found, strict=True):
+        codes[formed.find_rows(at)] = code
+    return codes, tuple(formed.names[at] for at in found)
+
+
+def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -> dict[str, Any]:
+    for code, name in zip((1, 0), names, strict=True):
+        if np.count_nonzero(codes == code) < 2:
+            raise NothingLeft(f"{name} has fewer than two users with a value", where="--gap")
+    flipped = values[codes == 1].mean() < values[codes == 0].mean()
+    in_a = (codes == 1) ^ flipped
+    estimates = estimate(Contrasts(values[None], None, in_a[None].astype(np.int8)))
+    low, high = estimates.ends
+    a, b = names[::-1] if flipped else names
+    return {
+        "flipped": bool(flipped),
+        "a": a,
+        "b": b,
+        "mean_a": float(values[in_a].mean()),
+        "mean_b": float(values[~in_a].mean()),
+        "difference": float(estimates.value[0]),
+        "ci_low": float(low[0]),
+        "ci_high": float(high[0]),
+        "p": float(estimates.p[0]),
+        "n_a": int(in_a.sum()),
+        "n_b": int((~in_a).sum()),
+    }
+
+
+# ---- properties of users ----
+
+
+def _collect_properties(
+    stages: Stages, by: str, used: BoolArray
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """Return the columns of each property, ``float64[users, columns]``, and which are left out."""
+    queries, split = stages.queries, stages.split
+    assert queries is not None and split is not None  # noqa: S101, PT018  the caller has looked
+    properties: dict[str, FloatArray] = {}
+    users = queries.ids.ids[used]
+    properties |= _describe_histories(split.train, users)
+    if split.test is not None:
+        properties["log of test items"] = np.log1p(_count(split.test, users))
+    if stages.dataset is not None and (items := stages.dataset.items) is not None:
+        properties |= _describe_tastes(split.train, users, items)
+    labels = _encode_labels(queries.labels, by, used)
+    notes = []
+    if len(properties) + len(labels) > _MOST_PROPERTIES:
+        notes.append(f"other labels are {', '.join(labels)}")
+        labels = {"other labels": np.hstack([*labels.values()])}
+    properties |= labels
+    for name in [*properties]:
+        columns = properties[name].reshape(len(users), -1)
+        columns = columns[:, columns.std(axis=0) > 0]
+        properties[name] = columns
+        if not columns.shape[1]:
+            notes.append(f"{name} is the same for all users")
+            del properties[name]
+    return properties, notes
+
+
+def _locate(rows: Interactions, users: AnyArray) -> AnyArray:
+    """Return the position in ``users`` of the user of each interaction, -1 for others."""
+    position = np.full(len(rows.user_ids) + 1, -1, dtype=np.int64)
+    codes = rows.user_ids.find(users)
+    known = codes >= 0
+    position[codes[known]] = np.flatnonzero(known)
+    located: AnyArray = position[rows.users]
+    return located
+
+
+def _count(rows: Interactions, users: AnyArray) -> FloatArray:
+    at = _locate(rows, users)
+    return np.bincount(at[at >= 0], minlength=len(users)).astype(np.float64)
+
+
+def _average(at: AnyArray, values: FloatArray, n: int) -> FloatArray:
+    """Return the mean of the values of each user, that of all users where there are none."""
+    used = at >= 0
+    counts = np.bincount(at[used], minlength=n)
+    sums = np.bincount(at[used], values[used], minlength=n)
+    rest = float(values.mean()) if len(values) else 0.0
+    return np.where(counts > 0, sums / np.maximum(counts, 1), rest)
+
+
+def _describe_histories(train: Interactions, users: AnyArray) -> dict[str, FloatArray]:
+    counts = np.bincount(train.items, minlength=len(train.item_ids)).astype(np.float64)
+    order = np.argsort(counts, kind="stable")
+    is_rare = np.zeros(len(counts), dtype=np.float64)
+    is_rare[order[np.cumsum(counts[order]) <= _RARE * counts.sum()]] = 1.0
+    at, popularity = _locate(train, users), np.log(np.maximum(counts, 1.0))
+    return {
+        "log of history length": np.log1p(_count(train, users)),
+        "popularity of the history": _average(at, popularity[train.items], len(users)),
+        "share of rare items": _average(at, is_rare[train.items], len(users)),
+    }
+
+
+def _describe_tastes(
+    train: Interactions, users: AnyArray, items: Attributes
+) -> dict[str, FloatArray]:
+    """Return the entropy of the first attribute with several values an item, such as genres."""
+    for name in items.names:
+        column = items.frame[name]
+        if column.dtype.kind == "f" or not column.astype(str).str.contains("|", regex=False).any():
+            continue
+        members = items.categories(name)
+        if len(members.values) > 2 * _MOST_VALUES:
+            continue
+        rows = items.ids.find(train.item_ids.ids)
+        at = _locate(train, users)
+        used = (at >= 0) & (rows[train.items] >= 0)
+        matrix = members.matrix[rows[train.items[used]]].astype(np.float64).toarray()
+        matrix /= np.maximum(matrix.sum(axis=1, keepdims=True), 1.0)
+        totals = np.zeros((len(users), matrix.shape[1]))
+        np.add.at(totals, at[used], matrix)
+        shares = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-12)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = -np.nansum(shares * np.log2(shares), axis=1)
+        return {f"entropy of {name}": entropy}
+    return {}
+
+
+def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, FloatArray]:
+    """Return the other labels: numbers as they are, texts as one column for each value but one."""
+    encoded = {}
+    for name in labels.names:
+        if name in by or name == "history_length":  # which is a property already
+            continue
+        column = labels.frame[name][used]
+        if column.dtype.kind == "f" and not column.isna().any():
+            encoded[str(name)] = column.to_numpy(dtype=np.float64).reshape(-1, 1)
+        elif 1 < column.nunique(dropna=False) <= _MOST_VALUES:
+            dummies = pd.get_dummies(column.astype(str), drop_first=True)
+            encoded[str(name)] = dummies.to_numpy(dtype=np.float64)
+    return encoded
+
+
+# ---- parts, worst groups, changes ----
+
+
+def _explain_parts(
+    values: FloatArray,
+    in_a: BoolArray,
+    properties: Mapping[str, FloatArray],
+    rng: np.random.Generator,
+    resamples: int,
+) -> Iterator[tuple[str, str, float, float, float, float]]:
+    seed = int(rng.integers(2**32))
+    for method in METHODS:
+        own = np.random.default_rng(seed)  # the same resamples for both
+        found = decompose_gap(values, in_a, [*properties.values()], method, own, resamples)
+        rows = zip([*properties, _REST], found.parts, found.ci_low, found.ci_high, strict=True)
+        for name, part, low, high in rows:
+            yield method, name, float(part), float(low), float(high), float(part / found.gap)
+
+
+def _find_worst(
+    values: FloatArray,
+    properties: Mapping[str, FloatArray],
+    units: AnyArray,
+    rng: np.random.Generator,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the groups of an honest tree, and the worst members of the worst that is real."""
+    columns = ["rule", "n", "mean", "others", "difference", "ci_low", "ci_high", "p", "p_adjusted"]
+    names = [
+        name if own.shape[1] == 1 else f"{name} ({at + 1})"
+        for name, own in properties.items()
+        for at in range(own.shape[1])
+    ]
+    if not names or len(values) < 80:
+        return pd.DataFrame(columns=columns), []
+    leaves = find_honest_groups(values, np.hstack([*properties.values()]), rng)
+    rows = [
+        (
+            " and ".join(f"{names[at]} {sign} {bound:.3g}" for at, sign, bound in leaf.rule),
+            len(leaf.rows),
+            *(leaf.mean, leaf.others, leaf.difference, leaf.ci_low, leaf.ci_high),
+            *(leaf.p, leaf.p_adjusted),
+        )
+        for leaf in leaves
+    ]
+    real = [leaf for leaf in leaves if leaf.difference < 0 and leaf.p_adjusted < _ALPHA]
+    members: list[str] = []
+    if real:
+        order = np.argsort(values[real[0].rows], kind="stable")[:_N_EXAMPLES]
+        members = [str(unit) for unit in units[real[0].rows[order]]]
+    return pd.DataFrame(rows, columns=columns), members
+
+
+def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float) -> pd.DataFrame:
+    """Return the gap and the mean of each other model, with their changes from the model's."""
+    rows = []
+    own = wide[label].to_numpy(dtype=np.float64)
+    groups = np.asarray(codes, dtype=np.int8)[None]
+    for name in wide.columns:
+        other = wide[name].to_numpy(dtype=np.float64)[None]
+        alone = estimate(Contrasts(other, None, groups))
+        change = estimate(Contrasts(other, own[None], groups, absolute=True))
+        price = estimate(Contrasts(other, own[None]))
+        rows.append(
+            {
+                "model": name,
+                "gap": abs(float(alone.value[0])),
+                "mean": float(np.nanmean(other)),
+                "gap_change": float(change.value[0]),
+                "gap_change_p": float(change.p[0]),
+                "mean_change": float(price.value[0]),
+                "mean_change_p": float(price.p[0]),
+            }
+        )
+    table = pd.DataFrame(rows)
+    gap = float(table.loc[table["model"] == label, "gap"].iloc[0])
+    table["halves"] = table["gap"] <= gap / 2
+    better, smaller = sign * table["mean"].to_numpy(), table["gap"].to_numpy()
+    table["frontier"] = [
+        not np.any((better >= mean) & (smaller <= size) & ((better > mean) | (smaller < size)))
+        for mean, size in zip(better, smaller, strict=True)
+    ]
+    return table.sort_values("gap", ignore_index=True)
+
+
+def _list_sentences(found: Explanation) -> Iterator[str]:
+    gap = found.gap
+    yield (
+        f"{gap['metric']} of {gap['model']}: {gap['a']} {gap['mean_a']:.4f}, {gap['b']} "
+        f"{gap['mean_b']:.4f}; gap {gap['difference']:.4f} "
+        f"[{gap['ci_low']:.4f}, {gap['ci_high']:.4f}]."
+    )
+    if found.parts.empty:
+        yield "Its interval holds 0: the gap may be chance, and is explained only on request."
+    for method, rows in found.parts.groupby("method", sort=False):
+        known = rows[rows["property"] != _REST]
+        largest = known.iloc[int(np.argmax(known["part"].abs()))] if len(known) else None
+        text = f"By {method}, measured properties account for {known['share'].sum():.0%} of it"
+        if largest is not None:
+            text += f", the largest part {largest['property']} ({largest['share']:.0%})"
+        yield f"{text}; this is an association, not an effect."
+    real = found.worst[(found.worst["difference"] < 0) & (found.worst["p_adjusted"] < _ALPHA)]
+    if not real.empty:
+        row = real.iloc[0]
+        yield (
+            f"Worst off, tested on users the search had not seen: {row['rule']} "
+            f"({row['n']:,} users, mean {row['mean']:.4f} against {row['others']:.4f}, corrected "
+            f"p {row['p_adjusted']:.2g})."
+        )
+    halving = found.changes[found.changes["halves"] & (found.changes["model"] != gap["model"])]
+    if halving.empty or math.isclose(gap["difference"], 0.0):
+        yield "No other model of the run has half the gap."
+        return
+    cheapest = halving.loc[halving["mean_change"].idxmax()]
+    yield (
+        f"The cheapest model of the run with at most half the gap: {cheapest['model']}, gap "
+        f"{cheapest['gap']:.4f} (change p {cheapest['gap_change_p']:.2g}), mean "
+        f"{cheapest['mean_change']:+.4f} (p {cheapest['mean_change_p']:.2g})."
+    )

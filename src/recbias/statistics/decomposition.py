@@ -1,0 +1,268 @@
+"""Why two groups differ: the part of a gap that properties of their members explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import factorial
+from typing import TypeAlias
+
+import numpy as np
+
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+
+Explain: TypeAlias = Callable[[FloatArray, BoolArray, FloatArray, FloatArray], float]
+"""The part of a gap that columns explain: of values, members of group A, columns and weights."""
+
+_STEPS = 25
+_RIDGE = 1e-6  # of the logistic regression, on columns of unit variance
+_LEAST_ODDS, _MOST_ODDS = 1e-3, 1e3
+
+
+def explain_by_regression(
+    values: FloatArray, in_a: BoolArray, columns: FloatArray, weights: FloatArray
+) -> float:
+    """Return the part of a gap that columns explain, by the regression of group B.
+
+        (mean_A x - mean_B x)' b_B
+
+    b_B are the least-squares coefficients among the members of B, so that the part is what B would
+    gain with the properties of A. ``weights`` are those of the members.
+
+    Source:
+        Blinder, "Wage discrimination: reduced form and structural estimates", 1973; Oaxaca, 1973.
+    """
+    if not columns.shape[1]:
+        return 0.0
+    rows = ~in_a
+    mean_a, mean_b = (weights[side] @ columns[side] / weights[side].sum() for side in (in_a, rows))
+    centred = columns[rows] - mean_b
+    residual = values[rows] - weights[rows] @ values[rows] / weights[rows].sum()
+    scaled = centred * weights[rows, None]
+    coefficients = np.linalg.lstsq(scaled.T @ centred, scaled.T @ residual, rcond=None)[0]
+    return float((mean_a - mean_b) @ coefficients)
+
+
+def explain_by_reweighting(
+    values: FloatArray, in_a: BoolArray, columns: FloatArray, weights: FloatArray
+) -> float:
+    """Return the part of a gap that columns explain, with B weighted to the properties of A.
+
+        mean_B (w y) - mean_B y,    w = p(A | x) / p(B | x)
+
+    The odds come from a logistic regression on the columns.
+
+    Source:
+        DiNardo, Fortin and Lemieux, "Labor market institutions and the distribution of wages",
+        Econometrica 1996.
+    """
+    if not columns.shape[1]:
+        return 0.0
+    spread = columns.std(axis=0)
+    design = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    design = np.hstack([np.ones((len(design), 1)), design])
+    coefficients = np.zeros(design.shape[1])
+    penalty = np.full(len(coefficients), _RIDGE * weights.sum())
+    penalty[0] = 0.0
+    for _ in range(_STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(design @ coefficients, -30, 30)))
+        gradient = design.T @ (weights * (in_a - p)) - penalty * coefficients
+        curvature = (design * (weights * p * (1 - p))[:, None]).T @ design + np.diag(
+            penalty + 1e-12
+        )
+        step = np.linalg.solve(curvature, gradient)
+        coefficients += step
+        if np.abs(step).max() < 1e-8:
+            break
+    odds = np.exp(design[~in_a] @ coefficients)
+    own, of_b = weights[~in_a], values[~in_a]
+    moved = own * np.clip(odds / odds.mean(), _LEAST_ODDS, _MOST_ODDS)
+    return float(moved @ of_b / moved.sum() - own @ of_b / own.sum())
+
+
+METHODS: Mapping[str, Explain] = {
+    "regression": explain_by_regression,
+    "reweighting": explain_by_reweighting,
+}
+
+
+def compute_shapley(n: int, value: Callable[[tuple[int, ...]], float]) -> FloatArray:
+    """Return the Shapley value of each of ``n`` players: its mean contribution over all orders.
+
+        phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S + i) - v(S))
+
+    The values add up to ``v(all) - v(none)``. Up to about ten players: ``value`` is called for
+    every subset.
+
+    >>> worth = {(): 0.0, (0,): 1.0, (1,): 2.0, (0, 1): 5.0}
+    >>> compute_shapley(2, lambda chosen: worth[chosen]).tolist()
+    [2.0, 3.0]
+
+    Source:
+        Shorrocks, "Decomposition procedures for distributional analysis: a unified framework based
+        on the Shapley value", Journal of Economic Inequality 2013.
+    """
+    players = range(n)
+    worth = {
+        chosen: value(chosen) for size in range(n + 1) for chosen in combinations(players, size)
+    }
+    shares = np.zeros(n)
+    for chosen, total in worth.items():
+        for player in set(players).difference(chosen):
+            weight = factorial(len(chosen)) * factorial(n - len(chosen) - 1) / factorial(n)
+            shares[player] += weight * (worth[tuple(sorted((*chosen, player)))] - total)
+    return shares
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """The parts of a gap, which add up to it: one for each property, and the rest.
+
+    Args:
+        parts: ``float64[properties + 1]``; the last is what the properties do not explain.
+        ci_low: The lower ends of their 95% bootstrap intervals; ``ci_high`` the upper ones.
+    """
+
+    gap: float
+    parts: FloatArray
+    ci_low: FloatArray
+    ci_high: FloatArray
+
+
+def decompose_gap(
+    values: FloatArray,
+    in_a: BoolArray,
+    properties: Sequence[FloatArray],
+    method: str,
+    rng: np.random.Generator,
+    n_resamples: int = 200,
+) -> Decomposition:
+    """Return the parts of the gap ``mean_A - mean_B`` that properties explain, and the rest.
+
+    The part of a property is its Shapley value over the orders in which properties are added to
+    the explanation; intervals are percentiles of resamples of the members within each group.
+
+    Args:
+        values: The value of each member, ``float64[n]``.
+        in_a: Whether it is of group A.
+        properties: The columns of each property, ``float64[n, columns]``.
+        method: ``regression`` or ``reweighting``.
+        rng: Draws the resamples.
+        n_resamples: Their number.
+    """
+    gap, parts = _decompose(values, in_a, properties, method)
+    members = [np.flatnonzero(rows) for rows in (in_a, ~in_a)]
+    resampled = []
+    for _ in range(n_resamples):
+        rows = np.concatenate([rng.choice(own, len(own)) for own in members])
+        own = [columns[rows] for columns in properties]
+        resampled.append(_decompose(values[rows], in_a[rows], own, method)[1])
+    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+    return Decomposition(gap, parts, low, high)
+
+
+def _decompose(
+    values: FloatArray, in_a: BoolArray, properties: Sequence[FloatArray], method: str
+) -> tuple[float, FloatArray]:
+    gap = float(values[in_a].mean() - values[~in_a].mean())
+    explain, weights = METHODS[method], np.ones(len(values))
+    nothing: FloatArray = np.empty((len(values), 0))
+
+    def explain_subset(chosen: tuple[int, ...]) -> float:
+        columns = np.hstack([nothing, *(properties[at] for at in chosen)])
+        return explain(values, in_a, columns, weights)
+
+    parts = compute_shapley(len(properties), explain_subset)
+    return gap, np.append(parts, gap - parts.sum())
+
+
+# ---- who is worst off ----
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A group that a tree found in one half of the members, tested in the other half.
+
+    Args:
+        rule: The conditions of the group, as (column, "<=" or ">", bound).
+        rows: The members in the other half.
+        mean: Their mean, and that of the others of the half; ``difference`` with its interval.
+        p: The p-value of Welch's test, ``p_adjusted`` by Holm over all groups of the tree.
+    """
+
+    rule: tuple[tuple[int, str, float], ...]
+    rows: AnyArray
+    mean: float
+    others: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_adjusted: float
+
+    @property
+    def difference(self) -> float:
+        """The mean of the group less that of the others."""
+        return self.mean - self.others
+
+
+def find_honest_groups(
+    values: FloatArray, columns: FloatArray, rng: np.random.Generator, *, most: int = 6
+) -> list[Leaf]:
+    """Return the groups of a tree over columns, the one with the lowest mean first.
+
+    The tree is grown on a random half of the members, the means and tests are those of the other
+    half, so that no group is chosen by the values it is tested with.
+
+    Source:
+        Athey and Imbens, "Recursive partitioning for heterogeneous causal effects", PNAS 2016.
+    """
+    from scipy.stats import ttest_ind
+    from sklearn.tree import DecisionTreeRegressor
+
+    order = rng.permutation(len(values))
+    grown, tested = order[: len(order) // 2], np.sort(order[len(order) // 2 :])
+    least = max(20, len(grown) // 20)
+    tree = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    tree.fit(columns[grown], values[grown])
+    rules = _list_rules(tree.tree_)
+    places = tree.apply(columns[tested])
+    leaves = []
+    for leaf, rule in rules.items():
+        inside = places == leaf
+        if len(rules) < 2 or min(inside.sum(), (~inside).sum()) < 2:
+            continue
+        own, others = values[tested[inside]], values[tested[~inside]]
+        if not own.std() and not others.std():
+            continue
+        test = ttest_ind(own, others, equal_var=False)
+        low, high = test.confidence_interval()
+        means = float(own.mean()), float(others.mean())
+        p = float(test.pvalue)
+        leaves.append(Leaf(rule, tested[inside], *means, float(low), float(high), p, p))
+    leaves.sort(key=lambda leaf: leaf.p)
+    adjusted = np.maximum.accumulate(
+        [min(1.0, leaf.p * (len(leaves) - at)) for at, leaf in enumerate(leaves)]
+    )
+    named = [
+        Leaf(**{**vars(leaf), "p_adjusted": float(p)})
+        for leaf, p in zip(leaves, adjusted, strict=True)
+    ]
+    return sorted(named, key=lambda leaf: leaf.mean)
+
+
+def _list_rules(tree: object) -> dict[int, tuple[tuple[int, str, float], ...]]:
+    """Return the conditions of each leaf of a tree of scikit-learn, the closest of each column."""
+    left, right = tree.children_left, tree.children_right  # type: ignore[attr-defined]
+    feature, threshold = tree.feature, tree.threshold  # type: ignore[attr-defined]
+    rules: dict[int, tuple[tuple[int, str, float], ...]] = {}
+    waiting: list[tuple[int, dict[tuple[int, str], float]]] = [(0, {})]
+    while waiting:
+        node, bounds = waiting.pop()
+        if left[node] < 0:
+            rules[node] = tuple((*place, bound) for place, bound in sorted(bounds.items()))
+            continue
+        column, bound = int(feature[node]), float(threshold[node])
+        waiting.append((int(left[node]), {**bounds, (column, "<="): bound}))
+        waiting.append((int(right[node]), {**bounds, (column, ">"): bound}))
+    return rules

@@ -1,0 +1,76 @@
+"""The explanation of a gap: parts, worst groups, models that halve it, faults, the command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import Contradiction, UnknownName, WrongType
+from support.commands import invoke_recbias
+
+SPEC = {
+    "name": "small",
+    "dataset": {"name": "demo", "n_users": 300, "n_items": 80},
+    "split": {"name": "random", "test": 0.2},
+    "models": ["MostPop", {"name": "ItemKNN", "neighbors": 20}],
+    "metrics": ["nDCG", {"name": "nDCG", "by": "gender", "gap": "difference"}],
+    "report": {"formats": ["json"]},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
+    return recbias.run(SPEC, out=tmp_path_factory.mktemp("explain") / "results", progress=False)
+
+
+def test_the_gap_is_that_of_the_run_and_its_parts_add_up(run: recbias.Run) -> None:
+    found = recbias.explain(run, "nDCG by gender", model="ItemKNN", anyway=True, resamples=5)
+    row = run.metrics[run.metrics["metric"].str.contains("gap")].set_index("model").loc["ItemKNN"]
+    assert found.gap["difference"] == pytest.approx(row["value"], abs=1e-12)
+    sums = found.parts.groupby("method")["part"].sum()
+    assert sums.to_numpy() == pytest.approx([found.gap["difference"]] * 2, abs=1e-9)
+    assert {"log of history length", "share of rare items"} <= {*found.properties["property"]}
+    assert {*found.changes["model"]} == {"MostPop", "ItemKNN"}
+    means = run.metrics[(run.metrics["metric"] == "nDCG") & (run.metrics["group"] == "")]
+    changes = found.changes.set_index("model")["mean"]
+    assert changes.to_dict() == pytest.approx(means.set_index("model")["value"].to_dict())
+
+
+def test_a_gap_that_may_be_chance_is_said_first(run: recbias.Run) -> None:
+    found = recbias.explain(run, "nDCG by gender", model="MostPop", resamples=5)
+    if found.gap["ci_low"] <= 0:
+        assert found.parts.empty
+        assert "holds 0" in found.sentences[1]
+    else:
+        assert not found.parts.empty
+
+
+@pytest.mark.parametrize(
+    ("gap", "options", "error", "message"),
+    [
+        ("nDCG", {}, WrongType, "not a metric by a label"),
+        ("nDCG by cohort&gender", {}, Contradiction, "has 4 groups"),
+        ("HR by gender", {}, UnknownName, "no metric 'HR'"),
+        ("nDCG by gender", {"model": "EASE"}, UnknownName, "no model 'EASE'"),
+        ("nDCG by gender", {"groups": ["gender=F", "gender=X"]}, UnknownName, "no group"),
+    ],
+)
+def test_faults(
+    run: recbias.Run, gap: str, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        recbias.explain(run, gap, **options)
+
+
+def test_the_command(run: recbias.Run) -> None:
+    folder = run.folder.parents[2]
+    shown = invoke_recbias("explain", "small", "--gap", "nDCG by gender", folder=folder)
+    assert shown.code == 0
+    assert "models of the run" in shown.out
+    shown = invoke_recbias("explain", "small", "--gap", "nDCG by gender", "--json", folder=folder)
+    assert json.loads(shown.out)["gap"]["by"] == "gender"
+    wrong = invoke_recbias("explain", "small", "--gap", "nDCG", folder=folder)
+    assert wrong.code == 2
