@@ -168,7 +168,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
             "Further conclusions",
             "Data and settings",
             "Results (@10)",
-            "Agreement of the metrics",
+            "Agreement of the metrics (@10)",
             "Plots",
         ),
         *("Significance", "Definitions", "Models", "Stages", "Provenance"),

@@ -622,7 +622,7 @@ def _caption_groups(
     if any(mark.hollow for mark in marks):
         sentences.append("Hollow: no significant difference.")
     if checks and not checks[0]["group"]:
-        sentences.append(f"Limit of the gap: {checks[0]['line']}.")
+        sentences.append(f"Limit of the gap: {checks[0]['limit']}.")
     if checks and any(line.label not in checked for line in lines):
         sentences.append("Models without a mark are not checked.")
     if omitted:
