@@ -13,8 +13,8 @@ from scipy import stats
 import recbias
 from recbias.core.measures import VALUE_COLUMNS
 from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.group_tables import build_cards
 from recbias.reports.run import read_run
-from recbias.reports.tables import build_cards
 from support.specs import make_small_spec
 
 METRICS = [

@@ -9,10 +9,11 @@ from scipy.stats import nct, t
 
 from recbias.core.measures import Direction
 from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.group_tables import build_cards
 from recbias.reports.questions import find_worst_groups
 from recbias.reports.render import Content, render_html
 from recbias.reports.run import to_records
-from recbias.reports.tables import build_cards, tabulate_comparisons
+from recbias.reports.tables import tabulate_comparisons
 from recbias.reports.views import Definition
 from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
 

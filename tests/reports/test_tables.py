@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import recbias
+from recbias.reports.agreement import (
+    MetricAgreement,
+    build_agreement_tables,
+    compute_metric_agreement,
+)
+from recbias.reports.group_tables import build_group_tables
 from recbias.reports.render import Content, render_html
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
-    MetricAgreement,
-    build_agreement_tables,
     build_fold_table,
-    build_group_tables,
     build_runs_table,
     build_settings_tables,
     build_summary,
     collect_variants,
-    compute_metric_agreement,
     count_undefined,
     tabulate_comparisons,
 )

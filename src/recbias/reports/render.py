@@ -20,20 +20,19 @@ import pandas as pd
 
 from recbias.core.files import has_file
 from recbias.reports import views, wording
+from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
+from recbias.reports.group_tables import build_cards, build_dataset_tables
 from recbias.reports.llm import build_reply_tables, read_trials
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
-    build_agreement_tables,
-    build_cards,
     build_check_table,
-    build_dataset_tables,
     build_fold_table,
     build_round_table,
     build_settings_tables,

@@ -1,4 +1,4 @@
-"""The tables of a report: results, settings, groups, gaps, rounds, checks, comparisons, agreement.
+"""The tables of a report: results, settings, rounds, checks, comparisons.
 
 The best value of a column is bold, superscript marks show what is significant, and footnotes count
 undefined values.
@@ -19,16 +19,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.measures import DATASET, SERVED, Direction
+from recbias.core.measures import DATASET, Direction
 from recbias.reports import views, wording
-from recbias.reports.plots import get_label_name, get_label_value
 from recbias.reports.questions import (
-    Question,
-    collect_questions,
     compute_effect,
     explain_equal,
     explain_zero,
-    find_worst_groups,
     rank_effect,
 )
 from recbias.reports.run import RunTables, to_records
@@ -49,12 +45,14 @@ from recbias.reports.wording import (
     make_heading,
     state_cutoff_once,
 )
-from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
 
-_Head: TypeAlias = tuple[str, ...]  # the texts that head a row
-_Filled: TypeAlias = tuple[Column, dict[_Head, Cell]]  # a column with its cells by the head
+Head: TypeAlias = tuple[str, ...]
+"""The texts that head a row."""
+
+FilledColumn: TypeAlias = tuple[Column, dict[Head, Cell]]
+"""A column with its cells by the head of the row."""
 
 
 def build_check_table(run: RunTables) -> Table | None:
@@ -180,11 +178,11 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     """Return notes on the means of metrics that are compared, but not over datasets or seeds."""
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
     rows = to_records(run.significance[of_models])
-    tested = {_get_title(row) for row in rows if not row["group"] and not row["target"]}
+    tested = {get_title(row) for row in rows if not row["group"] and not row["target"]}
     compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
     titles: dict[str, dict[str, None]] = {}
     for row in to_records(frame):
-        location, title = views.get_place(row), _get_title(row)
+        location, title = views.get_place(row), get_title(row)
         if views.ALL in location and title in tested and (location, title) not in compared:
             over = "datasets" if location[0] == views.ALL else "seeds or folds"
             titles.setdefault(over, {})[make_heading(title)] = None
@@ -194,7 +192,8 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     ]
 
 
-def _get_title(row: Row) -> str:
+def get_title(row: Row) -> str:
+    """Return the title of the metric of a row."""
     return views.format_title(row["metric"], row["k"])
 
 
@@ -336,11 +335,11 @@ def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[overall & (frame["model"] != DATASET)]
 
 
-def _lay_out(
+def lay_out(
     title: str,
     names: Sequence[str],
-    heads: Iterable[_Head],
-    columns: Sequence[_Filled],
+    heads: Iterable[Head],
+    columns: Sequence[FilledColumn],
     notes: Iterable[str] = (),
 ) -> Table:
     """Return a table with a row for each head, and the columns of cells by head behind it."""
@@ -355,20 +354,20 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
     records = to_records(frame)
     names = (*keys, "model")
     missing = _collect_missing_outputs(run)
-    rows: dict[str, dict[_Head, Row]] = {}
+    rows: dict[str, dict[Head, Row]] = {}
     for row in records:
-        rows.setdefault(_get_title(row), {})[_get_key(row, names)] = row
+        rows.setdefault(get_title(row), {})[get_key(row, names)] = row
     metrics = [
         metric
         for title, metric in collect_definitions(run).items()
         if any((title, head[-1]) not in missing for head in rows.get(title, ()))
     ]
-    heads = _sort_heads(run, records, names)
+    heads = sort_heads(run, records, names)
     tested = {group.title for group in views.collect_comparisons(run) if group.compares_models}
     columns, has_best = [], False
     for metric in metrics:
         is_ranked = not metric.gap or metric.title in tested
-        cells = _rank_cells(rows[metric.title], metric.direction if is_ranked else "none")
+        cells = rank_cells(rows[metric.title], metric.direction if is_ranked else "none")
         for head in heads:
             if output := missing.get((metric.title, head[-1])):
                 note = f"undefined: the model provides no {output}"
@@ -378,7 +377,7 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
         has_best = has_best or any(cell.best for cell in cells.values())
     notes = [BEST] * (has_best and len({head[-1] for head in heads}) > 1)
     titles = [metric.title for metric in metrics]
-    return _lay_out(
+    return lay_out(
         title, names, heads, columns, [*notes, *count_undefined(records, titles, missing)]
     )
 
@@ -387,7 +386,7 @@ BEST = "Bold: the best of the column in the metric's direction; underlined: the 
 """The note of tables with marked cells."""
 
 
-def _rank_cells(rows: Mapping[_Head, Row], direction: Direction) -> dict[_Head, Cell]:
+def rank_cells(rows: Mapping[Head, Row], direction: Direction) -> dict[Head, Cell]:
     """Return the cells of a column; the best and second best are those of each block of models."""
     places = count_decimals(row["value"] for row in rows.values())
     cells = {head: build_cell(row, places) for head, row in rows.items()}
@@ -402,8 +401,8 @@ def _rank_cells(rows: Mapping[_Head, Row], direction: Direction) -> dict[_Head, 
 
 
 def _find_best(
-    rows: Mapping[_Head, Row], heads: Sequence[_Head], direction: Direction
-) -> list[_Head]:
+    rows: Mapping[Head, Row], heads: Sequence[Head], direction: Direction
+) -> list[Head]:
     flags = views.flag_best([rows[head]["value"] for head in heads], direction)
     return [*itertools.compress(heads, flags)]
 
@@ -421,7 +420,7 @@ def build_cell(row: Row, places: int) -> Cell:
     return Cell(text, row["value"], interval=interval, note=note)
 
 
-def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
+def get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a row that head it in a table."""
     return tuple(str(row[key]) for key in keys)
 
@@ -437,6 +436,19 @@ def _build_header(metric: Definition) -> Column:
         key=metric.title,
         family=metric.family,
     )
+
+
+def sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
+    """Return the models of rows in the order of the run."""
+    present = {row["model"] for row in rows}
+    return [model for model in views.list_models(run) if model in present]
+
+
+def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> list[Head]:
+    """Return the heads of rows, of which a model is the last name, in the order of the models."""
+    blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
+    models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
+    return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
 
 
 _FEWEST = 3  # the fewest values of a number that make a plot
@@ -567,7 +579,9 @@ def build_round_table(run: RunTables) -> Table | None:
         return None
     numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
     keys = ["dataset"] if len(datasets) > 1 else []
-    columns: list[_Filled] = [(Column(f"round {number}", numeric=True), {}) for number in numbers]
+    columns: list[FilledColumn] = [
+        (Column(f"round {number}", numeric=True), {}) for number in numbers
+    ]
     heads = []
     for name, curve in rows:
         values = [curve.values.get(number, math.nan) for number in numbers]
@@ -577,7 +591,7 @@ def build_round_table(run: RunTables) -> Table | None:
         for value, (_, cells) in zip(values, columns, strict=True):
             cells[heads[-1]] = Cell(format_value(value, places), value)
     title, notes = "Values over rounds of feedback", _explain_rounds(run.rounds)
-    return state_cutoff_once(_lay_out(title, (*keys, "metric", "model"), heads, columns, notes))
+    return state_cutoff_once(lay_out(title, (*keys, "metric", "model"), heads, columns, notes))
 
 
 def _select_rounds(numbers: list[int]) -> list[int]:
@@ -604,8 +618,8 @@ def build_runs_table(runs: Mapping[str, RunTables]) -> Table:
         runs: The runs by their labels. A dataset has a column if a run has several.
     """
     names = ["dataset"] * any(_build_summary(run).row_headers > 1 for run in runs.values())
-    heads: list[_Head] = []
-    columns: dict[str, _Filled] = {}
+    heads: list[Head] = []
+    columns: dict[str, FilledColumn] = {}
     for label, run in runs.items():
         table = _build_summary(run)
         n = table.row_headers
@@ -615,462 +629,5 @@ def build_runs_table(runs: Mapping[str, RunTables]) -> Table:
             for column, cell in zip(table.columns[n:], row[n:], strict=True):
                 cells = columns.setdefault(column.key, (column, {}))[1]
                 cells[heads[-1]] = replace(cell, best=False, second=False, mark="")
-    table = _lay_out("Results", ("run", *names, "model"), heads, [*columns.values()])
+    table = lay_out("Results", ("run", *names, "model"), heads, [*columns.values()])
     return state_cutoff_once(table)
-
-
-_PART = ("group", "target")
-WORST = "w"
-"""The mark of the worst-off group."""
-
-MOST_GROUPS = 6
-"""With more groups than this they are the rows of a table, and models its columns."""
-
-
-@dataclass(frozen=True, eq=False)
-class Card:
-    """The values of a metric by group and target, and the tested gap between groups."""
-
-    metric: Definition
-    groups: Table
-    gaps: Table | None
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables of the card."""
-        return [self.groups, *([self.gaps] if self.gaps else [])]
-
-
-def build_cards(run: RunTables) -> list[Card]:
-    """Return the values by query label and item attribute of each metric that has any."""
-    definitions, questions = collect_definitions(run), _group_questions(run)
-    frame = views.select_headline(run, views.collect_estimates(run))
-    is_part = ((frame["group"] != "") | (frame["target"] != "")) & (frame["model"] != DATASET)
-    rows: dict[str, list[Row]] = {title: [] for title in definitions}
-    for row in to_records(frame[is_part]):
-        rows[_get_title(row)].append(row)
-    cards = []
-    for title, metric in definitions.items():
-        asked = questions.get(title, [])
-        values = [row for row in rows[title] if row["group"] != SERVED] or rows[title]
-        if values:
-            keys = select_varying(pd.DataFrame(values), ["dataset"])
-            groups = _build_groups(run, metric, values, asked, keys)
-            cards.append(Card(metric, groups, _build_gaps(run, metric, asked, keys)))
-    return cards
-
-
-def _group_questions(run: RunTables) -> dict[str, list[Question]]:
-    """Return the questions about groups by the metric's title."""
-    questions: dict[str, list[Question]] = {}
-    for question in collect_questions(run):
-        if question.between == "groups":
-            questions.setdefault(question.metric.title, []).append(question)
-    return questions
-
-
-def build_group_tables(run: RunTables) -> list[Table]:
-    """Return the properties of the dataset, and the values by group and target."""
-    return [*build_dataset_tables(run), *(card.groups for card in build_cards(run))]
-
-
-def build_dataset_tables(run: RunTables) -> list[Table]:
-    """Return the table of values that describe a dataset by itself, if there are any."""
-    frame = views.select_headline(run, views.collect_estimates(run))
-    frame = frame[frame["model"] == DATASET]
-    if frame.empty:
-        return []
-    columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
-    keys = [column for column in columns if (frame[column] != "").any()]
-    records = to_records(frame)
-    kinds = [_identify_kind(run, _get_title(row)) for row in records]
-    by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
-    places = {str(kind): count_decimals(values) for kind, values in by_kind}
-    rows = tuple(
-        (
-            Cell(make_heading(_get_title(row))),
-            *map(Cell, _get_key(row, keys)),
-            Cell(f"{row['n']:,.0f}", row["n"]),
-            build_cell(row, places[kind]),
-        )
-        for row, kind in zip(records, kinds, strict=True)
-    )
-    heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
-    return [Table("Properties of the dataset", heads, rows)]
-
-
-def _identify_kind(run: RunTables, title: str) -> str:
-    """Return the metric and its settings besides the label, of which all values have one unit."""
-    metric = collect_definitions(run)[title]
-    settings = {key: value for key, value in metric.parameters.items() if key != "label"}
-    return f"{metric.name} {settings}"
-
-
-def _build_groups(
-    run: RunTables,
-    metric: Definition,
-    records: Sequence[Row],
-    questions: Sequence[Question],
-    keys: Sequence[str],
-) -> Table:
-    """Return models in rows and groups in columns; many groups, and targets, are rows instead.
-
-    The gap between the groups is the last column, or the last row.
-    """
-    parts = [name for name in _PART if any(row[name] for row in records)]
-    worst, labels = _find_worst_rows(records, metric), _label_groups(metric, records)
-    rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
-    gaps = {}
-    if parts == ["group"]:
-        gaps = _measure_gaps(metric, rows, questions, (*keys, "model"))
-    models = _sort_models(run, rows)
-    shared = get_label_name(labels) or "group"
-    if parts == ["group"] and len(labels) <= MOST_GROUPS:
-        names = [*keys, "model"]
-        heads = _sort_heads(run, rows, names)
-        direction = metric.group_direction if len(models) > 1 else "none"
-        columns = _pivot(rows, names, "group", labels.values(), direction)
-        if gaps:
-            columns.append((Column("gap", numeric=True), gaps))
-    else:
-        names = [*keys, *parts]
-        columns = _pivot(rows, names, "model", models, "none")
-        heads = [*dict.fromkeys(_get_key(row, names) for row in rows)]
-        if parts[0] == "group":
-            counts = {
-                head: _count_units(inside) for head, inside in _group_by(rows, names).items()
-            }
-            columns.insert(0, (Column("n", numeric=True), counts))
-        if gaps:
-            for *dataset, model in gaps:
-                columns[1 + models.index(model)][1][*dataset, "gap"] = gaps[*dataset, model]
-            heads += dict.fromkeys((*head[:-1], "gap") for head in heads)
-        names = [shared if name == "group" else name for name in names]
-    title = metric.groups_heading
-    if "by" not in metric.parameters:
-        title = f"{metric.heading} by {' and '.join(parts)}"
-    notes = _explain_groups(metric, rows, questions, has_gaps=bool(gaps))
-    heading = metric.groups_heading if parts[0] == "group" else metric.heading
-    notes += count_undefined(records, [metric.title], {}, heading)
-    notes += views.describe_means(run) if parts[0] == "group" else []
-    has_best = any(cell.best for _, cells in columns for cell in cells.values())
-    return _lay_out(title, names, heads, columns, [*[BEST] * has_best, *notes])
-
-
-def _group_by(rows: Sequence[Row], names: Sequence[str]) -> dict[_Head, list[Row]]:
-    groups: dict[_Head, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(_get_key(row, names), []).append(row)
-    return groups
-
-
-def _pivot(
-    rows: Sequence[Row],
-    names: Sequence[str],
-    across: str,
-    order: Iterable[str],
-    direction: Direction,
-) -> list[_Filled]:
-    """Return a column for each value of ``across``, with the cells by the values of ``names``."""
-    columns = []
-    for name in order:
-        inside = {_get_key(row, names): row for row in rows if row[across] == name}
-        cells = _rank_cells(inside, direction)
-        for head in [head for head, row in inside.items() if row["worst"]]:
-            cells[head] = replace(cells[head], mark=WORST)
-        counts = _count_units(inside.values()).text if across == "group" else ""
-        title = f"{name} (n {counts})" if counts else name
-        columns.append((Column(title, numeric=True), cells))
-    return columns
-
-
-def _sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
-    present = {row["model"] for row in rows}
-    return [model for model in views.list_models(run) if model in present]
-
-
-def _sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> list[_Head]:
-    """Return the heads of rows, of which a model is the last name, in the order of the models."""
-    blocks = [*dict.fromkeys(_get_key(row, names[:-1]) for row in rows)]
-    models, heads = _sort_models(run, rows), {_get_key(row, names) for row in rows}
-    return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
-
-
-def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
-    """Return each group as a table names it: without the label that all groups share."""
-    by = str(metric.parameters.get("by", ""))
-    groups = [*dict.fromkeys(row["group"] for row in rows)]
-    if not get_label_name(groups):
-        return {group: "&".join(wording.quote_labels(group, by)) for group in groups}
-    return {group: get_label_value(wording.quote_labels(group, by)[0]) for group in groups}
-
-
-def _measure_gaps(
-    metric: Definition,
-    rows: Sequence[Row],
-    questions: Sequence[Question],
-    names: Sequence[str],
-) -> dict[_Head, Cell]:
-    """Return the largest minus the smallest mean of the groups, marked if it is significant."""
-    tests = {_get_key(row, names): row for row in _find_largest_gaps(questions).values()}
-    least = int(metric.parameters.get("min_group") or 0)
-    compared = _group_by([row for row in rows if not row["n"] < least], names)
-    means = {head: [row["value"] for row in inside] for head, inside in compared.items()}
-    spreads = {
-        head: max(values) - min(values) for head, values in means.items() if len(values) > 1
-    }
-    places = count_decimals(spreads.values())
-    return {
-        head: Cell(
-            format_value(spread, places),
-            spread,
-            mark="*" if head in tests and views.is_significant(tests[head]) else "",
-        )
-        for head, spread in spreads.items()
-    }
-
-
-def _explain_groups(
-    metric: Definition, rows: Sequence[Row], questions: Sequence[Question], *, has_gaps: bool
-) -> list[str]:
-    """Return the direction, which group is marked, and what the gap is."""
-    direction = metric.group_direction if rows[0]["group"] else metric.direction
-    notes = [f"{DIRECTION_LABELS[direction].capitalize()}."]
-    least = metric.least_marked
-    if any(row["worst"] for row in rows):
-        small = any(row["n"] < least for row in rows)
-        of = f" of the groups with n of at least {least:,}" if small else ""
-        notes.append(f"{WORST}: the worst-off group of the model{of}.")
-    if has_gaps:
-        least = int(metric.parameters.get("min_group") or 0)
-        of = f" with n of at least {least:,}" if least else ""
-        tests = [part for question in questions for part in question.comparisons]
-        mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
-        notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
-    return [" ".join(notes)]
-
-
-def _find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
-    """Return the ids of the rows of the worst-off groups of each model, dataset and target."""
-    keys = ("dataset", "model", "target")
-    blocks = _group_by([row for row in records if row["group"]], keys)
-    return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
-
-
-def _count_units(rows: Iterable[Row]) -> Cell:
-    """Return n, or its range over the models."""
-    counts = sorted({row["n"] for row in rows if not math.isnan(row["n"])})
-    text = " to ".join(f"{count:,.0f}" for count in dict.fromkeys([*counts[:1], *counts[-1:]]))
-    return Cell(text, counts[0] if counts else math.nan)
-
-
-def _find_largest_gaps(questions: Sequence[Question]) -> dict[_Head, Row]:
-    """Return the largest tested difference between two groups, by dataset and model."""
-    pairs: dict[_Head, Row] = {}
-    for question in questions:
-        for row in (row for comparison in question.comparisons for row in comparison.rows):
-            key = row["dataset"], row["model"]
-            if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
-                pairs[key] = row
-    return pairs
-
-
-def _build_gaps(
-    run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
-) -> Table | None:
-    """Return the largest difference between two groups of each model; None if none is tested."""
-    tests = {part.test for question in questions for part in question.comparisons}
-    anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
-    pairs = _find_largest_gaps(questions)
-    if not pairs:
-        return None
-    places = count_decimals(row["difference"] for row in pairs.values())
-    numbers = ("gap", "95% interval", "p", "adjusted p")
-    heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
-    columns = [*make_columns(heads, numeric=numbers)]
-    if anova:
-        columns.append(Column("p of all groups", numeric=True))
-    rows = [
-        _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
-        for key, row in pairs.items()
-    ]
-    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
-    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
-
-
-def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
-    """Return the seed and fold of comparisons, if the run has several and no mean is compared."""
-    place = dict(zip(("dataset", "seed", "fold"), comparisons.place, strict=True))
-    varying = select_varying(run.metrics, ["seed", "fold"])
-    return " and ".join(f"{name} {place[name]}" for name in varying if place[name] != views.ALL)
-
-
-def _explain_gaps(
-    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
-) -> list[str]:
-    """Return the notes of a table of gaps: tests, and compared groups."""
-    parts = [part for question in questions for part in question.comparisons]
-    methods = "; ".join(dict.fromkeys(part.method() for part in parts))
-    is_of_all = {part.test for part in parts} == {"welch_anova"}
-    lead = "The largest difference between two groups of each model"
-    notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
-    if least := metric.parameters.get("min_group"):
-        notes.append(f"Groups with n of at least {least:,} are compared.")
-    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
-    if place := _describe_place(run, parts[0]):
-        notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    return notes
-
-
-def _collect_anova(run: RunTables, metric: Definition) -> dict[_Head, Row]:
-    """Return the test of all groups of a metric by dataset and model."""
-    gap = {**metric.parameters, "gap": "difference"}
-    definitions = collect_definitions(run)
-    return {
-        (row["dataset"], row["model"]): row
-        for comparisons in views.collect_comparisons(run)
-        if comparisons.test == "welch_anova" and comparisons.title in definitions
-        if definitions[comparisons.title].parameters == gap
-        if definitions[comparisons.title].name == metric.name
-        for row in comparisons.rows
-    }
-
-
-def _tabulate_gap(
-    row: Row, keys: Sequence[str], places: int, anova: Sequence[Row | None]
-) -> tuple[Cell, ...]:
-    sign = -1.0 if row["difference"] < 0 else 1.0
-    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-    sides = ("b", "a") if sign < 0 else ("a", "b")
-    gap = sign * row["difference"]
-    all_groups = [test["p_adjusted"] if test else math.nan for test in anova]
-    return (
-        *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
-        Cell(format_value(gap, places), gap),
-        Cell(wording.format_interval(low, high, places), low),
-        *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
-        Cell("yes" if views.is_significant(row) else "no"),
-        *(Cell(wording.format_p_value(p), p) for p in all_groups),
-    )
-
-
-_FEWEST_MODELS, _FEWEST_METRICS, MOST_METRICS = 4, 3, 16
-
-
-@dataclass(frozen=True, eq=False)
-class MetricAgreement:
-    """Kendall's tau-b between the metrics of a run on one dataset.
-
-    Args:
-        metrics: The headings of the metrics.
-        agreement: Tau of each pair, and the number of models with both values.
-        excluded: The models without a finite value, for each metric that has such models.
-        omitted: The number of metrics above ``MOST_METRICS``.
-    """
-
-    metrics: Sequence[str]
-    agreement: Agreement
-    excluded: Mapping[str, Sequence[str]]
-    omitted: int = 0
-
-    def get_tau(self, pair: tuple[int, int]) -> float:
-        """Return tau of a pair of metrics; NaN over fewer than ``_FEWEST_MODELS`` models."""
-        enough = self.agreement.n[pair] >= _FEWEST_MODELS
-        return float(self.agreement.tau[pair]) if enough else math.nan
-
-    def describe_models(self) -> str:
-        """Return over how many models the pairs of metrics are compared."""
-        counts = [self.agreement.n[pair] for pair in self.list_pairs()]
-        return (
-            f"{max(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        )
-
-    def list_pairs(self) -> list[tuple[int, int]]:
-        """Return each pair of metrics once."""
-        return list(itertools.combinations(range(len(self.metrics)), 2))
-
-    def describe_excluded(self) -> Iterator[str]:
-        """Yield a sentence for each metric that is undefined for some models."""
-        for metric, models in self.excluded.items():
-            n = f"{len(models)} model" if len(models) == 1 else f"{len(models)} models"
-            names = f"{', '.join(models[:4])}{', ...' if len(models) > 4 else ''}"
-            yield f"{metric} is undefined or infinite for {n}, excluded from its pairs: {names}."
-
-
-def compute_metric_agreement(run: RunTables, dataset: str) -> MetricAgreement | None:
-    """Return Kendall's tau-b between metrics over the models; None below 4 models or 3 metrics.
-
-    The values are the means over seeds and folds. Values by group or target are excluded, and
-    gaps between groups: a gap repeats a metric that is there.
-    """
-    models = [model for model in views.list_models(run) if model != DATASET]
-    values = _collect_values(run, dataset)
-    defined = {metric: len(by_model) for metric, by_model in values.items()}
-    metrics = [metric for metric, n in defined.items() if n >= _FEWEST_MODELS]
-    retained = metrics[:MOST_METRICS]
-    if len(retained) < _FEWEST_METRICS:
-        return None
-    table = [[values[metric].get(model, math.nan) for metric in retained] for model in models]
-    headings = [make_heading(metric) for metric in retained]
-    missing = {
-        heading: [model for model in models if model not in values[metric]]
-        for heading, metric in zip(headings, retained, strict=True)
-    }
-    excluded = {metric: names for metric, names in missing.items() if names}
-    agreement = kendall_tau(np.array(table))
-    return MetricAgreement(headings, agreement, excluded, len(metrics) - len(retained))
-
-
-def _collect_values(run: RunTables, dataset: str) -> dict[str, dict[str, float]]:
-    """Return the finite values of each metric by model."""
-    definitions = collect_definitions(run)
-    values: dict[str, dict[str, float]] = {title: {} for title in definitions}
-    for row in to_records(views.select_headline(run, run.metrics)):
-        title = views.format_title(row["metric"], row["k"])
-        is_whole = not (row["group"] or row["target"]) and row["model"] != DATASET
-        is_gap = "gap" in definitions[title].parameters
-        if is_whole and not is_gap and row["dataset"] == dataset and math.isfinite(row["value"]):
-            values[title][row["model"]] = row["value"]
-    return values
-
-
-def build_agreement_tables(run: RunTables) -> list[Table]:
-    """Return the table of Kendall's tau-b between metrics for each dataset that has one."""
-    datasets = views.list_single_datasets(run)
-    results = [(dataset, compute_metric_agreement(run, dataset)) for dataset in datasets]
-    return [
-        _tabulate_agreement(result, f" on {dataset}" if len(datasets) > 1 else "")
-        for dataset, result in results
-        if result is not None
-    ]
-
-
-def _tabulate_agreement(result: MetricAgreement, suffix: str) -> Table:
-    """Return one row and one numbered column per metric."""
-    numbers = range(1, len(result.metrics) + 1)
-    rows = tuple(
-        (
-            Cell(f"{row} {metric}"),
-            *(_build_cell(result, row - 1, column - 1) for column in numbers),
-        )
-        for row, metric in zip(numbers, result.metrics, strict=True)
-    )
-    heads = (
-        Column(str(number), numeric=True, note=metric)
-        for number, metric in zip(numbers, result.metrics, strict=True)
-    )
-    note = (
-        f"Kendall's tau-b over {result.describe_models()} models: 1 is the same order of the "
-        "models, -1 the reverse. The columns have the numbers of the rows."
-    )
-    title = f"Agreement of the metrics{suffix}"
-    columns = (Column("metric"), *heads)
-    return state_cutoff_once(Table(title, columns, rows, (note, *result.describe_excluded())))
-
-
-def _build_cell(result: MetricAgreement, row: int, column: int) -> Cell:
-    if row == column:
-        return Cell("", note="the same metric")
-    tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
-    text = wording.UNDEFINED if math.isnan(tau) else format_value(tau, 2)
-    return Cell(text, tau, note=f"n {n}")
