@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from recbias.core.measures import Direction
 from recbias.reports import llm, wording
-from recbias.reports.views import DIRECTION_LABELS, format_setting
+from recbias.reports.views import DIRECTION_LABELS
+from recbias.reports.wording import format_setting
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import views, wording
+from recbias.reports import provenance, views, wording
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
@@ -83,8 +83,8 @@ class Content:
     warnings = _build_by(wording.list_warnings)
     conclusions = _build_by(split_conclusions)
     verdict = _build_by(build_verdict)
-    data = _build_by(views.describe_data)
-    execution = _build_by(views.describe_execution)
+    data = _build_by(provenance.describe_data)
+    execution = _build_by(provenance.describe_execution)
     definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
@@ -96,7 +96,7 @@ class Content:
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     pairs = _build_by(tabulate_comparisons)
-    models = _build_by(views.build_models_table)
+    models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)
 
@@ -289,9 +289,9 @@ def render_html(content: Content) -> str:
         plot_style=wording.Safe(read_style_sheet()),
         script=wording.Safe(script),
         execution=content.execution,
-        stages=views.build_stages_table(content.run),
-        libraries=views.list_libraries(content.run),
-        files=views.build_files_table(content.run),
+        stages=provenance.build_stages_table(content.run),
+        libraries=provenance.list_libraries(content.run),
+        files=provenance.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
@@ -403,7 +403,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
-        stages=views.build_stages_table(content.run),
+        stages=provenance.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )
