@@ -26,6 +26,14 @@ def explain(
     anyway: Annotated[
         bool, typer.Option(help="Explain a gap whose interval holds 0 too.")
     ] = False,
+    retrain: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Train the model again with equal: size, length, popularity; or another seed. "
+            "Repeatable: one training for each subset.",
+            metavar="size|length|popularity|seed",
+        ),
+    ] = None,
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
@@ -34,12 +42,21 @@ def explain(
         from recbias.core.context import collect_warnings
         from recbias.reports.run import to_records
         from recbias.runs.explain import explain as explain_gap
+        from recbias.runs.interventions import read_interventions
 
         with collect_warnings() as warnings:
-            found = explain_gap(run, gap, model=model, groups=groups or (), anyway=anyway, out=out)
+            found = explain_gap(
+                run,
+                gap,
+                model=model,
+                groups=groups or (),
+                anyway=anyway,
+                retrain=read_interventions(retrain or ()),
+                out=out,
+            )
         for warning in warnings:
             print_line(f"warning: {warning}", to_stderr=True)
-        names = ("parts", "properties", "worst", "examples", "changes")
+        names = ("parts", "properties", "worst", "examples", "changes", "interventions")
         tables = {name: to_records(getattr(found, name)) for name in names}
         if as_json:
             document.update({"gap": dict(found.gap), **tables, "notes": [*found.notes]})
@@ -48,6 +65,7 @@ def explain(
         for line in (*found.sentences, *(f"note: {note}" for note in found.notes)):
             print_line(line, longest=None)
         _print(tables["parts"], "what the groups differ in: parts of the gap")
+        _print(tables["interventions"], "the gap after training on equalised data")
         _print(
             tables["worst"][:_MOST_ROWS], "groups of users, found in one half, tested in the other"
         )

@@ -35,7 +35,7 @@ from recbias.formats.yaml import (
     suggest_file,
 )
 
-STARTS = ("quickstart", "audit", "prompts", "vectors")
+STARTS = ("quickstart", "audit", "prompts", "vectors", "multiverse")
 """The specs for a start, which are listed first."""
 
 _FOLDERS = {"papers/aab": "papers/aab/ml-1m-gender"}

@@ -391,7 +391,7 @@ class ModelPlanner(_OutputPlanner):
         metrics = [metric for metric in self.experiment.metrics if not measures_models(metric)]
         if metrics:
             keys = replace(context.keys, model=DATASET)
-            measures = tuple(self._plan_metric(context, None, metric, keys) for metric in metrics)
+            measures = tuple(self.plan_metric(context, None, metric, keys) for metric in metrics)
             yield ModelPlan(context, _NO_MODEL, None, None, tuple(metrics), measures)
 
     def _plan_model(self, context: DataContext, model: PluginSpec) -> ModelPlan:
@@ -403,7 +403,7 @@ class ModelPlanner(_OutputPlanner):
             if measures_models(metric) and not list_missing_outputs(metric, model)
         )
         measures = tuple(
-            self._plan_metric(context, planned.answer, metric, keys) for metric in metrics
+            self.plan_metric(context, planned.answer, metric, keys) for metric in metrics
         )
         return replace(planned, metrics=metrics, measures=measures)
 
@@ -416,13 +416,13 @@ class ModelPlanner(_OutputPlanner):
         k = self.experiment.k
         return self.plan_outputs(context, models[0], k).answer if models else None
 
-    def _plan_metric(
+    def plan_metric(
         self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
         """Return the stage that measures; values by group come from a stage without groups."""
         title = f"measure {metric.label} of {keys.model}"
         if metric.grouping is not None:
-            ungrouped = self._plan_metric(context, answer, metric.ungrouped, keys)
+            ungrouped = self.plan_metric(context, answer, metric.ungrouped, keys)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
             read = (context.queries, ungrouped)
             stage = Stage("measure", title, "", group, read, keys, self.locate(metric))

@@ -636,7 +636,7 @@ def build_evidence(
     return Evidence(
         queries=queries,
         item_ids=split.train.item_ids,
-        relevant=None if split.test is None else _select_rows(split.test.binary, queries),
+        relevant=None if split.test is None else select_rows(split.test.binary, queries),
         train=split.train,
         item_counts=split.item_counts().astype(np.float64),
         items=labelled.items,
@@ -653,10 +653,10 @@ def derive_bootstrap_seed(queries: Vocabulary) -> int:
 
 def select_histories(queries: Queries, data: TrainingData) -> Any:
     """Return the training items of each query, CSR (q, n_items)."""
-    return _select_rows(data.train.binary, queries)
+    return select_rows(data.train.binary, queries)
 
 
-def _select_rows(matrix: Any, queries: Queries) -> Any:
+def select_rows(matrix: Any, queries: Queries) -> Any:
     """Return the row of each query's user; an empty row if the query is not a user."""
     from scipy.sparse import csr_array, vstack
 

@@ -15,7 +15,8 @@ from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, In
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.queries import group_by
 from recbias.reports.examples import EXAMPLE_COLUMNS, Stages, choose_models, select_scores
-from recbias.reports.run import read_run
+from recbias.reports.run import read_run, to_records
+from recbias.runs.interventions import Intervention, intervene
 from recbias.runs.tables import Run, load
 from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
 from recbias.statistics.multiverse import Contrasts, estimate
@@ -32,6 +33,12 @@ _MOST_PROPERTIES = 7
 
 _N_EXAMPLES = 10
 _REST = "not explained"
+_NOUNS = {
+    "size": "numbers of users in both groups",
+    "length": "lengths of history",
+    "popularity": "popularity of histories",
+    "seed": "data and another seed",
+}
 _ALPHA = 0.05
 
 
@@ -50,6 +57,8 @@ class Explanation:
         worst: The groups of an honest tree over the properties, the lowest mean first.
         examples: Users of the worst group that is significant, with their lists.
         changes: The other models of the run: their gap, their mean, and the tested differences.
+        interventions: The effect on the gap of training again on equalised data, of each
+            intervention by its Shapley value; empty without ``retrain``.
         notes: What was left out.
     """
 
@@ -59,6 +68,7 @@ class Explanation:
     worst: pd.DataFrame
     examples: pd.DataFrame
     changes: pd.DataFrame
+    interventions: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = field(default_factory=tuple)
 
     @property
@@ -78,6 +88,7 @@ def explain(  # noqa: PLR0913  as keywords
     model: str | None = None,
     groups: Sequence[str] = (),
     anyway: bool = False,
+    retrain: Sequence[Intervention] = (),
     resamples: int = 200,
     out: Path | str = "results",
 ) -> Explanation:
@@ -93,6 +104,9 @@ def explain(  # noqa: PLR0913  as keywords
         model: The model; by default the one with the best mean.
         groups: The two groups, if the label has more.
         anyway: Explain a gap whose interval holds 0 too.
+        retrain: Interventions after which the model is trained again, once for each subset of
+            them: ``size``, ``length``, ``popularity`` or ``seed``; see
+            ``recbias.runs.interventions``.
         resamples: The number of bootstrap samples of the intervals of the parts.
         out: The folder in which experiments are looked up by name.
 
@@ -148,7 +162,19 @@ def explain(  # noqa: PLR0913  as keywords
         for unit in members
         if (row := stages.describe(np.array([unit, "", ""]), _of(scores, unit), label))
     ]
+    changed = pd.DataFrame()
+    if retrain:
+        changed = intervene(
+            tables.folder / "spec.yaml",
+            metric=described["metric"],
+            by=by,
+            groups=(described["a"], described["b"]),
+            model=label,
+            interventions=retrain,
+            out=tables.folder.parent.parent,
+        )
     return Explanation(
+        interventions=changed,
         gap=described,
         parts=parts,
         properties=pd.DataFrame(means),
@@ -422,6 +448,11 @@ def _list_sentences(found: Explanation) -> Iterator[str]:
         if largest is not None:
             text += f", the largest part {largest['property']} ({largest['share']:.0%})"
         yield f"{text}; this is an association, not an effect."
+    for change in to_records(found.interventions.iloc[1:-1]):
+        yield (
+            f"Trained again with equal {_NOUNS[change['change']]}, the gap changes by "
+            f"{change['effect']:+.4f} [{change['ci_low']:.4f}, {change['ci_high']:.4f}]."
+        )
     real = found.worst[(found.worst["difference"] < 0) & (found.worst["p_adjusted"] < _ALPHA)]
     if not real.empty:
         row = real.iloc[0]

@@ -426,7 +426,7 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     """
     planned = plan_multiverse(spec, options)
     first = planned.plans[0]
-    name = f"{planned.name}-multiverse"
+    name = planned.name if planned.name.endswith(KEY) else f"{planned.name}-{KEY}"
     own = replace(
         first, experiment=replace(first.experiment, name=name), spec_digest=planned.address
     )

@@ -87,13 +87,13 @@ METHODS: Mapping[str, Explain] = {
 }
 
 
-def compute_shapley(n: int, value: Callable[[tuple[int, ...]], float]) -> FloatArray:
+def compute_shapley(n: int, value: Callable[[tuple[int, ...]], float | FloatArray]) -> FloatArray:
     """Return the Shapley value of each of ``n`` players: its mean contribution over all orders.
 
         phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S + i) - v(S))
 
-    The values add up to ``v(all) - v(none)``. Up to about ten players: ``value`` is called for
-    every subset.
+    A value may be an array: ``float64[n, ...]`` is returned. The values add up to
+    ``v(all) - v(none)``. ``value`` is called for every subset, so for up to about ten players.
 
     >>> worth = {(): 0.0, (0,): 1.0, (1,): 2.0, (0, 1): 5.0}
     >>> compute_shapley(2, lambda chosen: worth[chosen]).tolist()
@@ -105,9 +105,11 @@ def compute_shapley(n: int, value: Callable[[tuple[int, ...]], float]) -> FloatA
     """
     players = range(n)
     worth = {
-        chosen: value(chosen) for size in range(n + 1) for chosen in combinations(players, size)
+        chosen: np.asarray(value(chosen))
+        for size in range(n + 1)
+        for chosen in combinations(players, size)
     }
-    shares = np.zeros(n)
+    shares = np.zeros((n, *worth[()].shape))
     for chosen, total in worth.items():
         for player in set(players).difference(chosen):
             weight = factorial(len(chosen)) * factorial(n - len(chosen) - 1) / factorial(n)
