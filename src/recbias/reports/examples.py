@@ -61,9 +61,9 @@ def select_examples(
         if first.empty:
             message = f"no unit with {group} has a value of {scores['metric'].iloc[0]}"
             raise MissingEvidence(message, where="--group")
-    ordered = first.sort_values("loss", ascending=False, kind="stable")
-    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).to_numpy()
-    scores = scores[scores["unit_id"].isin(units[:, 0])]
+    ordered = first[["loss", *_UNIT]].sort_values("loss", ascending=False, kind="stable")
+    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).astype(str).to_numpy()
+    scores = scores[scores["unit_id"].isin(units[:, 0])].astype(dict.fromkeys(TEXTS, str))
     kind = str(scores["unit"].iloc[0])
     stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
     rows = [
@@ -74,12 +74,14 @@ def select_examples(
     return [row for row in rows if row]
 
 
-_TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
-_SCORES = (*_TEXTS, "seed", "fold", "k")
+TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
+"""The columns of the values of units that hold text."""
+
+_SCORES = (*TEXTS, "seed", "fold", "k")
 
 
 def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
-    """Return the values of the units by a metric, and its direction."""
+    """Return the values of the units by a metric, and its direction; ``TEXTS`` are categories."""
     import pyarrow.parquet as pq
 
     path = tables.folder / "per_unit.parquet"
@@ -101,9 +103,9 @@ def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, 
             path,
             columns=[*_SCORES, "value"],
             filters=[("metric", "==", names[wanted])],
-            read_dictionary=["model", "unit_id", "group", "target"],
+            read_dictionary=list(TEXTS),
         ).to_pandas()
-    rows = rows.dropna(subset=["value"]).astype(dict.fromkeys(_TEXTS, str))
+    rows = rows.dropna(subset=["value"])
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
     is_whole = (rows["group"] == "") & (rows["target"] == "")
@@ -125,7 +127,7 @@ def _find(name: str, known: Sequence[str], kind: str) -> str:
 
 def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
     """Return the models that are named, or the two with the best means."""
-    means = scores.groupby("model", sort=False)["loss"].mean()
+    means = scores.groupby("model", sort=False, observed=True)["loss"].mean()
     known = [str(name) for name in means.sort_values(kind="stable").index]
     return [_find(model, known, "model") for model in models] or known[:2]
 

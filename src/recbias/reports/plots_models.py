@@ -87,13 +87,7 @@ def _caption_agreement(result: MetricAgreement) -> str:
         "1 is the same order of the models, -1 the reverse, 0 no relation.",
         "Values are compared as they are, whichever direction is better.",
     ]
-    taus = {f"{metrics[a]} and {metrics[b]}": result.get_tau((a, b)) for a, b in pairs}
-    taus = {names: tau for names, tau in taus.items() if not math.isnan(tau)}
-    if len(taus) > 1:
-        most, least = max(taus, key=taus.__getitem__), min(taus, key=taus.__getitem__)
-        ends = f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
-        sentences.append(ends)
-    if len(taus) < len(pairs):
+    if any(math.isnan(result.get_tau(pair)) for pair in pairs):
         sentences.append("n/a: a metric is equal for all models, or too few models have both.")
     if result.omitted:
         sentences.append(f"{result.omitted} more metrics are not drawn.")
@@ -404,21 +398,23 @@ def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence
 
 def _draw_series(series: _Series, axes: svg.Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
-    elements, curves = [], {}
-    for number, (name, points) in enumerate(series.items()):
-        colour = svg.format_colour(number)
-        curves[name] = [axes.at(x, interval.value) for x, interval in points]
-        elements.append(svg.draw_polyline(curves[name], f"curve {colour}", name))
-        for (x, interval), point in zip(points, curves[name], strict=True):
-            if interval.bounded:
-                top, bottom = axes.at(x, interval.high), axes.at(x, interval.low)
-                elements.append(svg.draw_line(top, bottom, f"curve {colour}"))
-            title = f"{name}, {x:g}: {interval.describe(4)}"
-            elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
-    texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(curves)}
-    return join(
-        *elements, *([svg.draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1))
-    )
+    curves = {
+        name: svg.Curve(
+            [axes.at(x, interval.value) for x, interval in points],
+            number,
+            name,
+            [f"{name}, {x:g}: {interval.describe(4)}" for x, interval in points],
+            [
+                (axes.at(x, interval.high), axes.at(x, interval.low))
+                for x, interval in points
+                if interval.bounded
+            ],
+        )
+        for number, (name, points) in enumerate(series.items())
+    }
+    if len(curves) > 1:
+        return svg.draw_curves(curves, axes.frame)
+    return join(*(curve.draw() for curve in curves.values()))
 
 
 _Row = Mapping[str, Any]
@@ -494,24 +490,28 @@ def _list_ends(row: _Row) -> list[float]:
 
 
 def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
-    elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
+    lines, arrows = {}, []
     for number, (name, points) in enumerate(curves.items()):
-        lines[name] = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
-        colour = svg.format_colour(number)
-        path = [start, *lines[name]]
-        elements.append(svg.draw_polyline(path, f"curve {colour}", name))
-        elements.append(svg.draw_arrow(*path[-2:], gap=4, class_=colour))
-        for row, point in zip(points, lines[name], strict=True):
-            ends = [axes.at(row["bias_after"], end) for end in _list_ends(row)[1:]]
-            if len(ends) == 2:
-                elements.append(svg.draw_line(ends[0], ends[1], f"curve {colour}"))
-            title = f"{row['model']}: {row['accuracy_after']:.4f}, {row['bias_after']:.4f}"
-            elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
-    title = f"{first['baseline']}: {first['accuracy_before']:.4f}, {first['bias_before']:.4f}"
-    elements.append(svg.draw_circle(start, 5, "dot", title))
-    texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
+        places = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
+        spans = [[axes.at(row["bias_after"], y) for y in _list_ends(row)[1:]] for row in points]
+        lines[name] = svg.Curve(
+            places,
+            number,
+            name,
+            [_describe_version(row["model"], row, "after") for row in points],
+            [(span[0], span[1]) for span in spans if len(span) == 2],
+        )
+        arrows.append(svg.draw_line(start, places[0], f"curve {lines[name].colour}"))
+        path = [start, *places][-2:]
+        arrows.append(svg.draw_arrow(path[0], path[1], gap=4, class_=lines[name].colour))
+    title = _describe_version(first["baseline"], first, "before")
     return join(
-        *elements,
-        svg.draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start}),
+        *arrows,
+        svg.draw_curves(lines, axes.frame, marks={first["baseline"]: start}),
+        svg.draw_circle(start, 5, "dot c7", title),
     )
+
+
+def _describe_version(name: str, row: _Row, when: str) -> str:
+    return f"{name}: {row[f'accuracy_{when}']:.4f}, {row[f'bias_{when}']:.4f}"

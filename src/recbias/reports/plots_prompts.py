@@ -191,20 +191,12 @@ def _caption_associations(
     sentences = [
         f"An attribute value further right is recommended more under {right},",
         f"one further up more under {above}; at {x.neutral:g} there is no difference.",
-        _describe_extreme(x, {point.target: point.x for point in points}),
-        _describe_extreme(y, {point.target: point.y for point in points}),
     ]
     if not all(_is_sure(point, pair) for point in points):
         sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
     if n_unlabelled:
         sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")
     return " ".join(sentences)
-
-
-def _describe_extreme(axis: _Axis, values: Mapping[str, Interval]) -> str:
-    target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
-    value = f"{rows.get_label_value(target)}, {values[target].describe()}"
-    return f"Furthest on {axis.metric.heading}: {value}."
 
 
 _LINE, _HEAD, _LONGEST = 20.0, 26.0, 24
@@ -411,34 +403,17 @@ def _draw_ranking(
         plot,
         name=name_file(f"ranking-{attribute}-{label}-{model}"),
         title=f"Average {attribute} by {label}: {model}",
-        caption=_caption_ranking(ranked, attribute),
+        caption=f"The mean {attribute} of the recommended items under each label.",
     )
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
-    lines = []
-    for row in ranked:
-        interval = Interval.of_row(row)
-        mark = Mark(interval, 0, f"{row['group']}: {interval.describe()}")
-        lines.append(Row(rows.get_label_value(row["group"]), (mark,)))
+    lines = [Row(rows.get_label_value(row["group"]), (_mark(row, 0),)) for row in ranked]
     if len(lines) <= MOST_LABELS:
         return (Panel("", tuple(lines)),)
     half = MOST_LABELS // 2
     highest = Panel(f"The {half} highest", tuple(lines[:half]))
     return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
-
-
-def _caption_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
-    sentences = [
-        f"The mean {attribute} of the recommended items under each label, the highest first."
-    ]
-    if len(ranked) > 1:
-        high, low = (
-            f"{rows.get_label_value(row['group'])}, {Interval.of_row(row).describe()}"
-            for row in (ranked[0], ranked[-1])
-        )
-        sentences.append(f"Highest: {high}; lowest: {low}.")
-    return " ".join([*sentences, *describe_lines(map(Interval.of_row, ranked))])
 
 
 _MOST_MODELS, _MOST_GROUPS = 8, 30
@@ -619,6 +594,9 @@ def _caption_groups(
     if any(line.shaded for line in lines):
         method = views.describe_methods(list_group_tests(run, metric, row["dataset"])[:1])
         sentences.append(f"Shaded, *: a gap is significant ({method}).")
+    n_groups = len(rows.list_distinct(everything, "group"))
+    if lines[0].label in models and len(lines[0].marks) < n_groups > svg.COLOURS:
+        sentences.append(f"Of {n_groups} groups only the ends are drawn.")
     if any(mark.hollow for mark in marks):
         sentences.append("Hollow: no significant difference.")
     if checks and not checks[0]["group"]:
@@ -718,7 +696,7 @@ def _draw_levels(
         for level in levels:
             level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
             level_rows.sort(key=lambda row: labels.index(row["group"]))
-            marks = tuple(_mark_share(row, labels.index(row["group"])) for row in level_rows)
+            marks = tuple(_mark(row, labels.index(row["group"])) for row in level_rows)
             if marks:
                 lines.append(Row(rows.get_label_value(level), marks))
         panels.append(Panel(model, tuple(lines)))
@@ -736,7 +714,10 @@ def _draw_levels(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.heading}. {_caption_levels(shares, level_name, neutral, within)}",
+        caption=(
+            f"{metric.heading}. The share under each label of all slots that go to a {level_name} "
+            f"level; those of a level add up to 1{f' within each {within}' if within else ''}."
+        ),
     )
 
 
@@ -760,29 +741,6 @@ def compute_neutral(labels: Sequence[str], within: str = "") -> float:
     sizes = set(classes.values())
     size = sizes.pop() if len(sizes) == 1 else 1
     return 1 / size if size > 1 else math.nan
-
-
-def _mark_share(row: rows.Row, series: int) -> Mark:
-    interval = Interval.of_row(row)
-    title = f"{row['model']}, {row['target']}, {row['group']}: {interval.describe()}"
-    return Mark(interval, series, title)
-
-
-def _caption_levels(
-    shares: Sequence[rows.Row], level_name: str, neutral: float, within: str
-) -> str:
-    sentences = [
-        f"The share under each label of all slots that go to a {level_name} level.",
-        f"The shares of a level add up to 1{f' within each {within}' if within else ''}.",
-    ]
-    if not math.isnan(neutral):
-        extreme = max(shares, key=lambda row: abs(row["value"] - neutral))
-        group, target = (rows.get_label_value(extreme[column]) for column in ("group", "target"))
-        sentences.append(
-            f"Without a difference between labels each share is {neutral:.2g}. Furthest from it: "
-            f"{group} at {target} by {extreme['model']}, {Interval.of_row(extreme).describe()}."
-        )
-    return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
 
 
 _TOP_WORDS = "top_words"
@@ -835,24 +793,15 @@ def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
         ),
         name=name_file(f"words-{label}-{model}"),
         title=f"Words in recommended names by {label}: {model}",
-        caption=_caption_words(counts, groups, words, label),
+        caption=_caption_words(words, label),
     )
 
 
-def _caption_words(
-    counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
-) -> str:
+def _caption_words(words: Sequence[str], label: str) -> str:
     sentences = [
         f"How often the names of the items recommended under each {label} have a word.",
         "An item that is recommended again counts again.",
     ]
-    for group in groups:
-        others = {row["target"] for row in counts if row["group"] != group}
-        own = [row for row in counts if row["group"] == group and row["target"] not in others]
-        if own and len(groups) > 1:
-            own.sort(key=lambda row: (-row["value"], row["target"]))
-            names = rows.join_names([rows.get_label_value(row["target"]) for row in own], 4)
-            sentences.append(f"Frequent for {rows.get_label_value(group)} only: {names}.")
     if len(words) > MOST_WORDS:
         sentences.append(f"{len(words) - MOST_WORDS} rarer words are in the table only.")
     sentences.append("A word without a mark for a label is not among its most frequent ones.")

@@ -45,8 +45,6 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     lines = tuple(
         plots_prompts.Row(model, _make_marks(model, by_model[model])) for model in models
     )
-    stds = {model: pd.Series([row["value"] for row in by_model[model]]).std() for model in models}
-    widest = max(stds, key=lambda model: stds[model])
     yield plots_prompts.draw_forest(
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
@@ -57,10 +55,7 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         ),
         name=name_file(f"folds-{metric.title}"),
         title=f"{views.name_metric(run, metric)} in each fold",
-        caption=(
-            f"{n_folds} folds. The standard deviation over the folds is largest for {widest} "
-            f"({stds[widest]:.4f})."
-        ),
+        caption=f"{n_folds} folds.",
     )
 
 
@@ -122,25 +117,19 @@ def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: 
     y_range = svg.pad_range([value for _, means in curves.values() for value in means.tolist()])
     axes = svg.make_axes((0, last), y_range)
     numbers = {model: number for number, model in enumerate(list_models(run))}
-    places = {
-        model: [axes.at(x, y) for x, y in zip(ends.tolist(), means.tolist(), strict=True)]
+    lines = {
+        model: svg.Curve(
+            [*map(axes.at, ends.tolist(), means.tolist())],
+            numbers[model],
+            f"{model}: {format_value(float(means[-1]), 4)} at the end",
+        )
         for model, (ends, means) in curves.items()
     }
-    lines = [
-        svg.draw_polyline(
-            points,
-            f"curve {svg.format_colour(numbers[model])}",
-            f"{model}: {format_value(float(curves[model][1][-1]), 4)} at the end",
-        )
-        for model, points in places.items()
-    ]
-    texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
     heading = f"{loss.replace('_', ' ').capitalize()} loss"
     note = "relative to the start" if loss == _RELATIVE else ""
     return svg.draw_chart(
         axes,
-        *lines,
-        svg.draw_curve_labels(places, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Step", ""),
         y_title=(heading, note),
         name=name,
@@ -163,24 +152,19 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
     axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
-    lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
-    texts = {model: f"halo c{series.get(model, 0) % svg.COLOURS}" for model in shares}
     if exposure.training is not None:
         shares = {_REFERENCE: exposure.training, **shares}
-        lines[_REFERENCE], texts[_REFERENCE] = "reference", "halo note"
     curves = {}
     for model, column in shares.items():  # the curve at ranks that are equally far apart
         ranks = np.unique(np.geomspace(1, column.size, _STEPS).round().astype(int))
-        curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
+        points = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
+        number = series.get(model, None if model == _REFERENCE else 0)
+        curves[model] = svg.Curve(points, number, _describe_head(model, column))
     order = "recommendations" if exposure.training is None else "training interactions"
     by_order = f"by {order}, log scale"
     return svg.draw_chart(
         axes,
-        *(
-            svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
-            for model, curve in curves.items()
-        ),
-        svg.draw_curve_labels(curves, texts, axes.frame),
+        svg.draw_curves(curves, axes.frame),
         x_title=("Items, most popular first", by_order),
         y_title=("Share of recommendations", "up to this item"),
         drawn=axes.draw(svg.choose_log_ticks(1, axes.x.high), unit="%"),
@@ -512,7 +496,10 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
     return svg.Plot(
         name=name,
         title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
-        caption=_caption_boxes(metric, boxes, ranked),
+        caption=(
+            "Each box holds the middle half of a model's values; whiskers reach the last value "
+            "within 1.5 times its length. Models are sorted by mean."
+        ),
         height=height,
         body=join(*elements),
     )
@@ -561,21 +548,6 @@ def _draw_box_key() -> Safe:
     )
 
 
-def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]) -> str:
-    unit = "user" if metric.unit in {"", "query"} else metric.unit
-    sentences = [
-        f"Each box holds the middle half of a model's values of each {unit};",
-        "whiskers reach the last value within 1.5 times its length. Models are sorted by mean.",
-    ]
-    first, last = ranked[0], ranked[-1]
-    if first != last:
-        sentences.append(
-            f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
-            f"({boxes[last].mean:.3f})."
-        )
-    return " ".join(sentences)
-
-
 _MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
 
 _MOST_CURVES = 12  # curves of a plot, the first ones
@@ -607,26 +579,23 @@ def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) 
     last = max(number for ends in points.values() for number, _ in ends)
     heights = svg.pad_range([value for ends in points.values() for _, value in ends])
     axes = svg.make_axes((1.0, max(last, 2.0)), heights)
-    lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
-    colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
     places = count_decimals([value for ends in points.values() for _, value in ends])
-    elements = [
-        svg.draw_polyline(line, f"curve {colours[label]}", label) for label, line in lines.items()
-    ]
-    for label, ends in points.items():
-        for (number, value), place in zip(ends, lines[label], strict=True):
-            text = f"{label}, round {number:.0f}: {format_value(value, places)}"
-            colour = colours[label].split()[0]
-            elements.append(svg.draw_circle(place, 3, f"dot {colour}", text))
-    texts = {label: f"halo {colours[label].split()[0]}" for label in lines}
+    lines = {
+        label: svg.Curve(
+            [axes.at(*point) for point in ends],
+            at,
+            label,
+            [f"{label}, round {n:.0f}: {format_value(value, places)}" for n, value in ends],
+        )
+        for at, (label, ends) in enumerate(points.items())
+    }
     heading = metric.groups_heading if curves[0].group else metric.heading
     of_target = f" of {target}" if target else ""
     omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
     ticks = [tick for tick in svg.choose_ticks(1.0, last) if tick == round(tick)]
     return svg.draw_chart(
         axes,
-        *elements,
-        svg.draw_curve_labels(lines, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Round", ""),
         y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
         drawn=axes.draw(sorted({1.0, *ticks})),
@@ -694,14 +663,12 @@ def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     heights = svg.pad_range(np.concatenate([*curves.values()]).tolist())
     axes = svg.make_axes((0, counts.size), heights)
     lines = {
-        label: [*map(axes.at, steps.tolist(), curve.tolist())] for label, curve in curves.items()
+        label: svg.Curve([*map(axes.at, steps.tolist(), curve.tolist())], number)
+        for number, (label, curve) in enumerate(curves.items())
     }
-    colours = {label: svg.format_colour(series) for series, label in enumerate(lines)}
-    texts = {label: f"halo {colour.split()[0]}" for label, colour in colours.items()}
     return svg.draw_chart(
         axes,
-        *(svg.draw_polyline(line, f"curve {colours[label]}") for label, line in lines.items()),
-        svg.draw_curve_labels(lines, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Items", "in random order"),
         y_title=("Running mean", "divided by the mean of all items"),
         name=name,
@@ -767,7 +734,7 @@ def _draw_running_curves(
 ) -> Safe:
     """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
     series = {model: number for number, model in enumerate(list_models(run))}
-    curves, bands, names = {}, [], {}
+    curves = {}
     for model, columns in ends.items():
         defined = ~np.isnan(columns[:, 0])
         if not defined.any():
@@ -775,15 +742,10 @@ def _draw_running_curves(
         mean, low, high = (
             list(map(axes.at, counts[defined].tolist(), column)) for column in columns[defined].T
         )
-        colour = svg.format_colour(series[model])
-        corners = [f"{x:.1f},{y:.1f}" for x, y in (*low, *reversed(high))]
-        bands.append(svg.draw_path(f"M{' '.join(corners)}Z", f"band {colour}"))
         value, error = columns[defined][-1, 0], columns[defined][-1, 0] - columns[defined][-1, 1]
         title = f"{model}: {format_value(value, 4)} (standard error {format_value(error, 4)})"
-        curves[model] = mean
-        names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
-    texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
-    return join(*bands, *names.values(), svg.draw_curve_labels(curves, texts, axes.frame))
+        curves[model] = svg.Curve(mean, series[model], title, band=[*low, *reversed(high)])
+    return svg.draw_curves(curves, axes.frame)
 
 
 def _caption_running_means(units: str) -> str:

@@ -52,19 +52,6 @@ def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
-    """The comparisons on a metric as a report shows them."""
-
-    title: str
-    comparisons: views.Comparisons
-
-    @property
-    def outcome(self) -> str:
-        """How many of the comparisons that have a p-value are significant."""
-        return f"{self.title}: {self.comparisons.significant:,} of {self.comparisons.n_tested:,}"
-
-
-@dataclass(frozen=True, eq=False)
 class Content:
     """A run and the content of its reports: tables, facts, sentences and plots.
 
@@ -98,6 +85,7 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
+    families = _build_by(views.collect_comparisons)
     searches = _build_by(draw_search_plots)
 
     @cached_property
@@ -176,31 +164,15 @@ class Content:
     @cached_property
     def methods(self) -> list[str]:
         """The tests and corrections, each with the significant comparisons of its metrics."""
+        several = len({family.place[0] for family in self.families}) > 1
         outcomes: dict[str, list[str]] = {}
-        undefined: dict[str, list[str]] = {}
         for family in self.families:
-            method = f"Between {family.comparisons.between}: {family.comparisons.method()}"
-            if family.comparisons.n_tested:
-                outcomes.setdefault(method, []).append(family.outcome)
-            else:
-                undefined.setdefault(method, []).append(family.title)
-        tested = [
-            f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
-        ]
-        not_tested = [
-            f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
-        ]
-        return [*tested, *not_tested]
-
-    @cached_property
-    def families(self) -> list[_Family]:
-        """The comparisons by metric and test."""
-        groups = views.collect_comparisons(self.run)
-        several = len({group.place[0] for group in groups}) > 1
-        return [
-            _Family(f"{group.heading}, {group.place[0]}" if several else group.heading, group)
-            for group in groups
-        ]
+            name = f"{family.heading}, {family.place[0]}" if several else family.heading
+            found = f"{family.significant:,} of {family.n_tested:,}"
+            outcome = f"{name} {found if family.n_tested else 'undefined'}"
+            method = f"Between {family.between}: {family.method()}"
+            outcomes.setdefault(method, []).append(outcome)
+        return [f"{method}. Significant: {'; '.join(each)}." for method, each in outcomes.items()]
 
 
 LONG_TABLE = 12
@@ -240,8 +212,8 @@ _MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
 
 def _describe_sections(content: Content) -> defaultdict[str, str]:
     """Return what folded sections hold, in a few words."""
-    tests = sum(family.comparisons.n_tested for family in content.families)
-    significant = sum(family.comparisons.significant for family in content.families)
+    tests = sum(family.n_tested for family in content.families)
+    significant = sum(family.significant for family in content.families)
     n_models = len(views.list_models(content.run))
     n_metrics = len(views.collect_definitions(content.run))
     cutoff = content.summary.title.removeprefix("Results")

@@ -570,32 +570,68 @@ def draw_labels(
     return list(map(_draw_label, points, labels, spots, classes))
 
 
-def draw_curve_labels(
-    curves: Mapping[str, Sequence[Point]],
-    classes: Mapping[str, str],
+@dataclass(frozen=True)
+class Curve:
+    """A curve: its points, the number of its series, and the texts that show on hover.
+
+    A series of None is dotted and grey. ``dots`` are the texts of its points, if they are marked;
+    ``spans`` are 95% intervals, and ``band`` is the outline of an area around the curve.
+    """
+
+    points: Sequence[Point]
+    series: int | None
+    title: str = ""
+    dots: Sequence[str] = ()
+    spans: Sequence[tuple[Point, Point]] = ()
+    band: Sequence[Point] = ()
+
+    @property
+    def colour(self) -> str:
+        """The class of the colour of its dots and its name."""
+        return "note" if self.series is None else f"c{self.series % COLOURS}"
+
+    def draw(self) -> Safe:
+        """Return the line with its points and intervals."""
+        colour = "" if self.series is None else format_colour(self.series)
+        dotted = zip(self.points, self.dots, strict=False)
+        return join(
+            draw_polyline(self.points, f"curve {colour}" if colour else "reference", self.title),
+            *(draw_line(*span, f"curve {colour}") for span in self.spans),
+            *(draw_circle(point, 4, f"dot {self.colour}", text) for point, text in dotted),
+        )
+
+
+def draw_curves(
+    curves: Mapping[str, Curve],
     frame: _Frame,
     *,
     marks: Mapping[str, Point] = MappingProxyType({}),
 ) -> Safe:
-    """Return the name of each curve beside it, where it covers other curves least.
+    """Return curves with their names, which cover other curves least.
 
     ``marks`` are further points, whose names stand beside them.
     """
     curve_labels, mark_labels = (shorten_all(names, 22) for names in (curves, marks))
+    lines = [curve.points for curve in curves.values()]
+    bands = [[f"{x:.1f},{y:.1f}" for x, y in curve.band] for curve in curves.values()]
     return join(
+        *(
+            draw_path(f"M{' '.join(band)}Z", f"band {curve.colour}")
+            for band, curve in zip(bands, curves.values(), strict=True)
+            if band
+        ),
+        *(curve.draw() for curve in curves.values()),
         *draw_labels(
-            [*(curve[len(curve) // 2] for curve in curves.values()), *marks.values()],
+            [*(line[len(line) // 2] for line in lines), *marks.values()],
             [*curve_labels, *mark_labels],
             frame,
-            [*(classes[name] for name in curves), *["halo"] * len(marks)],
+            [*(f"halo {curve.colour}" for curve in curves.values()), *["halo"] * len(marks)],
             spots=[
-                *map(_list_spots_beside, curves.values(), curve_labels),
+                *map(_list_spots_beside, lines, curve_labels),
                 *map(list_spots, marks.values(), mark_labels),
             ],
-            obstacles=[
-                point for curve in curves.values() for point in interpolate_points(curve, 4)
-            ],
-        )
+            obstacles=[point for line in lines for point in interpolate_points(line, 4)],
+        ),
     )
 
 

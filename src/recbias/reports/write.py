@@ -63,7 +63,7 @@ def write_reports(
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
     files = [*_render_files(content, set(formats))]
-    if run.manifest.get("checks"):
+    if run.manifest.get("checks") and "checks.xml" not in run.manifest.get("files", {}):
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)

@@ -14,7 +14,7 @@ import pandas as pd
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Interactions
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.queries import group_by
-from recbias.reports.examples import EXAMPLE_COLUMNS, Stages, choose_models, select_scores
+from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
 from recbias.runs.interventions import Intervention, intervene
 from recbias.runs.tables import Run, load
@@ -121,6 +121,7 @@ def explain(  # noqa: PLR0913  as keywords
     name, by = _split(gap)
     tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
     scores, direction = select_scores(tables, name)
+    scores = scores.astype(dict.fromkeys(TEXTS, str))
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]

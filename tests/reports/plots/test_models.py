@@ -290,7 +290,7 @@ def test_each_metric_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> N
     curves = find_elements(plot, "polyline", "curve")
     assert [len(curve.get("points", "").split()) for curve in curves] == [3, 3]
     # the mean of both seeds: 0.1 + 0.01 in round 1 of Random
-    assert "Random, round 1: 0.110" in read_tooltips(plot)[2]
+    assert "Random, round 1: 0.110" in read_tooltips(plot)[1]
 
 
 def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path: Path) -> None:
