@@ -112,10 +112,10 @@ def test_a_killed_run_resumes_by_the_same_command(folder: Path) -> None:
     command = [sys.executable, "-m", "recbias", "run", "study.yaml"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        line = next(line for line in process.stderr if "ask ItemKNN" in line)
+        line = next(line for line in process.stderr if "recommend ItemKNN" in line)
         process.kill()
     assert line.startswith("[9/11] ")
     again = subprocess.run([*command, "-v"], cwd=folder, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     # the training of a model is not needed: its answers are stored
-    assert "[4/9] ask MostPop [demo, seed 42]: cached" in again.stderr
+    assert "[4/9] recommend MostPop [demo, seed 42]: cached" in again.stderr

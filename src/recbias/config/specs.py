@@ -231,8 +231,8 @@ _Entry: TypeAlias = Any
 _Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
-_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card"]
-"""A file format of reports; ``card`` is the audit card."""
+_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card", "pdf", "png"]
+"""A file format of reports; ``card`` is the audit card, ``pdf`` and ``png`` are of figures."""
 
 DEFAULT_SEED = 42
 """The seed of a spec without ``seed``."""

@@ -15,16 +15,10 @@ from typing import Any
 from recbias.core.errors import MissingEvidence
 from recbias.reports import plots as rows
 from recbias.reports import svg, views, wording
+from recbias.reports.agreement import MetricAgreement, compute_metric_agreement
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Interval
-from recbias.reports.tables import (
-    MetricAgreement,
-    Variants,
-    collect_variants,
-    compute_metric_agreement,
-    is_number,
-    render_setting,
-)
+from recbias.reports.tables import Variants, collect_variants, is_number, render_setting
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
 

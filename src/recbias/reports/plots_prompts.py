@@ -571,7 +571,7 @@ def _mark_verdict(checks: Sequence[Check]) -> str:
 
 def _place_limit(metric: Definition, checks: Sequence[Check]) -> dict[str, Any]:
     """Return the line of a forest: the limit of checks without a baseline, or no bias."""
-    match = None if not checks else _LIMIT.fullmatch(str(checks[0]["line"]))
+    match = None if not checks else _LIMIT.fullmatch(str(checks[0]["limit"]))
     if match is not None and not checks[0]["baseline"]:
         return {"neutral": float(match[1]), "neutral_label": f"limit {match[1]}"}
     return {"neutral": 0.0 if metric.direction == "zero" else math.nan}
@@ -600,7 +600,7 @@ def _caption_groups(
     if any(mark.hollow for mark in marks):
         sentences.append("Hollow: no significant difference.")
     if checks and not checks[0]["group"]:
-        sentences.append(f"Limit of the gap: {checks[0]['line']}.")
+        sentences.append(f"Limit of the gap: {checks[0]['limit']}.")
     if checks and any(line.label not in checked for line in lines):
         sentences.append("Models without a mark are not checked.")
     if omitted:

@@ -19,22 +19,21 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import views, wording
+from recbias.reports import provenance, views, wording
+from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
+from recbias.reports.group_tables import build_cards, build_dataset_tables
 from recbias.reports.llm import build_reply_tables, read_trials
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
-    build_agreement_tables,
-    build_cards,
     build_check_table,
     build_fold_table,
-    build_group_tables,
     build_round_table,
     build_settings_tables,
     build_summary,
@@ -71,8 +70,8 @@ class Content:
     warnings = _build_by(wording.list_warnings)
     conclusions = _build_by(split_conclusions)
     verdict = _build_by(build_verdict)
-    data = _build_by(views.describe_data)
-    execution = _build_by(views.describe_execution)
+    data = _build_by(provenance.describe_data)
+    execution = _build_by(provenance.describe_execution)
     definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
@@ -84,7 +83,7 @@ class Content:
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     pairs = _build_by(tabulate_comparisons)
-    models = _build_by(views.build_models_table)
+    models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
     families = _build_by(views.collect_comparisons)
     searches = _build_by(draw_search_plots)
@@ -102,10 +101,9 @@ class Content:
 
     @cached_property
     def group_tables(self) -> list[wording.Table]:
-        """The fairness cards, and the tables of the other metrics by group and target."""
-        titles = {card.metric.title for card in self.cards}
+        """The properties of the dataset, the values by group and target, and their gaps."""
         cards = [table for card in self.cards for table in card.tables]
-        return [*cards, *build_group_tables(self.run, omitted=titles)]
+        return [*build_dataset_tables(self.run), *cards]
 
     @cached_property
     def first_picture(self) -> Plot | None:
@@ -218,10 +216,11 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
     significant = sum(family.significant for family in content.families)
     n_models = len(views.list_models(content.run))
     n_metrics = len(views.collect_definitions(content.run))
+    cutoff = content.summary.title.removeprefix("Results")
     return defaultdict(
         str,
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
-        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}",
+        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
         examples=f"the worst {content.examples[0]}; data of single units",
         plots=format_count(len(content.other_plots), "plot"),
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
@@ -262,9 +261,9 @@ def render_html(content: Content) -> str:
         plot_style=wording.Safe(read_style_sheet()),
         script=wording.Safe(script),
         execution=content.execution,
-        stages=views.build_stages_table(content.run),
-        libraries=views.list_libraries(content.run),
-        files=views.build_files_table(content.run),
+        stages=provenance.build_stages_table(content.run),
+        libraries=provenance.list_libraries(content.run),
+        files=provenance.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
@@ -376,7 +375,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
-        stages=views.build_stages_table(content.run),
+        stages=provenance.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )

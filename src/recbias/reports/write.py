@@ -16,6 +16,7 @@ from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
+from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
@@ -23,10 +24,10 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
-FORMATS = ("csv", "json", "md", "html", "latex", "card")
+FORMATS = ("csv", "json", "md", "html", "latex", "card", *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
 
-_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
+_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
 
 
 def write_reports(
@@ -42,8 +43,8 @@ def write_reports(
 
     Args:
         folder: The run folder.
-        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex`` and
-            ``card`` (the audit card).
+        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex``,
+            ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
@@ -106,23 +107,27 @@ def _load_content(
     return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
-def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
+def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the name and the content of each file."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:
         yield "report.json", render_json(content.run, content.reference)
     if formats & _FORMATS_WITH_PLOTS:
-        search_plots = (plot for result in content.searches for plot in result.plots)
-        answer = [content.first_picture] if content.first_picture else []
-        for plot in (*answer, *content.gallery.plots(), *search_plots):
-            yield f"figures/{plot.name}.svg", plot.document()
+        yield from _render_figures(content, sorted(formats & {*IMAGES}))
     if "md" in formats:
         yield "report.md", render_markdown(content)
     if "html" in formats:
         yield "report.html", render_html(content)
     if "latex" in formats:
         yield from _render_latex_tables(content)
+
+
+def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
+    for figure in list_figures(content):
+        yield f"figures/{figure.name}.svg", figure.svg
+        for image in images:
+            yield f"figures/{figure.name}.{image}", convert_svg(figure.svg, image)
 
 
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
@@ -147,9 +152,11 @@ def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
         yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
 
 
-def _write_file(folder: Path, name: str, text: str) -> Path:
+def _write_file(folder: Path, name: str, content: str | bytes) -> Path:
     """Write a temporary file beside the file of a run folder and rename it."""
     path = folder / name
+    if isinstance(content, str):
+        content = content.encode("utf-8", errors="backslashreplace")
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     if path.parent != folder and path.parent.is_symlink():
         message = "it is a link to another folder, and reports are written to the run folder only"
@@ -157,7 +164,7 @@ def _write_file(folder: Path, name: str, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("xb") as stream:
-            stream.write(text.encode("utf-8", errors="backslashreplace"))
+            stream.write(content)
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

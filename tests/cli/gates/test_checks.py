@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from recbias.cli.compare import find_run
+from recbias.runs.tables import find_run
 from support.commands import CommandResult, invoke_recbias
 
 SPEC = """\

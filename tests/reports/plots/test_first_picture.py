@@ -60,7 +60,7 @@ def make_check(model: str, verdict: str, metric: str = TITLE, group: str = "") -
         "value": 0.2,
         "ci_low": 0.1,
         "ci_high": 0.3,
-        "line": "at least 0.21",
+        "limit": "at least 0.21",
         "basis": "interval",
         "verdict": verdict,
         "failed": verdict == "fail",

@@ -300,8 +300,8 @@ def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path
         *("metric", "model", "round 1", "round 2", "round 3")
     ]
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["nDCG@10", "Random", "0.1100", "0.2100", "0.3100"],
-        ["nDCG@10", "MostPop", "0.2100", "0.3100", "0.4100"],
+        ["nDCG", "Random", "0.1100", "0.2100", "0.3100"],
+        ["nDCG", "MostPop", "0.2100", "0.3100", "0.4100"],
     ]
     assert table.notes[-1] == "The values are means over seeds and folds."
 
