@@ -199,7 +199,7 @@ def _caption_associations(
     return " ".join(sentences)
 
 
-_LINE, _HEAD, _LONGEST = 20.0, 26.0, 24
+_HEAD, _LONGEST = 26.0, 24
 
 
 @dataclass(frozen=True)
@@ -256,14 +256,14 @@ class Forest:
 
 def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.Plot:
     """Return the plot with this file name, title and caption."""
-    legend, lines = _draw_legend(forest)
-    top = 8 + _LINE * lines
+    names = forest.series if len(forest.series) > 1 else ()
+    legend, top = svg.draw_legend(names, forest.neutral_label)
     most = max(len(row.marks) for row in forest.rows())
     row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > svg.TALL:
-        top += _LINE
+        top += 20.0
     height = top + body + 66
     scale = _make_scale(forest)
     neutral = []
@@ -334,26 +334,6 @@ def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
         class_ = f"dot{' open' * mark.hollow} {colour}"
         elements.append(svg.draw_marker(centre, shape, class_, title=mark.title))
     return join(*elements)
-
-
-def _draw_legend(forest: Forest) -> tuple[Safe, int]:
-    """Return the legend and the number of its lines."""
-    names = list(forest.series) if len(forest.series) > 1 else []
-    labels = [svg.shorten(name, 40) for name in [*names, forest.neutral_label] if name]
-    elements, x, lines = [], 10.0, min(len(labels), 1)
-    for series, label in enumerate(labels):
-        width = 30 + svg.estimate_width(label)
-        if x + width > svg.WIDTH and x > 10:
-            x, lines = 10.0, lines + 1
-        y = 16 + (lines - 1) * _LINE
-        if series < len(names):
-            colour, shape = svg.choose_look(series)
-            elements.append(svg.draw_marker((x, y - 4), shape, f"dot {colour}"))
-        else:
-            elements.append(svg.draw_line((x, y - 10), (x, y + 3), "neutral"))
-        elements.append(svg.draw_text((x + 9, y), label))
-        x += width
-    return join(*elements), lines
 
 
 _MEAN_ATTRIBUTE = "mean_attribute"

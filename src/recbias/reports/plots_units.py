@@ -287,7 +287,6 @@ _PROJECTION = "latent_projection"
 MOST_CLOUD = 2400
 _AXES = ("PC1", "PC2")
 _LEFT, _RIGHT, _FOOT = 52.0, 468.0, 54.0  # of a projection
-_LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
 
 _Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
 
@@ -317,8 +316,8 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
         str(group): frame[["x", "y"]].to_numpy(np.float64)
         for group, frame in units.groupby("group", sort=False)
     }
-    legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
-    top, height = svg.TOP + legend_height, 440.0 + legend_height
+    legend, bottom = svg.draw_legend([f"{group} ({len(each):,})" for group, each in sets.items()])
+    top, height = svg.TOP - 8 + bottom, 432.0 + bottom
     axes = _make_square_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
     means = {group: points.mean(axis=0) for group, points in sets.items()}
     return svg.Plot(
@@ -335,7 +334,7 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
             _draw_means(means, axes),
             svg.draw_title((8, top - 14), "second component"),
             svg.draw_title((_RIGHT, height - 10), "first component", class_="end"),
-            _draw_set_legend(sets),
+            legend,
         ),
     )
 
@@ -393,20 +392,6 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
         class_ = f"dot centre {colour}"
         title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
         elements += [text, svg.draw_marker(centre, shape, class_, radius=6.5, title=title)]
-    return join(*elements)
-
-
-def _draw_set_legend(sets: _Sets) -> Safe:
-    elements = []
-    for series, (group, points) in enumerate(sets.items()):
-        line, column = divmod(series, _LEGEND_COLUMNS)
-        x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
-        colour, shape = svg.choose_look(series)
-        title = f"{group}: {len(points):,} points"
-        elements += [
-            svg.draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
-            svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
-        ]
     return join(*elements)
 
 

@@ -744,6 +744,24 @@ def draw_marker(
     return draw_path(f"M{' '.join(points)}Z", class_, title)
 
 
+def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
+    """Return the marks and names of series, and of a dashed line, with their lower end."""
+    labels = [shorten(name, 40) for name in (*series, line) if name]
+    elements, x, y = [], 10.0, 16.0
+    for number, label in enumerate(labels):
+        width = 30 + estimate_width(label)
+        if x + width > WIDTH and x > 10:
+            x, y = 10.0, y + 20
+        if number < len(series):
+            colour, shape = choose_look(number)
+            elements.append(draw_marker((x, y - 4), shape, f"dot {colour}"))
+        else:
+            elements.append(draw_line((x, y - 10), (x, y + 3), "neutral"))
+        elements.append(draw_text((x + 9, y), label))
+        x += width
+    return join(*elements), y + 12 if labels else 8.0
+
+
 def draw_arrow(start: Point, end: Point, *, gap: float = 0.0, class_: str = "") -> Safe:
     """Return an arrow that ends ``gap`` before its end; nothing if it is too short."""
     length = math.dist(start, end)

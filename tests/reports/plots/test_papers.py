@@ -277,7 +277,7 @@ def test_each_set_has_its_points_and_its_mean(tmp_path: Path) -> None:
     assert female[1] == pytest.approx(male[1], abs=0.2)
     assert romance[0] - female[0] == pytest.approx(unit, abs=0.2)
     assert female[1] - romance[1] == pytest.approx(unit, abs=0.2)
-    assert "gender=F: 80 points" in read_tooltips(plots[0])
+    assert "gender=F (80)" in read_texts(plots[0])
 
 
 @pytest.mark.parametrize(
