@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from recbias.api import list_stages as plan
     from recbias.api import run
+    from recbias.claims.explain import explain
+    from recbias.claims.multiverse import multiverse
     from recbias.runs.examples import examples
-    from recbias.runs.explain import explain
-    from recbias.runs.multiverse import multiverse
     from recbias.runs.power import power
     from recbias.runs.tables import Run, compare, list_runs, load
     from recbias.runs.verify import verify
@@ -32,8 +32,8 @@ _PLACES = {
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
     "examples": "runs.examples:examples",
-    "explain": "runs.explain:explain",
-    "multiverse": "runs.multiverse:multiverse",
+    "explain": "claims.explain:explain",
+    "multiverse": "claims.multiverse:multiverse",
     "power": "runs.power:power",
     "verify": "runs.verify:verify",
 }

@@ -38,9 +38,13 @@ LAYERS: dict[str, set[str]] = {
         *("core", "config", "statistics", "data", "registry", "runner", "reports"),
         *("runs", "progress", "live"),
     },
+    "claims": {
+        *("core", "config", "formats", "statistics", "registry"),
+        *("runner", "reports", "runs", "progress", "api"),
+    },
     "cli": {
         *("core", "config", "formats", "statistics", "data", "language", "registry"),
-        *("runner", "reports", "runs", "progress", "live", "api"),
+        *("runner", "reports", "runs", "progress", "live", "api", "claims"),
     },
 }
 """Each package or module of the top level, with those that it may import."""

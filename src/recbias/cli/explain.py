@@ -39,10 +39,10 @@ def explain(
 ) -> None:
     """Say what a gap between two groups comes from, who is worst off, and what would halve it."""
     with report_errors(), open_document(is_wanted=as_json) as document:
+        from recbias.claims.explain import explain as explain_gap
+        from recbias.claims.interventions import read_interventions
         from recbias.core.context import collect_warnings
         from recbias.reports.run import to_records
-        from recbias.runs.explain import explain as explain_gap
-        from recbias.runs.interventions import read_interventions
 
         with collect_warnings() as warnings:
             found = explain_gap(

@@ -22,9 +22,9 @@ def has_multiverse(options: SimpleNamespace) -> bool:
 
 def run_multiverse(options: SimpleNamespace) -> None:
     """Run every universe, and print the first line, the shares of the choices and the paths."""
+    from recbias.claims.multiverse import multiverse
     from recbias.reports.multiverse import list_sentences
     from recbias.reports.run import to_records
-    from recbias.runs.multiverse import multiverse
 
     with show_progress(options) as observer:
         result = multiverse(options.spec, observer=observer, **options.chosen)
@@ -51,8 +51,8 @@ def run_multiverse(options: SimpleNamespace) -> None:
 
 def show_plan(options: SimpleNamespace) -> None:
     """Print how many universes a spec has, and which stages they share."""
+    from recbias.claims.multiverse import plan_multiverse
     from recbias.runner.options import RunOptions
-    from recbias.runs.multiverse import plan_multiverse
 
     planned = plan_multiverse(options.spec, RunOptions(**options.chosen)).describe()
     if options.as_json:

@@ -80,7 +80,9 @@ def build_cards(run: RunTables) -> list[Card]:
         if values:
             keys = select_varying(pd.DataFrame(values), ["dataset"])
             groups = _build_groups(run, metric, values, asked, keys)
-            cards.append(Card(metric, groups, _build_gaps(run, metric, asked, keys)))
+            has_targets = any(row["target"] for row in values)
+            gaps = None if has_targets else _build_gaps(run, metric, asked, keys)
+            cards.append(Card(metric, groups, gaps))
     return cards
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import factorial
 from typing import TypeAlias
@@ -182,6 +182,9 @@ def _decompose(
 # ---- who is worst off ----
 
 
+_Rule: TypeAlias = tuple[tuple[int, str, float], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """A group that a tree found in one half of the members, tested in the other half.
@@ -193,7 +196,7 @@ class Leaf:
         p: The p-value of Welch's test, ``p_adjusted`` by Holm over all groups of the tree.
     """
 
-    rule: tuple[tuple[int, str, float], ...]
+    rule: _Rule
     rows: AnyArray
     mean: float
     others: float
@@ -214,57 +217,68 @@ def find_honest_groups(
     """Return the groups of a tree over columns, the one with the lowest mean first.
 
     The tree is grown on a random half of the members, the means and tests are those of the other
-    half, so that no group is chosen by the values it is tested with.
+    half, so that no group is chosen by the values it is tested with. A leaf is split where the
+    squared error falls most, until there are ``most`` leaves; none has fewer than 20 members, or
+    than a twentieth of the half.
 
     Source:
         Athey and Imbens, "Recursive partitioning for heterogeneous causal effects", PNAS 2016.
     """
     from scipy.stats import ttest_ind
-    from sklearn.tree import DecisionTreeRegressor
 
     order = rng.permutation(len(values))
     grown, tested = order[: len(order) // 2], np.sort(order[len(order) // 2 :])
-    least = max(20, len(grown) // 20)
-    tree = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
-    tree.fit(columns[grown], values[grown])
-    rules = _list_rules(tree.tree_)
-    places = tree.apply(columns[tested])
     leaves = []
-    for leaf, rule in rules.items():
-        inside = places == leaf
-        if len(rules) < 2 or min(inside.sum(), (~inside).sum()) < 2:
-            continue
+    rules = _grow_tree(values[grown], columns[grown], max(20, len(grown) // 20), most)
+    for rule in rules if len(rules) > 1 else ():
+        inside = np.ones(len(tested), dtype=bool)
+        for column, sign, bound in rule:
+            inside &= (columns[tested, column] <= bound) == (sign == "<=")
         own, others = values[tested[inside]], values[tested[~inside]]
-        if not own.std() and not others.std():
+        if min(len(own), len(others)) < 2 or not (own.std() or others.std()):
             continue
         test = ttest_ind(own, others, equal_var=False)
-        low, high = test.confidence_interval()
-        means = float(own.mean()), float(others.mean())
-        p = float(test.pvalue)
-        leaves.append(Leaf(rule, tested[inside], *means, float(low), float(high), p, p))
+        low, high = map(float, test.confidence_interval())
+        means, p = (float(own.mean()), float(others.mean())), float(test.pvalue)
+        leaves.append(Leaf(rule, tested[inside], *means, low, high, p, p))
     leaves.sort(key=lambda leaf: leaf.p)
-    adjusted = np.maximum.accumulate(
-        [min(1.0, leaf.p * (len(leaves) - at)) for at, leaf in enumerate(leaves)]
-    )
-    named = [
-        Leaf(**{**vars(leaf), "p_adjusted": float(p)})
-        for leaf, p in zip(leaves, adjusted, strict=True)
-    ]
+    steps = [min(1.0, leaf.p * (len(leaves) - at)) for at, leaf in enumerate(leaves)]
+    adjusted = np.maximum.accumulate(steps).tolist() if steps else []
+    named = [replace(leaf, p_adjusted=p) for leaf, p in zip(leaves, adjusted, strict=True)]
     return sorted(named, key=lambda leaf: leaf.mean)
 
 
-def _list_rules(tree: object) -> dict[int, tuple[tuple[int, str, float], ...]]:
-    """Return the conditions of each leaf of a tree of scikit-learn, the closest of each column."""
-    left, right = tree.children_left, tree.children_right  # type: ignore[attr-defined]
-    feature, threshold = tree.feature, tree.threshold  # type: ignore[attr-defined]
-    rules: dict[int, tuple[tuple[int, str, float], ...]] = {}
-    waiting: list[tuple[int, dict[tuple[int, str], float]]] = [(0, {})]
-    while waiting:
-        node, bounds = waiting.pop()
-        if left[node] < 0:
-            rules[node] = tuple((*place, bound) for place, bound in sorted(bounds.items()))
-            continue
-        column, bound = int(feature[node]), float(threshold[node])
-        waiting.append((int(left[node]), {**bounds, (column, "<="): bound}))
-        waiting.append((int(right[node]), {**bounds, (column, ">"): bound}))
-    return rules
+def _grow_tree(values: FloatArray, columns: FloatArray, least: int, most: int) -> list[_Rule]:
+    """Return the conditions of each leaf, of a column the closest ones."""
+    leaves: list[tuple[AnyArray, dict[tuple[int, str], float]]] = [(np.arange(len(values)), {})]
+    while len(leaves) < most:
+        splits = [_find_split(values[rows], columns[rows], least) for rows, _ in leaves]
+        at = max(range(len(leaves)), key=lambda leaf: splits[leaf][0])
+        gain, column, bound = splits[at]
+        if gain <= 0:
+            break
+        rows, bounds = leaves.pop(at)
+        below = columns[rows, column] <= bound
+        leaves.append((rows[below], {**bounds, (column, "<="): bound}))
+        leaves.append((rows[~below], {**bounds, (column, ">"): bound}))
+    return [tuple((*place, bound) for place, bound in sorted(own.items())) for _, own in leaves]
+
+
+def _find_split(values: FloatArray, columns: FloatArray, least: int) -> tuple[float, int, float]:
+    """Return the largest fall of the squared error by one split, its column and its bound."""
+    n, best = len(values), (0.0, 0, 0.0)
+    if n < 2 * least:
+        return best
+    left = np.arange(least, n - least + 1)
+    for column in range(columns.shape[1]):
+        order = np.argsort(columns[:, column], kind="stable")
+        ordered, sums = columns[order, column], np.cumsum(values[order])
+        total = sums[-1]
+        gains = sums[left - 1] ** 2 / left + (total - sums[left - 1]) ** 2 / (n - left)
+        gains[ordered[left - 1] == ordered[np.minimum(left, n - 1)]] = -np.inf
+        at = int(np.argmax(gains))
+        gain = float(gains[at] - total**2 / n)
+        if gain > best[0] + 1e-12:
+            bound = (ordered[left[at] - 1] + ordered[min(left[at], n - 1)]) / 2
+            best = gain, column, float(bound)
+    return best

@@ -201,21 +201,25 @@ def _permute(contrasts: Contrasts, rng: np.random.Generator, n: int) -> Any:
     """Yield the estimates of permutations, ``float64[universes, permutations]``, in blocks."""
     n_units = contrasts.first.shape[1]
     size = max(1, min(n, _BLOCK // max(n_units, 1)))
-    exchange = _exchange_labels if contrasts.second is None else _exchange_models
     for start in range(0, n, size):
-        yield exchange(contrasts, rng, min(size, n - start))
+        drawn = min(size, n - start)
+        if contrasts.second is not None:
+            yield _exchange_models(contrasts, contrasts.second, rng, drawn)
+        elif contrasts.groups is not None:
+            yield _exchange_labels(contrasts, contrasts.groups, rng, drawn)
 
 
-def _exchange_models(contrasts: Contrasts, rng: np.random.Generator, n: int) -> FloatArray:
+def _exchange_models(
+    contrasts: Contrasts, second: FloatArray, rng: np.random.Generator, n: int
+) -> FloatArray:
     """Return the estimates with the models of random units exchanged."""
-    assert contrasts.second is not None  # noqa: S101  the caller has looked
     used = contrasts.defined
     signs = rng.integers(0, 2, size=(used.shape[1], n), dtype=np.int8) * np.float64(2) - 1
-    half = np.where(used, (contrasts.first - contrasts.second) / 2, 0.0)
+    half = np.where(used, (contrasts.first - second) / 2, 0.0)
     if contrasts.groups is None:
         means: FloatArray = 2 * (half @ signs) / used.sum(axis=1)[:, None]
         return means
-    middle = np.where(used, (contrasts.first + contrasts.second) / 2, 0.0)
+    middle = np.where(used, (contrasts.first + second) / 2, 0.0)
     moved, fixed = np.zeros((len(used), n)), np.zeros((len(used), 1))
     for group, sign in ((1, 1.0), (0, -1.0)):
         members = used & (contrasts.groups == group)
@@ -227,12 +231,13 @@ def _exchange_models(contrasts: Contrasts, rng: np.random.Generator, n: int) -> 
     return estimates
 
 
-def _exchange_labels(contrasts: Contrasts, rng: np.random.Generator, n: int) -> FloatArray:
+def _exchange_labels(
+    contrasts: Contrasts, groups: AnyArray, rng: np.random.Generator, n: int
+) -> FloatArray:
     """Return the gaps with the labels of the units in random order, the same in all universes."""
-    assert contrasts.groups is not None  # noqa: S101  a claim without both has a number
     used, keys = contrasts.defined, rng.random((contrasts.first.shape[1], n))
     values = np.where(used, contrasts.first, 0.0)
-    labels, universes = np.unique(contrasts.groups, axis=0, return_inverse=True)
+    labels, universes = np.unique(groups, axis=0, return_inverse=True)
     permuted = np.empty((len(used), n))
     for at, row in enumerate(labels):
         rows = np.flatnonzero(universes.ravel() == at)

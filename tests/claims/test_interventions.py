@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.core.dataset import Interactions, Vocabulary
-from recbias.core.errors import UnknownName
-from recbias.runs.interventions import (
+from claims.test_explain import SPEC
+from recbias.claims.interventions import (
     choose_left_out,
     match_lengths,
     match_popularity,
     read_interventions,
 )
-from runner.test_explain import SPEC
+from recbias.core.dataset import Interactions, Vocabulary
+from recbias.core.errors import UnknownName
 
 CODES = np.array([1, 1, 0, 0], dtype=np.int32)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from recbias import api
+from recbias.api import create_executor, read_experiment
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset import AnyArray, Codes, Dataset, FloatArray, Interactions, Split
 from recbias.core.errors import (
@@ -211,7 +211,7 @@ def intervene(  # noqa: PLR0913  as keywords
             store,
             observer,
             fresh=False,
-            run_models=api.create_executor("local", 1),
+            run_models=create_executor("local", 1),
         )
     if problems:
         raise StageError(next(iter(problems.values())))
@@ -238,7 +238,7 @@ def _plan_trainings(  # noqa: PLR0913, PLR0917  what intervene was given
     store: Store,
 ) -> tuple[Plan, dict[tuple[int, ...], Plan]]:
     """Return the plan of the model as it is, and one for each subset of the interventions."""
-    experiment = api.read_experiment(spec)
+    experiment = read_experiment(spec)
     kept = tuple(each for each in experiment.models if each.label == model)
     metrics = tuple(each.ungrouped for each in experiment.metrics if each.name == metric)[:1]
     experiment = replace(

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Interactions
+from recbias.claims.interventions import Intervention, intervene
+from recbias.core.dataset import (
+    AnyArray,
+    Attributes,
+    BoolArray,
+    Dataset,
+    FloatArray,
+    Interactions,
+    Split,
+)
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
-from recbias.core.queries import group_by
+from recbias.core.queries import Queries, group_by
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
-from recbias.runs.interventions import Intervention, intervene
 from recbias.runs.tables import Run, load
 from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
 from recbias.statistics.multiverse import Contrasts, estimate
@@ -106,7 +114,7 @@ def explain(  # noqa: PLR0913  as keywords
         anyway: Explain a gap whose interval holds 0 too.
         retrain: Interventions after which the model is trained again, once for each subset of
             them: ``size``, ``length``, ``popularity`` or ``seed``; see
-            ``recbias.runs.interventions``.
+            ``recbias.claims.interventions``.
         resamples: The number of bootstrap samples of the intervals of the parts.
         out: The folder in which experiments are looked up by name.
 
@@ -126,14 +134,15 @@ def explain(  # noqa: PLR0913  as keywords
     for key, value in keys.items():
         scores = scores[scores[key] == value]
     stages = Stages(tables, keys)
-    if stages.queries is None or stages.split is None or stages.dataset is None:
+    queries, split, dataset = stages.queries, stages.split, stages.dataset
+    if queries is None or split is None or dataset is None:
         raise MissingEvidence("the stored stages of the run are gone", remedy="run its spec again")
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
     (label,) = choose_models(scores, [model] if model else ())[:1]
     wide = scores.pivot_table(index="unit_id", columns="model", values="value", sort=False)
-    wide = wide.reindex(stages.queries.ids.ids)
-    codes, names = _form_groups(stages, by, groups)
+    wide = wide.reindex(queries.ids.ids)
+    codes, names = _form_groups(queries, by, groups)
     values = wide[label].to_numpy(dtype=np.float64)
     used = ~np.isnan(values) & (codes >= 0)
     described = _describe_gap(values[used], codes[used], names)
@@ -141,7 +150,7 @@ def explain(  # noqa: PLR0913  as keywords
         codes, names = np.where(codes >= 0, 1 - codes, codes), names[::-1]
     del described["flipped"]
     described |= {"metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
-    properties, notes = _collect_properties(stages, by, used)
+    properties, notes = _collect_properties(queries, split, dataset, by, used)
     in_a = codes[used] == 1
     rng = np.random.default_rng(0)
     parts = pd.DataFrame(columns=["method", "property", "part", "ci_low", "ci_high", "share"])
@@ -200,16 +209,15 @@ def _split(gap: str) -> tuple[str, str]:
 
 
 def _form_groups(
-    stages: Stages, by: str, groups: Sequence[str]
+    queries: Queries, by: str, groups: Sequence[str]
 ) -> tuple[AnyArray, tuple[str, ...]]:
     """Return 1 for the first group, 0 for the second and -1 for no group, and their names."""
-    assert stages.queries is not None  # noqa: S101  the caller has looked
-    formed = group_by(stages.queries.labels, by, split_cells=True)
+    formed = group_by(queries.labels, by, split_cells=True)
     names = tuple(groups) or formed.names
     if len(names) != 2:
         message = f"{by!r} has {len(names)} groups: {', '.join(names[:8])}"
         raise Contradiction(message, where="--gap", remedy="name two: --groups A --groups B")
-    codes = np.full(len(stages.queries), -1, dtype=np.int8)
+    codes = np.full(len(queries), -1, dtype=np.int8)
     found = [formed.find_code(name) for name in names]
     for code, at in zip((1, 0), found, strict=True):
         codes[formed.find_rows(at)] = code
@@ -244,18 +252,16 @@ def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -
 
 
 def _collect_properties(
-    stages: Stages, by: str, used: BoolArray
+    queries: Queries, split: Split, dataset: Dataset, by: str, used: BoolArray
 ) -> tuple[dict[str, FloatArray], list[str]]:
     """Return the columns of each property, ``float64[users, columns]``, and which are left out."""
-    queries, split = stages.queries, stages.split
-    assert queries is not None and split is not None  # noqa: S101, PT018  the caller has looked
     properties: dict[str, FloatArray] = {}
     users = queries.ids.ids[used]
     properties |= _describe_histories(split.train, users)
     if split.test is not None:
         properties["log of test items"] = np.log1p(_count(split.test, users))
-    if stages.dataset is not None and (items := stages.dataset.items) is not None:
-        properties |= _describe_tastes(split.train, users, items)
+    if dataset.items is not None:
+        properties |= _describe_tastes(split.train, users, dataset.items)
     labels = _encode_labels(queries.labels, by, used)
     notes = []
     if len(properties) + len(labels) > _MOST_PROPERTIES:

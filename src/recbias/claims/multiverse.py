@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias import api
+from recbias.api import create_executor, open_store
 from recbias.config.experiment import Experiment, load_document
 from recbias.config.labels import format_value
 from recbias.config.source import find_spec, place_value, read_spec, split_path
@@ -124,7 +124,7 @@ class _Universe:
     """One combination of options, by the position of each, and its plan."""
 
     options: tuple[int, ...]
-    claim: ClaimSpec
+    claim: ClaimSpec | None = None
     plan: Plan | None = None
     problem: str = ""
 
@@ -308,8 +308,11 @@ def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
         own = {path[2:]: mark for path, mark in marks.items() if path[:2] == ("claim", "metric")}
         marks.update({("metrics", 0, *path): mark for path, mark in own.items()})
     experiment = load_document(changed, REGISTRIES)
-    assert experiment.claim is not None  # noqa: S101  the first document has one
-    names = [experiment.claim.model, *filter(None, [experiment.claim.against])]
+    claim = experiment.claim
+    if claim is None:
+        remedy = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
+        raise changed.error((), "a multiverse examines a claim: the spec has none", remedy=remedy)
+    names = [claim.model, *filter(None, [claim.against])]
     labels = {normalize_name(model.label): model for model in experiment.models}
     for key, name in zip(("model", "against"), names, strict=False):
         if normalize_name(name) not in labels:
@@ -318,7 +321,7 @@ def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
             raise changed.error(("claim", key), message, remedy=remedy, kind=UnknownName)
     chosen = [labels[normalize_name(name)] for name in names]
     claim = replace(
-        experiment.claim,
+        claim,
         model=chosen[0].label,
         against=chosen[1].label if len(chosen) > 1 else None,
     )
@@ -332,13 +335,10 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     A universe whose options exclude each other has a problem instead of a plan. An option that is
     a fault in every universe is an error.
     """
-    store = api.open_store(options.results_folder / "store", options.store)
+    store = open_store(options.results_folder / "store", options.store)
     source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
     document = read_spec(source, options.overrides)
     choices, sample = _read_choices(document)
-    if document.data.get("claim") is None:
-        remedy = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
-        raise document.error((KEY,), "examines a claim, and the spec has none", remedy=remedy)
     sizes = [len(choice.options) for choice in choices]
     total = math.prod(sizes)
     if min(sample or total, total) > _MOST_UNIVERSES:
@@ -348,7 +348,7 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     combined = _combine(sizes, sample, seed if isinstance(seed, int) else 0)
     fingerprints, universes = Fingerprints(store), list[_Universe]()
     faults: list[UserError] = []
-    claim: ClaimSpec | None = None
+    claims: list[ClaimSpec] = []
     for row in combined:
         try:
             experiment, own = _load_universe(_change(document, choices, row))
@@ -357,17 +357,13 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
         except UserError as error:
             faults.append(error)
             first = Faults([error]).faults[0]
-            universes.append(_Universe(row, claim or _NO_CLAIM, problem=first.message))
+            universes.append(_Universe(row, problem=first.message))
         else:
-            claim = claim or own
+            claims.append(own)
             universes.append(_Universe(row, own, plan))
     _refuse_common_faults(universes, faults, choices)
-    assert claim is not None  # noqa: S101  else all universes have faults
     name = str(document.data.get("name") or "")
-    return MultiversePlan(name, claim, tuple(choices), tuple(universes), total, store)
-
-
-_NO_CLAIM = ClaimSpec(metric="", model="", than=0.0, direction="higher")
+    return MultiversePlan(name, claims[0], tuple(choices), tuple(universes), total, store)
 
 
 def _refuse_common_faults(
@@ -443,7 +439,7 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     ):
         for plan in planned.plans:
             look_up_results(plan, planned.store)
-        chains = api.create_executor(options.executor, options.workers)
+        chains = create_executor(options.executor, options.workers)
         executor, problems = execute_plans(
             planned.plans, planned.store, displayed, fresh=options.fresh, run_models=chains
         )
@@ -556,10 +552,9 @@ class _Values:
     def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
         """Return the units with a group, and 1 for the first group and 0 for the second."""
         located, codes = [], []
-        assert claim.by is not None  # noqa: S101  the caller has looked
         for context in plan.data_contexts:
             queries = self.executor.value(context.queries)
-            groups = group_by(queries.labels, claim.by, split_cells=True)
+            groups = group_by(queries.labels, claim.by or "", split_cells=True)
             self.executor.forget(context.stages)
             names = claim.groups or groups.names
             if len(names) != 2:
@@ -586,7 +581,7 @@ def _evaluate(
     reasons = {at: u.problem for at, u in enumerate(planned.universes) if u.plan is None}
     for at, universe in enumerate(planned.universes):
         plan, claim = universe.plan, universe.claim
-        if plan is None:
+        if plan is None or claim is None:
             continue
         if problem := problems.get(id(plan)):
             reasons[at] = problem
