@@ -134,7 +134,7 @@ def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:
         (
             ("x", "MostPop"),
             {},
-            "The baseline MostPop has higher nDCG than x: 0.2000 against 0.1000",
+            "x has lower nDCG than the baseline MostPop: 0.1000 against 0.2000",
         ),
         (("x", "MostPop"), {"MostPop": False}, "MostPop has higher nDCG than x: 0.2000 against"),
         (
@@ -150,10 +150,11 @@ def test_baselines_are_not_the_subject(
 ) -> None:
     verdict = build_verdict(write_models(tmp_path, *names, **marks))
     assert (verdict.subject, verdict.state) == ("models", "none")
+    assert all(len(text.split()) <= 25 for text in (verdict.line, *verdict.sentences))
     assert verdict.line.startswith(line)
     if names == ("x", "y", "MostPop"):  # it is better than all, which is said after the headline
         assert verdict.sentences[0].startswith(
-            "The baseline MostPop has higher nDCG than y: 0.3000"
+            "y has lower nDCG than the baseline MostPop: 0.2000"
         )
 
 

@@ -148,8 +148,8 @@ def show_requests(totals: Sequence[RequestTotals], *, quiet: bool) -> None:
     n_stored = sum(entry.n_stored for entry in known)
     counts = f"{n_requests:,} requests, {n_stored:,} stored, {n_requests - n_stored:,} to send"
     if n_requests:
-        counts += f": at most {_sum_tokens(known)}{_sum_money(known)}"
-    print_line(f"language models: {counts}")
+        cost = f"at most {_sum_tokens(known)}{_sum_money(known)}"
+        print_line(f"language models: {counts}: {cost}")
     for entry in totals:
         if entry.problem:
             print_line(f"the requests of {entry.model} are not known: {entry.problem}")
@@ -277,16 +277,15 @@ def _show_plan(
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
     show_requests(requests, quiet=quiet)
+    unknown = "{:,} of the stages are of a kind that has not run yet and are left out"
     if preview.expected_seconds is not None:
-        left = f" without {preview.n_unexpected} stages" if preview.n_unexpected else ""
-        time = describe_seconds(preview.expected_seconds)
-        print_line(f"estimated time: {time}{left}, from stored results of the same kind")
-    if preview.memory_mb is None:
-        print_line("estimated memory: unknown without stored results of the same kind")
-    else:
-        unknown = preview.n_without_memory
-        left = f", without {unknown} of the stages" if unknown else ""
+        left = f"; {unknown.format(preview.n_unexpected)}" if preview.n_unexpected else ""
+        print_line(f"estimated time: about {describe_seconds(preview.expected_seconds)}{left}")
+    if preview.memory_mb is not None:
+        left = f"; {unknown.format(preview.n_without_memory)}" if preview.n_without_memory else ""
         print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+    else:
+        print_line("estimated memory: unknown until stages of the same kinds have run")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:

@@ -70,17 +70,23 @@ def _combine(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
-_SUPERLATIVES = {
+_SUPERLATIVES: Mapping[str, str] = {
     "higher": "the highest {}",
     "lower": "the lowest {}",
     "zero": "the {} nearest to 0",
     "none": "the {}",
 }
-_COMPARATIVES = {"higher": "higher {}", "lower": "lower {}", "zero": "{} nearer to 0"}
+_COMPARATIVES = {
+    "higher": ("higher {}", "lower {}"),
+    "lower": ("lower {}", "higher {}"),
+    "zero": ("{} nearer to 0", "{} farther from 0"),
+}
+"""What better and worse values are, by the direction of the measure."""
 
 
 def _count_places(row: Row) -> int:
-    return count_decimals(row[name] for name in ("difference", "mean_a", "mean_b"))
+    names = ("difference", "mean_a", "mean_b", "ci_low", "ci_high")
+    return count_decimals(row[name] for name in names)
 
 
 def _state_size(row: Row, name: str = "difference", *, signed: bool = False) -> str:
@@ -98,8 +104,12 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     methods = methods[0].upper() + methods[1:]
     if row is None:
         return f"{methods}."
-    n = "" if math.isnan(row["n"]) else f", {format_count(row['n'], question.units or 'unit')}"
+    n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
     return f"{methods}: {_describe_p_value(row)}{n}."
+
+
+def _count(n: float, unit: str) -> str:
+    return format_count(n, unit) if unit else f"n {n:,.0f}"
 
 
 def _describe_p_value(row: Row) -> str:
@@ -129,7 +139,7 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     if all(row["difference"] == 0 for row in rows):
         return "All compared values are equal."
     if all(map(lacks_spread, rows)):
-        size, n = _state_size(rows[0]), format_count(rows[0]["n"], question.units or "unit")
+        size, n = _state_size(rows[0]), _count(rows[0]["n"], question.units or "unit")
         return f"The difference is {size} throughout, but {n} are too few for significance."
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
@@ -155,7 +165,9 @@ def _write_answer(question: Question) -> _Answer:
     if not question.rows:
         return _write_undefined(question)
     if question.compares_models:
-        if question.metric.direction != "none" and not question.comparisons[0].part:
+        has_values = not all(math.isnan(question.get_value(name)) for name in question.models)
+        has_best = question.metric.direction != "none" and has_values
+        if has_best and not question.comparisons[0].part:
             return _write_best(question)
         return _write_models(question) if question.significant else _write_no_difference(question)
     if any(row["model"] in question.models for row in question.significant):
@@ -291,11 +303,13 @@ def _write_models(question: Question) -> _Answer:
         question.significant, key=lambda row: bool({row["a"], row["b"]} & question.baselines)
     )
     names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
-    part = f" for {', '.join(names)}" if names else ""
-    order = "higher" if row["difference"] > 0 else "lower"
+    part = f" for {join_names(names)}" if names else ""
+    sides = "ba" if row["a"] in question.baselines else "ab"
+    order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
+    places = _count_places(row)
     a, b = (
-        f"{to_line(row[side])} ({format_value(row[f'mean_{side}'], _count_places(row))})"
-        for side in "ab"
+        f"{_name_model(question, row[side])} ({format_value(row[f'mean_{side}'], places)})"
+        for side in sides
     )
     name = f"{question.name}{part}{question.where}"
     sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}."
@@ -316,12 +330,12 @@ def _write_best(question: Question) -> _Answer:
         row = _find_row(question, models[0], baseline)
         sentence = _compare_with_baseline(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
-    beaten = set.intersection(*(wins.get(name, set()) for name in best)) if best else set()
+    beaten = set.intersection(*(wins.get(name, set()) for name in best))
     missed = [name for name in others if name not in beaten]
     is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
     is_above = (question.baselines & {*wins}) <= beaten
     more = ""
-    if best and baseline and is_accuracy and not is_above:
+    if baseline and is_accuracy and not is_above:
         more = _compare_with_baseline(question, best[0], baseline, wins)
     if not any(wins.get(name, set()) & {*models} for name in models):
         return _write_no_difference(question)._replace(more=(more,) * bool(more))
@@ -338,7 +352,9 @@ def _write_best(question: Question) -> _Answer:
     lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
     verb = "is" if len(best) == 1 else "are"
     if missed:
-        named = join_names(missed, "or") if len(missed) <= 3 else f"{len(missed):,} others"
+        some = "any" if len(missed) == len(others) else f"{len(missed):,}"
+        named = f"{some} of the {len(others):,} others"
+        named = join_names(missed, "or") if len(missed) <= 3 else named
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
         small = _combine(_describe_test(question), _describe_power(question, rows))
     else:
@@ -380,14 +396,15 @@ def _name_model(question: Question, model: str) -> str:
 
 
 def _state_pair(question: Question, better: str, worse: str) -> str:
-    """Return that a model is significantly better than another."""
-    row = _find_row(question, better, worse)
-    name = _COMPARATIVES[question.metric.direction].format(f"{question.name}{question.where}")
-    values = [question.get_value(model) for model in (better, worse)]
+    """Return that a model is significantly better than another; a baseline is not the subject."""
+    is_worse = _name_model(question, better) != to_line(better)
+    a, b = (worse, better) if is_worse else (better, worse)
+    comparative = _COMPARATIVES[question.metric.direction][is_worse]
+    values = [question.get_value(model) for model in (a, b)]
     texts = [format_value(value, count_decimals(values)) for value in values]
-    a, b = (_name_model(question, model) for model in (better, worse))
-    lead = f"{a} has {name} than {b}: {' against '.join(texts)}"
-    lead = lead if a == to_line(better) else _start(lead)
+    name = comparative.format(f"{question.name}{question.where}")
+    lead = f"{to_line(a)} has {name} than {_name_model(question, b)}: {' against '.join(texts)}"
+    row = _find_row(question, a, b)
     size = f", a difference of {_state_size(row)}" if row else ""
     return _fit(f"{lead}{size}.", f"{lead}.")
 
@@ -476,15 +493,15 @@ def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
             baselines = views.list_baselines(run)
             members = [curve for curve in members if curve.model not in baselines] or members
             ends = [
-                (curve.model, *(curve.values[end(curve.values)] for end in (min, max)))
-                for curve in members
+                (each.model, [each.values[min(each.values)], each.values[max(each.values)]])
+                for each in members
             ]
-            ends = [row for row in ends if not math.isnan(row[2] - row[1])]
-            ends.sort(key=lambda row: -abs(row[2] - row[1]))
-            places = count_decimals([value for _, *values in ends for value in values])
+            ends = [(model, values) for model, values in ends if not any(map(math.isnan, values))]
+            ends.sort(key=lambda item: -abs(item[1][1] - item[1][0]))
+            places = count_decimals([value for _, values in ends for value in values])
             texts = [
                 f"{to_line(model)} {' to '.join(format_value(value, places) for value in values)}"
-                for model, *values in ends
+                for model, values in ends
             ]
             lead = f"{name}{where} from round 1 to round {max(members[0].values)}:"
             choices = [f"{lead} {join_names(texts[:n])}." for n in (4, 3, 2, 1)]
@@ -560,8 +577,7 @@ def _describe_overall(
     if len(named) == 1:
         row = named[0]
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
-        unit = name_unit(run, metric) or "unit"
-        n = "" if math.isnan(row["n"]) else f"{format_count(row['n'], unit)}."
+        n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
         return _Answer(
             f"{to_line(row['model'])} has {name} {value}{better}.", _combine(n, undefined)
         )
