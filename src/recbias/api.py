@@ -336,6 +336,7 @@ def _write_files(
     from recbias.reports.write import write_reports
     from recbias.runner import folder as run_folder
     from recbias.runner import results as tables
+    from recbias.runner.claims import evaluate_claim
     from recbias.runner.gates import judge_checks
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
@@ -357,6 +358,8 @@ def _write_files(
     )
     run_manifest.offline, run_manifest.checks = run_plan.options.offline, checks
     run_manifest.failures += failures
+    if run_plan.experiment.claim is not None:
+        run_manifest.claim = evaluate_claim(run_plan, execution)
     with collect_warnings() as late_warnings:
         # the manifest, which write_results writes, lists the files that are there
         run_folder.write_groups(folder, groups)

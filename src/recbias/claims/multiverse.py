@@ -15,22 +15,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recbias.api import create_executor, open_store
 from recbias.config.experiment import Experiment, load_document
-from recbias.config.labels import format_value
 from recbias.config.source import find_spec, place_value, read_spec, split_path
 from recbias.config.specs import ClaimSpec
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray
 from recbias.core.errors import (
     Contradiction,
     Faults,
     MissingEvidence,
-    NothingLeft,
     OutOfRange,
     StageError,
     UnknownName,
@@ -38,15 +36,21 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.files import compute_digest, digest_file, forbid_network, has_file
-from recbias.core.queries import group_by
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
+from recbias.runner.claims import (
+    ClaimValues,
+    decide,
+    describe_claim,
+    describe_option,
+    stack_values,
+)
 from recbias.runner.execute import Executor, execute_plans, look_up_results
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.options import RunOptions, Spec, take_options
-from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.plan import Plan
 from recbias.runner.planner import make_plan
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.multiverse import (
@@ -72,8 +76,6 @@ _KINDS = ("equivalent", "uncertain", "different")
 
 FILES = ("universes.csv", "choices.csv")
 
-Verdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -93,7 +95,7 @@ class Choice:
     @property
     def labels(self) -> tuple[str, ...]:
         """The options as text."""
-        return tuple(map(_describe_option, self.options))
+        return tuple(map(describe_option, self.options))
 
     @property
     def steps(self) -> list[str]:
@@ -102,21 +104,6 @@ class Choice:
             return ["claim", self.name]
         steps = split_path(self.name)
         return ["dataset", *steps] if steps[0] == "filters" else steps
-
-
-def _describe_option(value: Any) -> str:
-    """Return an option as text: filters by their names and settings.
-
-    >>> _describe_option([{"name": "threshold", "at_least": 4}, "binary"]), _describe_option([])
-    ('threshold(at_least=4) + binary', 'none')
-    """
-    if isinstance(value, list) and all(isinstance(item, (dict, str)) for item in value):
-        return " + ".join(map(_describe_option, value)) or "none"
-    if isinstance(value, dict) and isinstance(value.get("name"), str):
-        settings = [f"{key}={format_value(item)}" for key, item in value.items() if key != "name"]
-        name: str = value["name"]
-        return f"{name}({', '.join(settings)})" if settings else name
-    return value if isinstance(value, str) else format_value(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -510,74 +497,10 @@ def _write(result: Multiverse, planned: MultiversePlan) -> None:
 # ---- what they say ----
 
 
-@dataclass(eq=False)
-class _Values:
-    """The values by unit and the groups of every universe, over one list of unit ids."""
-
-    executor: Executor
-    ids: dict[str, int] = field(default_factory=dict)
-    measured: dict[str, tuple[AnyArray, FloatArray]] = field(default_factory=dict)
-
-    def read(self, plan: Plan, label: str) -> tuple[AnyArray, FloatArray]:
-        """Return the units of a model, by position in ``ids``, and the mean of each over folds."""
-        model_plans = [each for each in plan.model_plans if each.model.label == label]
-        parts = [self.read_stage(each, label) for each in model_plans]
-        units = np.concatenate([units for units, _ in parts])
-        values = np.concatenate([values for _, values in parts])
-        if len(parts) == 1:
-            return units, values
-        used = ~np.isnan(values)
-        sums = np.bincount(units[used], values[used], minlength=len(self.ids))
-        counts = np.bincount(units[used], minlength=len(self.ids))
-        present = np.unique(units)
-        with np.errstate(invalid="ignore"):
-            return present, (sums / counts)[present]
-
-    def read_stage(self, model_plan: ModelPlan, label: str) -> tuple[AnyArray, FloatArray]:
-        (stage,) = model_plan.measures
-        if stage.digest not in self.measured:
-            rows = [
-                row
-                for row in self.executor.value(stage)
-                if row.units is not None and not row.group and not row.target
-            ]
-            if not rows:
-                message = f"{model_plan.metrics[0].label} of {label} has no values by unit"
-                raise MissingEvidence(message, remedy="choose a metric with a value for each unit")
-            units = self.locate(rows[0].units.ids)
-            self.measured[stage.digest] = units, rows[0].units.values
-            self.executor.forget([stage])
-        return self.measured[stage.digest]
-
-    def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
-        """Return the units with a group, and 1 for the first group and 0 for the second."""
-        located, codes = [], []
-        for context in plan.data_contexts:
-            queries = self.executor.value(context.queries)
-            groups = group_by(queries.labels, claim.by or "", split_cells=True)
-            self.executor.forget(context.stages)
-            names = claim.groups or groups.names
-            if len(names) != 2:
-                message = f"{claim.by!r} has {len(names)} groups: {', '.join(names[:5])}"
-                raise Contradiction(message, where="claim.by", remedy="name two: groups: [a, b]")
-            for name, code in zip(names, (1, 0), strict=True):
-                rows = groups.find_rows(groups.find_code(name))
-                located.append(self.locate(queries.ids.ids[rows]))
-                codes.append(np.full(len(rows), code, dtype=np.int8))
-        units, members = np.concatenate(located), np.concatenate(codes)
-        _, first = np.unique(units, return_index=True)
-        return units[first], members[first]
-
-    def locate(self, names: Iterable[Any]) -> AnyArray:
-        return np.array(
-            [self.ids.setdefault(str(name), len(self.ids)) for name in names], np.int64
-        )
-
-
 def _evaluate(
     planned: MultiversePlan, executor: Executor, problems: Mapping[int, str]
 ) -> Multiverse:
-    values, found = _Values(executor), dict[int, tuple[Any, Any, Any]]()
+    values, found = ClaimValues(executor), dict[int, Any]()
     reasons = {at: u.problem for at, u in enumerate(planned.universes) if u.plan is None}
     for at, universe in enumerate(planned.universes):
         plan, claim = universe.plan, universe.claim
@@ -587,35 +510,14 @@ def _evaluate(
             reasons[at] = problem
             continue
         try:
-            first = values.read(plan, claim.model)
-            second = None if claim.against is None else values.read(plan, claim.against)
-            groups = None if claim.by is None else values.read_groups(plan, claim)
-            if groups is not None and len(np.unique(groups[1])) < 2:
-                raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
+            found[at] = values.read_claim(plan, claim)
         except (UserError, StageError) as error:
             reasons[at] = getattr(error, "message", str(error))
-        else:
-            found[at] = (first, second, groups)
     if not found:
         raise StageError(f"every universe failed: {next(iter(reasons.values()))}")
     rows = np.array([*found])
-    contrasts = _stack([*found.values()], len(values.ids), planned.claim)
+    contrasts = stack_values([*found.values()], len(values.ids), planned.claim)
     return _summarize(planned, contrasts, rows, reasons)
-
-
-def _stack(found: Sequence[tuple[Any, Any, Any]], n_units: int, claim: ClaimSpec) -> Contrasts:
-    first = np.full((len(found), n_units), np.nan)
-    second = None if found[0][1] is None and claim.than is None else first.copy()
-    groups = None if found[0][2] is None else np.full(first.shape, -1, dtype=np.int8)
-    for at, (own, other, members) in enumerate(found):
-        first[at, own[0]] = own[1]
-        if second is not None and other is None:
-            second[at] = claim.than
-        elif second is not None:
-            second[at, other[0]] = other[1]
-        if groups is not None:
-            groups[at, members[0]] = members[1]
-    return Contrasts(first, second, groups, absolute=claim.groups is None)
 
 
 def _summarize(
@@ -634,7 +536,7 @@ def _summarize(
     table["n"] = pd.Series(estimates.n, index=at).reindex(table.index, fill_value=0)
     sign = 1.0 if claim.direction == "higher" else -1.0
     table["verdict"] = [
-        _decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
+        decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
     ]
     table["problem"] = [reasons.get(row, "") for row in range(len(rows))]
     defined = np.flatnonzero(~np.isnan(table["estimate"].to_numpy()))
@@ -664,30 +566,6 @@ def _summarize(
         joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=higher)
     summary = _describe(planned, table, joint, int(pooled.sum()))
     return Multiverse(Path(), describe_claim(claim), table, shares, summary)
-
-
-def _decide(value: float, p: float, alpha: float) -> Verdict:
-    if math.isnan(value):
-        return "failed"
-    if value <= 0:
-        return "reversed" if value < 0 else "not significant"
-    return "holds" if p < alpha else "not significant"
-
-
-def describe_claim(claim: ClaimSpec) -> str:
-    """Return a claim in words.
-
-    >>> describe_claim(ClaimSpec(metric="nDCG", model="A", against="B", direction="higher"))
-    'nDCG of A is higher than that of B'
-    """
-    metric = _describe_option(claim.metric)
-    between = f" between {claim.groups[0]} and {claim.groups[1]}" if claim.groups else ""
-    what = f"the gap by {claim.by}{between} in {metric}" if claim.by else metric
-    if claim.against is not None:
-        than = f"that of {claim.against}"
-    else:
-        than = "0" if claim.than is None else format_value(claim.than)
-    return f"{what} of {claim.model} is {claim.direction} than {than}"
 
 
 def _describe(

@@ -145,6 +145,7 @@ class Experiment:
                 else {}
             ),
             **({"feedback": as_plain(self.feedback)} if self.feedback else {}),
+            **({"claim": as_plain(self.claim)} if self.claim else {}),
             "report": as_plain(self.report),
         }
 

@@ -189,6 +189,20 @@ class Check(_Fit):
     failed: bool
 
 
+class Claim(_Part):
+    """The claim of the spec in words, its estimate, and the verdict on it."""
+
+    claim: str
+    alpha: float
+    verdict: str
+    problem: str = ""
+    estimate: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p: float | None = None
+    n: int | None = None
+
+
 class Manifest(_Part):
     """The content of ``manifest.json``.
 
@@ -227,6 +241,7 @@ class Manifest(_Part):
     warnings: list[str] = []
     offline: bool | None = None
     checks: list[Check] = []
+    claim: Claim | None = None
     files: dict[str, _Count] = {}
     digests: dict[str, str] = {}
     reports: dict[str, str] = {}

@@ -1,0 +1,212 @@
+"""A claim: its values by unit in a plan that has been executed, and the verdict on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from recbias.config.labels import format_value
+from recbias.config.specs import ClaimSpec
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.errors import (
+    Contradiction,
+    MissingEvidence,
+    NothingLeft,
+    StageError,
+    UnknownName,
+    UserError,
+)
+from recbias.core.queries import group_by
+from recbias.core.text import normalize_name, suggest
+from recbias.formats.manifest import Claim
+from recbias.runner.execute import Executor
+from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.stage import Stage
+from recbias.statistics.multiverse import Contrasts, estimate
+
+Verdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
+
+
+def evaluate_claim(plan: Plan, executor: Executor) -> Claim | None:
+    """Return the estimate of the claim of a run, and whether it holds; None without a claim."""
+    claim = plan.experiment.claim
+    if claim is None:
+        return None
+    row: dict[str, Any] = {"claim": describe_claim(claim), "alpha": claim.alpha}
+    values = ClaimValues(executor)
+    try:
+        found = values.read_claim(plan, claim)
+    except (UserError, StageError) as error:
+        return Claim(**row, verdict="failed", problem=getattr(error, "message", str(error)))
+    estimates = estimate(stack_values([found], len(values.ids), claim))
+    (low,), (high,) = estimates.ends
+    numbers = {"estimate": estimates.value[0], "ci_low": low, "ci_high": high, "p": estimates.p[0]}
+    sign = 1.0 if claim.direction == "higher" else -1.0
+    row["verdict"] = decide(sign * estimates.value[0], estimates.p[0], claim.alpha)
+    row |= {name: None if math.isnan(each) else float(each) for name, each in numbers.items()}
+    return Claim(**row, n=int(estimates.n[0]))
+
+
+@dataclass(eq=False)
+class ClaimValues:
+    """The values by unit and the groups of several plans, over one list of unit ids."""
+
+    executor: Executor
+    ids: dict[str, int] = field(default_factory=dict)
+    measured: dict[str, tuple[AnyArray, FloatArray]] = field(default_factory=dict)
+
+    def read_claim(self, plan: Plan, claim: ClaimSpec) -> tuple[Any, Any, Any]:
+        """Return the units and values of both models, and the units and codes of the groups.
+
+        Raises:
+            UserError: A model, group or value is missing.
+            StageError: A stage failed.
+        """
+        first = self.read(plan, claim.model, claim.metric)
+        second = None if claim.against is None else self.read(plan, claim.against, claim.metric)
+        groups = None if claim.by is None else self.read_groups(plan, claim)
+        if groups is not None and len(np.unique(groups[1])) < 2:
+            raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
+        return first, second, groups
+
+    def read(self, plan: Plan, label: str, metric: object) -> tuple[AnyArray, FloatArray]:
+        """Return the units of a model, by position in ``ids``, and the mean of each over folds."""
+        wanted = normalize_name(label)
+        model_plans = [
+            each for each in plan.model_plans if normalize_name(each.model.label) == wanted
+        ]
+        if not model_plans:
+            labels = [each.model.label for each in plan.model_plans]
+            message = f"no model of the spec is called {label!r}"
+            raise UnknownName(message, where="claim", remedy=suggest(label, labels))
+        parts = [self._read_stage(each, label, metric) for each in model_plans]
+        units = np.concatenate([units for units, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+        if len(parts) == 1:
+            return units, values
+        used = ~np.isnan(values)
+        sums = np.bincount(units[used], values[used], minlength=len(self.ids))
+        counts = np.bincount(units[used], minlength=len(self.ids))
+        present = np.unique(units)
+        with np.errstate(invalid="ignore"):
+            return present, (sums / counts)[present]
+
+    def _read_stage(
+        self, model_plan: ModelPlan, label: str, metric: object
+    ) -> tuple[AnyArray, FloatArray]:
+        stage = _find_stage(model_plan, metric)
+        if stage.digest not in self.measured:
+            rows = [
+                row
+                for row in self.executor.value(stage)
+                if row.units is not None and not row.group and not row.target
+            ]
+            if not rows:
+                message = f"{describe_option(metric)} of {label} has no values by unit"
+                raise MissingEvidence(message, remedy="choose a metric with a value for each unit")
+            units = self._locate(rows[0].units.ids)
+            self.measured[stage.digest] = units, rows[0].units.values
+            self.executor.forget([stage])
+        return self.measured[stage.digest]
+
+    def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
+        """Return the units with a group, and 1 for the first group and 0 for the second."""
+        located, codes = [], []
+        for context in plan.data_contexts:
+            queries = self.executor.value(context.queries)
+            groups = group_by(queries.labels, claim.by or "", split_cells=True)
+            self.executor.forget(context.stages)
+            names = claim.groups or groups.names
+            if len(names) != 2:
+                message = f"{claim.by!r} has {len(names)} groups: {', '.join(names[:5])}"
+                raise Contradiction(message, where="claim.by", remedy="name two: groups: [a, b]")
+            for name, code in zip(names, (1, 0), strict=True):
+                rows = groups.find_rows(groups.find_code(name))
+                located.append(self._locate(queries.ids.ids[rows]))
+                codes.append(np.full(len(rows), code, dtype=np.int8))
+        units, members = np.concatenate(located), np.concatenate(codes)
+        _, first = np.unique(units, return_index=True)
+        return units[first], members[first]
+
+    def _locate(self, names: Iterable[Any]) -> AnyArray:
+        return np.array(
+            [self.ids.setdefault(str(name), len(self.ids)) for name in names], np.int64
+        )
+
+
+def _find_stage(model_plan: ModelPlan, metric: object) -> Stage:
+    """Return the stage that measures a metric without groups.
+
+    Raises:
+        MissingEvidence: The run does not measure it.
+    """
+    written = metric if isinstance(metric, str) else dict(metric)["name"]  # type: ignore[call-overload]
+    name, _, cutoff = written.partition("@")
+    for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+        is_named = normalize_name(spec.name) == normalize_name(name)
+        if is_named and (not cutoff or str(spec.cutoff) == cutoff):
+            return stage if spec.grouping is None else stage.inputs[1]
+    message = f"{written} is not among the metrics"
+    raise MissingEvidence(message, where="claim.metric", remedy="add it to metrics")
+
+
+def stack_values(
+    found: Sequence[tuple[Any, Any, Any]], n_units: int, claim: ClaimSpec
+) -> Contrasts:
+    """Return the values of ``ClaimValues.read_claim`` of several plans as one table."""
+    first = np.full((len(found), n_units), np.nan)
+    second = None if found[0][1] is None and claim.than is None else first.copy()
+    groups = None if found[0][2] is None else np.full(first.shape, -1, dtype=np.int8)
+    for at, (own, other, members) in enumerate(found):
+        first[at, own[0]] = own[1]
+        if second is not None and other is None:
+            second[at] = claim.than
+        elif second is not None:
+            second[at, other[0]] = other[1]
+        if groups is not None:
+            groups[at, members[0]] = members[1]
+    return Contrasts(first, second, groups, absolute=claim.groups is None)
+
+
+def describe_option(value: Any) -> str:
+    """Return an option as text: filters by their names and settings.
+
+    >>> describe_option([{"name": "threshold", "at_least": 4}, "binary"]), describe_option([])
+    ('threshold(at_least=4) + binary', 'none')
+    """
+    if isinstance(value, list) and all(isinstance(item, (dict, str)) for item in value):
+        return " + ".join(map(describe_option, value)) or "none"
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        settings = [f"{key}={format_value(item)}" for key, item in value.items() if key != "name"]
+        name: str = value["name"]
+        return f"{name}({', '.join(settings)})" if settings else name
+    return value if isinstance(value, str) else format_value(value)
+
+
+def decide(value: float, p: float, alpha: float) -> Verdict:
+    """Return the verdict on a value that the claim says is above 0."""
+    if math.isnan(value):
+        return "failed"
+    if value <= 0:
+        return "reversed" if value < 0 else "not significant"
+    return "holds" if p < alpha else "not significant"
+
+
+def describe_claim(claim: ClaimSpec) -> str:
+    """Return a claim in words.
+
+    >>> describe_claim(ClaimSpec(metric="nDCG", model="A", against="B", direction="higher"))
+    'nDCG of A is higher than that of B'
+    """
+    metric = describe_option(claim.metric)
+    between = f" between {claim.groups[0]} and {claim.groups[1]}" if claim.groups else ""
+    what = f"the gap by {claim.by}{between} in {metric}" if claim.by else metric
+    if claim.against is not None:
+        than = f"that of {claim.against}"
+    else:
+        than = "0" if claim.than is None else format_value(claim.than)
+    return f"{what} of {claim.model} is {claim.direction} than {than}"
