@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +28,35 @@ def convert_svg(svg: str, image: str) -> bytes:
     require_packages("a figure as PDF or PNG", CONVERTER)
     import vl_convert
 
+    svg = _STYLE.sub(lambda match: simplify_style(match[0]), svg, count=1)
     if image == "pdf":
         return bytes(vl_convert.svg_to_pdf(svg))
     return bytes(vl_convert.svg_to_png(svg, scale=_SCALE))
+
+
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+_DARK = re.compile(r"@media.*(?=</style>)", re.DOTALL)
+_ANY_OF = re.compile(r"([^{}<>]*):is\(([^()]*)\)([^{}]*)(?=\{)")
+_COLOUR = re.compile(r"\.fig (\.c\d) (\{[^}]*\})")
+
+
+def simplify_style(style: str) -> str:
+    """Return the style sheet in the selectors that the converter knows: no :is() and no :not().
+
+    >>> simplify_style("<style>.fig :is(.dot, text).c0 { fill: red; }</style>")
+    '<style>.fig .dot.c0, .fig text.c0 { fill: red; }</style>'
+    """
+    style = _ANY_OF.sub(
+        lambda match: (
+            ", ".join(
+                f"{match[1].strip()} {part}{match[3].strip()}" for part in match[2].split(", ")
+            )
+            + " "
+        ),
+        _DARK.sub("", style),
+    )
+    open_dots = " ".join(f".fig .dot.open{name} {rule}" for name, rule in _COLOUR.findall(style))
+    return style.replace(":not(.open, .cloud)", "").replace("</style>", f"{open_dots}</style>")
 
 
 @dataclass(frozen=True)

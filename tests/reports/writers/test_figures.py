@@ -10,6 +10,8 @@ import pytest
 import recbias
 from recbias.core.errors import Faults, MissingExtra, OutOfRange
 from recbias.core.packages import CONVERTER, is_installed
+from recbias.reports.figures import simplify_style
+from recbias.reports.svg import read_style_sheet
 from recbias.reports.write import write_reports
 from support.run_folders import RunSpec, make_run
 from support.specs import make_small_spec
@@ -28,6 +30,13 @@ def test_the_figures_of_a_run_are_those_of_its_reports(tmp_path: Path) -> None:
     assert ET.fromstring(path.read_text()).tag.endswith("svg")
     with pytest.raises(OutOfRange, match=r"cannot be written as 'x\.jpg'"):
         figure.save(tmp_path / "x.jpg")
+
+
+def test_the_converter_gets_the_selectors_that_it_knows() -> None:
+    style = simplify_style(f"<style>{read_style_sheet()}</style>")
+    assert not [word for word in (":is(", ":not(", "@media") if word in style]
+    assert ".fig .dot.c0, .fig .band.c0" in style
+    assert style.endswith("</style>")
 
 
 @pytest.mark.skipif(not HAS_CONVERTER, reason=f"{CONVERTER} is not installed")
