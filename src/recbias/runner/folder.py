@@ -164,7 +164,8 @@ def describe_metric(metric: PluginSpec) -> manifest.Metric:
 def _name_family(plugin: type) -> str:
     """Return the family of a metric of recbias, as in ``accuracy``; blank for others."""
     package, _, module = plugin.__module__.partition(".metrics.")
-    return module.partition(".")[0].replace("_", " ") if package == "recbias" else ""
+    name = module.partition(".")[0].replace("_", " ") if package == "recbias" else ""
+    return {"labels": "labelled items", "templates": "prompts"}.get(name, name)
 
 
 def _describe_plugin(spec: PluginSpec) -> manifest.Plugin:
