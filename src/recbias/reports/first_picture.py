@@ -62,7 +62,7 @@ def _draw_pictures(
     if subject == "checks":
         yield from _draw_check(run, name)
     for dataset in rows.list_plotted_datasets(run)[:1]:
-        if subject == "groups":
+        if subject in {"groups", "claim"}:
             yield from _draw_gaps(run, dataset, name)
         yield from draw_tradeoff_curves(run, dataset, lambda _: name)
         yield from _draw_models(run, dataset, name)
