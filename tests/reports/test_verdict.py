@@ -193,6 +193,36 @@ def test_a_run_without_values_says_so(tmp_path: Path) -> None:
     assert verdict.tiles == ()
 
 
+@pytest.mark.parametrize(
+    ("facts", "state", "line"),
+    [
+        (
+            {"verdict": "holds", "p": 0.01},
+            "pass",
+            "The claim holds: A is higher than B, by 0.1000",
+        ),
+        (
+            {"verdict": "not significant", "p": 0.2},
+            "undecided",
+            "The claim is not shown to hold: A is higher than B, by 0.1000",
+        ),
+        ({"verdict": "reversed", "p": 0.01}, "fail", "The claim is reversed: A is higher than B"),
+        ({"verdict": "failed"}, "undecided", "The claim could not be tested: A is higher than B"),
+    ],
+)
+def test_a_claim_comes_after_checks(
+    tmp_path: Path, facts: dict[str, Any], state: str, line: str
+) -> None:
+    run = write_checks(tmp_path)
+    claim = {"claim": "A is higher than B", "alpha": 0.05, "problem": "", "n": 10}
+    claim |= {"estimate": 0.1, "ci_low": 0.05, "ci_high": 0.15}
+    run.manifest["claim"] = claim | facts  # type: ignore[index]
+    verdict = build_verdict(run)
+    assert (verdict.subject, verdict.state) == ("claim", state)
+    assert verdict.line.startswith(line)
+    assert verdict.sentences[0].startswith("nDCG is lower for gender=F")
+
+
 def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
     strict = UNDECIDED | {"strict": True, "failed": True}
     run = write_checks(tmp_path, CHECK, PASSED, UNDECIDED, strict, STOPPED)

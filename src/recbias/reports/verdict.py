@@ -1,6 +1,6 @@
 """The verdict of a run: the answer to what its spec asks, in a line and at most three sentences.
 
-A spec asks, in this order, for checks, for a published table, for groups, and for models. Every
+A spec asks, in this order, for checks, a claim, a published table, groups, and models. Every
 report begins with the verdict; everything else is below it.
 """
 
@@ -27,6 +27,7 @@ from recbias.reports.wording import (
     count_decimals,
     format_count,
     format_estimate,
+    format_p_value,
     format_value,
     name_group,
     to_line,
@@ -74,7 +75,7 @@ class Verdict:
 @lru_cache(maxsize=2)
 def build_verdict(run: RunTables) -> Verdict:
     """Return the verdict on the first thing that the spec of a run asks for."""
-    return _judge_checks(run) or _compare_reference(run) or _answer(run)
+    return _judge_checks(run) or _judge_claim(run) or _compare_reference(run) or _answer(run)
 
 
 # ---- checks ----
@@ -148,11 +149,41 @@ def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
 
 
 def _format_check(check: Mapping[str, Any]) -> str:
-    value, low, high = (math.nan if check[name] is None else check[name] for name in _BOUNDS)
+    value, low, high = (_read(check, name) for name in _BOUNDS)
     return format_estimate(value, low, high)
 
 
 _BOUNDS = ("value", "ci_low", "ci_high")
+
+
+# ---- a claim ----
+
+
+def _judge_claim(run: RunTables) -> Verdict | None:
+    claim = run.manifest.get("claim")
+    if not claim:
+        return None
+    text, p = to_line(claim["claim"]), _read(claim, "p")
+    if claim["verdict"] == "failed":
+        line, small = f"The claim could not be tested: {text}. {to_line(claim['problem'])}", ""
+    else:
+        is_decided = p < claim["alpha"]
+        outcome = "holds" if claim["verdict"] == "holds" else "is not shown to hold"
+        outcome = "is reversed" if claim["verdict"] == "reversed" and is_decided else outcome
+        value, low, high = (_read(claim, name) for name in ("estimate", "ci_low", "ci_high"))
+        line = f"The claim {outcome}: {text}, by {format_estimate(value, low, high)}"
+        small = f"Test of the claim: p {format_p_value(p, claim['alpha'])}, n {claim['n']:,}."
+    state: State = "undecided"
+    if claim["verdict"] != "failed" and p < claim["alpha"]:
+        state = "pass" if claim["verdict"] == "holds" else "fail"
+    sentences, details = _unite(split_conclusions(run)[0])
+    tiles = (Tile("claim", line.partition(": ")[0], state, text),)
+    return Verdict("claim", state, line, sentences, tuple(filter(None, (small, *details))), tiles)
+
+
+def _read(row: Mapping[str, Any], name: str) -> float:
+    """Return a number of the manifest, NaN if it has none."""
+    return math.nan if row.get(name) is None else float(row[name])
 
 
 # ---- a published table ----
