@@ -40,8 +40,6 @@ from recbias.reports.wording import (
 )
 from recbias.statistics.intervals import detect_difference
 
-# ---- what tests answer ----
-
 
 class _Answer(NamedTuple):
     """A sentence, how it was found, and sentences that belong beside it."""
@@ -105,7 +103,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
-    return f"{methods}: {_describe_p_value(row)}{n}."
+    equal = ", all differences are equal" if lacks_spread(row) else ""
+    return f"{methods}: {_describe_p_value(row)}{n}{equal}."
 
 
 def _count(n: float, unit: str) -> str:
@@ -130,6 +129,10 @@ def _name_side(question: Question, row: Row, side: str) -> str:
     if question.between == "groups" or side == "group":
         name = name_group(name, str(question.metric.parameters.get("by", "")))
     return to_line(name)
+
+
+def _add_mean(name: str, row: Row, side: str) -> str:
+    return f"{name} ({format_value(row[f'mean_{side}'], _count_places(row))})"
 
 
 def _describe_power(question: Question, rows: Sequence[Row]) -> str:
@@ -191,18 +194,14 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     )
     whole, answer = (_write_answer(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
-    sentence, total = f"{scope}, {_lower(answer.sentence)}", f"For all, {_lower(whole.sentence)}"
-    return whole._replace(sentence=sentence, more=(total, *whole.more))
+    own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
+    return whole._replace(sentence=f"{scope}, {own}", more=(f"For all, {total}", *whole.more))
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
     """Return how many queries all models have a list for, as the start of a sentence."""
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
     return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
-
-
-def _lower(sentence: str) -> str:
-    return sentence.replace("No ", "no ", 1) if sentence.startswith("No ") else sentence
 
 
 def _write_undefined(question: Question) -> _Answer:
@@ -242,11 +241,7 @@ def _write_contrast(question: Question) -> _Answer:
     target = f" for {to_line(row['target'])}" if row["target"] else ""
     name = f"{question.name}{target}{question.where}"
     a, b = (_name_side(question, row, side) for side in "ab")
-    places = _count_places(row)
-    full_a, full_b = (
-        f"{text} ({format_value(row[mean], places)})"
-        for text, mean in ((a, "mean_a"), (b, "mean_b"))
-    )
+    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
     if _measures_sides(question, row):
         order = "higher" if row["difference"] > 0 else "lower"
         sentences = [
@@ -306,11 +301,7 @@ def _write_models(question: Question) -> _Answer:
     part = f" for {join_names(names)}" if names else ""
     sides = "ba" if row["a"] in question.baselines else "ab"
     order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
-    places = _count_places(row)
-    a, b = (
-        f"{_name_model(question, row[side])} ({format_value(row[f'mean_{side}'], places)})"
-        for side in sides
-    )
+    a, b = (_add_mean(_name_model(question, row[side]), row, side) for side in sides)
     name = f"{question.name}{part}{question.where}"
     sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}."
     return _Answer(
@@ -424,12 +415,8 @@ def _compare_with_baseline(
 
 # ---- re-ranking, feedback, and values without a test ----
 
-_VERBS = {
-    "lower": ("lowers", "raises"),
-    "higher": ("raises", "lowers"),
-    "zero": ("brings", "takes"),
-    "none": ("improves", "worsens"),
-}
+_VERBS = {"lower": ("lowers", "raises"), "higher": ("raises", "lowers")}
+_VERBS |= {"zero": ("brings", "takes"), "none": ("improves", "worsens")}
 """What less and more bias is, by the direction of the measure."""
 
 
@@ -593,8 +580,6 @@ def _describe_overall(
     sentence = f"{best} {verb} {what}, {value}, {against}{better}."
     return _Answer(sentence, _combine(test, undefined))
 
-
-# ---- conclusions ----
 
 _Kind = Literal["reranking", "rounds", "groups", "models", "value"]
 _METHOD = ("test", "correction", "family", "family_size", "alpha")

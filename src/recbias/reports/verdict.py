@@ -39,8 +39,7 @@ Subject: TypeAlias = Literal["checks", "claim", "reference", "groups", "models"]
 State: TypeAlias = Literal["pass", "fail", "undecided", "none"]
 """The outcome; ``none`` where nothing is required."""
 
-_MOST_SENTENCES = 3
-_MOST_TILES = 8
+_MOST_SENTENCES, _MOST_TILES = 3, 8
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,12 @@ def build_verdict(run: RunTables) -> Verdict:
 
 
 def _judge_checks(run: RunTables) -> Verdict | None:
-    checks = sorted(run.manifest.get("checks", []), key=_rank_check)
+    checks = run.manifest.get("checks", [])
     if not checks:
         return None
     failed = [check for check in checks if check["failed"]]
     undecided = [check for check in checks if not check["failed"] and check["verdict"] != "pass"]
+    ranked = [*failed, *undecided, *(check for check in checks if check["verdict"] == "pass")]
     total = format_count(len(checks), "check")
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
@@ -108,12 +108,8 @@ def _judge_checks(run: RunTables) -> Verdict | None:
         line,
         (*(f"{text}." for text in listed), *sentences[:n_left]),
         small,
-        tuple(_make_check_tile(run, check) for check in checks[:_MOST_TILES]),
+        tuple(_make_check_tile(run, check) for check in ranked[:_MOST_TILES]),
     )
-
-
-def _rank_check(check: Mapping[str, Any]) -> tuple[bool, bool]:
-    return not check["failed"], check["verdict"] == "pass"
 
 
 def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
@@ -203,17 +199,13 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     sentences, small = _unite(split_conclusions(run)[0])
     sources = [read_source(name) for name in names]
     small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
-    farthest = max(rows, key=_measure_distance)
+    farthest = max(rows, key=lambda row: float(abs(row["difference"])))
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(farthest)}"
     systems = dict.fromkeys(row["system"] for row in rows)
     tiles = [_make_system_tile([row for row in rows if row["system"] == name]) for name in systems]
     state: State = "pass" if n_within == len(rows) else "none"
     return Verdict("reference", state, line, sentences, small, tuple(tiles[:_MOST_TILES]))
-
-
-def _measure_distance(row: Row) -> float:
-    return float(abs(row["difference"]))
 
 
 def _state_distance(row: Row) -> str:
@@ -225,7 +217,10 @@ def _state_distance(row: Row) -> str:
 
 
 def _make_system_tile(rows: Sequence[Row]) -> Tile:
-    n_within, farthest = sum(row["within"] for row in rows), max(rows, key=_measure_distance)
+    n_within, farthest = (
+        sum(row["within"] for row in rows),
+        max(rows, key=lambda row: float(abs(row["difference"]))),
+    )
     state: State = "pass" if n_within == len(rows) else "none"
     note = f"largest difference {_state_distance(farthest).partition(' of ')[0]})"
     value = f"{n_within:,} of {len(rows):,} within"
