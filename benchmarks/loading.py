@@ -22,8 +22,8 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from recbias.data.books_yelp import RATINGS as GOODBOOKS
-from recbias.data.movielens import ML_1M
+from recbias.data.books_yelp import Goodbooks10K
+from recbias.data.movielens import MovieLens1M
 from recbias.formats.delimited import Layout, encode, read_table
 
 
@@ -93,9 +93,12 @@ def main() -> None:
         files = [
             (
                 write_with_times(arguments.data / "ml-1m" / "ratings.dat", Path(folder)),
-                ML_1M.ratings.layout,
+                MovieLens1M().read_tables()["interactions"].layout,
             ),
-            (write_ratings_like_goodbooks(Path(folder)), GOODBOOKS),
+            (
+                write_ratings_like_goodbooks(Path(folder)),
+                Goodbooks10K().read_tables()["interactions"].layout,
+            ),
         ]
         for path, layout in files:
             mark = layout.delimiter[0]

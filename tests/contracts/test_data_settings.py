@@ -17,6 +17,7 @@ from data.sentences.test_chbias import write_release as write_chbias
 from data.sentences.test_redditbias import write_pair
 from recbias.config.settings import read_settings
 from recbias.core.context import collect_warnings
+from recbias.data.declared import list_declared
 from recbias.data.sentences import SentenceTables
 from recbias.registry import REGISTRIES
 from support.files.review_files import make_review, make_venue, write_reviews
@@ -226,7 +227,7 @@ def test_settings_of_detectors(name: str, tmp_path: Path) -> None:
 
 
 TESTED_ELSEWHERE = {
-    "datasets": {"ml-100k", "goodbooks-10k", "goodreads", "lmrec-release"},
+    "datasets": {"goodreads", "lmrec-release", *list_declared()} - {*DATASETS},
     "detectors": {"causal_lm", "masked_lm", "sentences", "llm_judge"},
 }
 """Plug-ins that need a publisher's files, a language model or a server."""

@@ -26,6 +26,7 @@ from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.plugins import Candidates
 from recbias.formats.ratings import digest_response
 from recbias.registry import REGISTRIES
+from recbias.runner.stages import SplitDataset
 from recbias.statistics.compare import SystemEstimates, compare
 from recbias.testing import make_checkerboard, make_random_evidence, query_all_users
 from support.models.small_encoder import write_small_encoder
@@ -223,6 +224,8 @@ FILTERS: dict[str, Any] = {
 @pytest.mark.parametrize("name", REGISTRIES["filters"].table)
 def test_settings_of_filters(name: str) -> None:
     def run(each: Any) -> Any:
+        if getattr(each, "part", "all") == "train":
+            return SplitDataset(None, 0, 1, (each,))(DATASET)
         return each.apply(DATASET, np.random.default_rng(1))
 
     assert World("filters", name, run, FILTERS.get(name, {})).find_idle() == set()
@@ -251,6 +254,9 @@ def test_settings_of_splits(name: str, tmp_path: Path) -> None:
 
     if name == "temporal":
         values["at"] = ["2000-01-01", 1_500_000_000]
+    if name == "windows":
+        base = {"days": 1000.0}
+        values = {"at": [["2000-01-01"]], "end": [1_500_000_000], "train_days": [2000.0]}
     assert World("splits", name, run, base, values).find_idle() == set()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -217,7 +218,7 @@ def make_reviews(*texts: str) -> Dataset:
     ],
 )
 def test_a_period_begins_at_since_and_ends_before_its_end(
-    ends: dict[str, int | str], users: list[str]
+    ends: dict[str, Any], users: list[str]
 ) -> None:
     filtered = Period(**ends).apply(make_reviews("0", "1", "2", "3"), RNG)
     assert [user for user, _ in list_pairs(filtered)] == users

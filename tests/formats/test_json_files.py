@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,10 @@ from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
 from recbias.formats.json_files import (
     Fields,
-    locate_value,
     parse_json,
     read_json_lines,
-    read_pairs,
+    read_objects,
     to_texts,
-    to_times,
 )
 
 FIELDS = Fields(
@@ -138,9 +137,6 @@ def test_times_are_converted_and_validated(tmp_path: Path) -> None:
     path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
     days = read_json_lines(path, fields).table["day"]
     assert days.to_pylist() == [365 * 86_400, None, None]
-    with collect_warnings() as messages:
-        assert to_times(days, "day") is None
-    assert messages == ["day: 2 row(s) have no time, so the dataset has no times"]
     path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
     with pytest.raises(MalformedLine, match="day is not a time") as caught:
         read_json_lines(path, fields)
@@ -167,24 +163,23 @@ def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "number", "depth", "key", "line"),
-    [
-        ('{"q: {": {"i\\"": 1, "j":\n2},\n"1": {"1": 3}}', 2, 2, True, 3),
-        ('{"q: {": {"i\\"": 1, "j":\n2},\n"1": {"1": 3}}', 1, 1, True, 3),
-        ('{"q":\n["x", "y:",\n"z"], "r": [\n7]}', 3, 2, False, 4),
-        ("{}", 5, 1, True, 1),
-    ],
-)
-def test_keys_and_values_are_located_by_depth(
-    tmp_path: Path, text: str, number: int, depth: int, key: bool, line: int
-) -> None:
+def test_an_object_repeats_no_key(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text(text, encoding="utf-8")
-    assert locate_value(path, number, depth=depth, key=key) == f"{path}:{line}"
+    path.write_text('{"q": {"i": 1}, "r": [2]}', encoding="utf-8")
+    assert read_objects(path, "{query: ...}") == {"q": {"i": 1}, "r": [2]}
+    path.write_text('{"q": {"i": 1, "i": 2}}', encoding="utf-8")
+    with pytest.raises(MalformedLine, match="'i' occurs twice in one object"):
+        read_objects(path, "{query: ...}")
 
 
-def test_pairs_are_those_of_an_object(tmp_path: Path) -> None:
+def test_dictionaries_of_python_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text('{"q": {"i": 1}, "q": [2]}', encoding="utf-8")
-    assert read_pairs(path, "{query: ...}") == (("q", (("i", 1),)), ("q", [2]))
+    path.write_text("{u'id': u'a', 'stars': 3, 'x': True}\n{'id': 'b\\'s'}\n", encoding="utf-8")
+    fields = replace(FIELDS, is_python=True)
+    rows = read_json_lines(path, fields).table
+    assert rows["id"].to_pylist() == ["a", "b's"]
+    assert rows["stars"].to_pylist() == [3.0, None]
+    path.write_text("{'id': 'a'}\n{'id': open('x')}\n", encoding="utf-8")
+    with pytest.raises(MalformedLine, match="is not JSON") as caught:
+        read_json_lines(path, fields)
+    assert caught.value.where == f"{path}:2"

@@ -19,6 +19,7 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
 from recbias.core.errors import (
     BrokenContract,
+    Contradiction,
     MalformedLine,
     UnknownColumn,
     UnknownIdentifier,
@@ -343,18 +344,9 @@ def test_any_run_is_read_as_written(
     assert to_scores(read_rows(path)) == run
 
 
-@pytest.mark.parametrize(
-    ("text", "row", "line"),
-    [
-        ('{"q: {": {"i\\"": 1, "j":\n2},\n"1": {"1": 3}}', 2, 3),
-        ('{"q":\n["x", "y:",\n"z"], "r": [\n7]}', 3, 4),
-    ],
-)
-def test_values_of_json_are_located_by_line(
-    tmp_path: Path, text: str, row: int, line: int
-) -> None:
-    rows = read_rows(write(tmp_path, "a.json", text))
-    assert rows.place(row).endswith(f"a.json:{line}")
+def test_values_of_json_are_located_by_query(tmp_path: Path) -> None:
+    rows = read_rows(write(tmp_path, "a.json", '{"q": {"i": 1, "j": 2}, "r": {"i": 3}}'))
+    assert rows.place(2).endswith("a.json: query 'r'")
 
 
 def test_nested_rows_are_lists(tmp_path: Path) -> None:
@@ -486,3 +478,36 @@ def test_a_known_query_or_user_or_no_row_is_enough(tmp_path: Path) -> None:
     check(tmp_path, ["p1", "x"], ["i1", "i1"], ["p1", "p2"])
     check(tmp_path, ["u1"], ["i1"], ["u0"])
     check(tmp_path, [], [], ["x"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "customer,sku,place,user_id\nq,i1,1,other\nq,i2,2,other\n"),
+        ("a.inter", "customer:token\tsku:token\tplace:float\nq\ti1\t1\nq\ti2\t2\n"),
+    ],
+)
+def test_columns_are_renamed(tmp_path: Path, name: str, text: str) -> None:
+    columns = (("customer", "query_id"), ("sku", "item_id"), ("place", "rank"))
+    paths = [write(tmp_path, name, text), tmp_path / "a.parquet"]
+    table = {"customer": ["q", "q"], "sku": ["i1", "i2"], "place": [1, 2]}
+    parquet.write_table(pa.table(table), paths[1])
+    for path in paths:
+        with collect_warnings() as messages:
+            rows = read_rows(path, columns=columns)
+        assert rows.query_ids.ids.tolist() == ["q"]
+        assert rows.item_ids.ids.tolist() == ["i1", "i2"]
+        assert rows.ranks is not None
+        assert rows.ranks.tolist() == [1, 2]
+        assert not any("is the" in message for message in messages)
+
+
+def test_a_column_that_is_not_there_cannot_be_renamed(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "query_id,item_id,rank\nq,i,1\n")
+    with pytest.raises(UnknownColumn, match="no table has a column 'sku'"):
+        read_rows(path, columns=(("sku", "item_id"),))
+    with pytest.raises(Contradiction, match="two columns are called 'rank'"):
+        read_rows(path, columns=(("item_id", "rank"),))
+    run = write(tmp_path, "a.trec", "q Q0 i 1 0.5 x\n")
+    with pytest.raises(Contradiction, match="read as trec, which does not name its columns"):
+        read_rows(run, columns=(("a", "b"),))

@@ -17,6 +17,7 @@ import recbias
 from recbias import testing
 from recbias.core.errors import BrokenContract, WrongType
 from recbias.core.registry import Registry
+from recbias.formats.tables import TableColumns, read_file
 from recbias.metrics.accuracy import HitRate
 from recbias.models.knn import ItemKNN
 from recbias.registry import REGISTRIES
@@ -69,10 +70,30 @@ def test_arrays_are_numbers_and_in_settings_they_are_lists(tmp_path: Path) -> No
         replace_inputs({"models": [{"users": np.ones((2, 2)).astype(object)}]}, tmp_path)
 
 
-def test_frames_of_polars_are_files_too(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user_id": ["a", "b"]})
+FRAME = pl.DataFrame({"user_id": ["a", "b"], "kind": pl.Series(["x", "y"], dtype=pl.Categorical)})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FRAME,
+        FRAME.lazy(),
+        FRAME.to_arrow(),
+        FRAME.to_arrow().to_reader(),
+        FRAME.to_pandas().set_index(pd.Index([7, 9])),
+    ],
+    ids=["polars", "lazy polars", "arrow", "arrow stream", "pandas"],
+)
+def test_a_frame_of_any_library_is_a_file(tmp_path: Path, frame: Any) -> None:
     replaced = replace_inputs({"dataset": {"users": frame}}, tmp_path)
-    assert pd.read_parquet(replaced["dataset"]["users"])["user_id"].tolist() == ["a", "b"]
+    table = read_file(Path(replaced["dataset"]["users"]), TableColumns(needed={}, others=True))
+    assert table.rows.table.to_pydict() == {"user_id": ["a", "b"], "kind": ["x", "y"]}
+
+
+def test_a_column_of_polars_is_a_file_of_identifiers(tmp_path: Path) -> None:
+    spec = {"models": [{"name": "vectors", "user_ids": pl.Series(["a", "b"])}]}
+    (model,) = replace_inputs(spec, tmp_path)["models"]
+    assert Path(model["user_ids"]).read_text() == "a\nb\n"
 
 
 def test_a_class_of_a_script_or_notebook_is_refused(tmp_path: Path) -> None:

@@ -342,6 +342,12 @@ class Interactions:
         times = None if self.times is None else self.times[rows]
         return Interactions(users, items, values, times, self.user_ids, self.item_ids)
 
+    def recode(self, user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
+        """Return the same rows over other vocabularies, which hold all of their identifiers."""
+        users = user_ids.find(self.user_ids.ids)[self.users]
+        items = item_ids.find(self.item_ids.ids)[self.items]
+        return Interactions(users, items, self.values, self.times, user_ids, item_ids)
+
     def drop_unused_ids(self) -> Interactions:
         """Return the same rows over vocabularies without the users and items that do not occur."""
         users, new_users = _renumber(self.users, self.n_users)

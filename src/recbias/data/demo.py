@@ -170,17 +170,7 @@ _COHORTS = ("A", "B")  # the groups of users; the picks of B may be noisier
 
 
 def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> dict[str, Ids]:
-    """Sample the columns ``studio`` and ``studio_group`` of the items.
-
-    Every studio has as many items as the others or one more. The first half of the studios,
-    rounded up, is major.
-
-    >>> columns = _sample_studios(6, 3, np.random.default_rng(1))
-    >>> sorted(columns["studio"].tolist())
-    ['Studio 1', 'Studio 1', 'Studio 2', 'Studio 2', 'Studio 3', 'Studio 3']
-    >>> sorted(columns["studio_group"].tolist())
-    ['major', 'major', 'major', 'major', 'minor', 'minor']
-    """
+    """Sample the columns ``studio`` and ``studio_group`` of the items."""
     numbers = rng.permutation(n_items) % n_studios
     names = np.array([f"Studio {number + 1}" for number in range(n_studios)], dtype=object)
     is_major = numbers < (n_studios + 1) // 2
@@ -191,21 +181,13 @@ def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> d
 
 
 def _sample_cohorts(n_users: int, rng: np.random.Generator) -> Ids:
-    """Sample the cohort of each user: half are A, rounded up, and half are B.
-
-    >>> sorted(_sample_cohorts(3, np.random.default_rng(1)).tolist())
-    ['A', 'A', 'B']
-    """
+    """Sample the cohort of each user: half are A, rounded up, and half are B."""
     cohorts: Ids = np.array(_COHORTS, dtype=object)[rng.permutation(n_users) % len(_COHORTS)]
     return cohorts
 
 
 def _sample_flags(n: int, share: float, rng: np.random.Generator) -> BoolArray:
-    """Sample which of ``n`` items belong to a share, rounded to whole items, ``bool[n]``.
-
-    >>> int(_sample_flags(10, 0.26, np.random.default_rng(1)).sum())
-    3
-    """
+    """Sample which of ``n`` items belong to a share, rounded to whole items, ``bool[n]``."""
     flags = np.zeros(n, dtype=bool)
     flags[rng.permutation(n)[: round(share * n)]] = True
     return flags
@@ -233,14 +215,7 @@ def _sample_items(
     studios: Mapping[str, Ids],
     rng: np.random.Generator,
 ) -> Attributes:
-    """Sample the table of items.
-
-    Args:
-        stereotype: Which items are stereotyped, ``bool[n]``.
-        in_texts: Which items have a cast and an overview with the stereotype, ``bool[n]``.
-        studios: The columns of their studios.
-        rng: The generator of the other columns.
-    """
+    """Sample the table of items."""
     n = stereotype.size
     first_genre, second_genre = rng.integers(0, len(GENRES), (2, n))
     second_genre[rng.random(n) < 0.7] = -1

@@ -24,14 +24,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.resources import files
+from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, get_args
 
 from recbias.core.context import ProgressListener, report_progress
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
 from recbias.core.machine import lock_file, write_to_disk
 from recbias.core.text import normalize_name, suggest
-from recbias.data.books_yelp import find_folder
+from recbias.data import declared
+from recbias.data.declared import find_folder, list_declared, read_declaration
 
 _PIECE_BYTES = 2**18
 _MAX_BYTES = 20 * 2**30
@@ -382,7 +384,7 @@ class Source:
     @property
     def is_archive(self) -> bool:
         """Whether the dataset is published as one archive."""
-        return bool(self.files) and self.files[0].endswith(_ARCHIVES)
+        return len(self.files) == 1 and self.files[0].endswith(_ARCHIVES)
 
     def terms(self) -> str:
         """Return the licence and the citation, as printed before a download."""
@@ -390,15 +392,11 @@ class Source:
 
     def list_missing(self, folder: Path) -> list[str]:
         """Return the files that the folder lacks, with or without ``.gz``."""
-        return [
-            name
-            for name in self.holds
-            if not any((folder / file).is_file() for file in (name, f"{name}.gz"))
-        ]
+        return [name for name in self.holds if not declared.find_packed(folder / name).is_file()]
 
 
 def read_sources(path: Path | None = None) -> dict[str, Source]:
-    """Read the sources of all datasets, by name; by default from the file in the package."""
+    """Read the sources of all datasets, by name; by default those in the package."""
     import yaml
 
     file = path or files("recbias.data").joinpath("sources.yaml")
@@ -409,7 +407,33 @@ def read_sources(path: Path | None = None) -> dict[str, Source]:
         defaults = {"name": name, "folder": name, "holds": texts["files"]}
         terms = content["terms"][entry.pop("terms")]
         sources[name] = Source(**(defaults | entry | texts | terms))
-    return sources
+    return sources if path else sources | dict(_read_declared())
+
+
+def _read_declared() -> Iterator[tuple[str, Source]]:
+    """Yield the sources of the declared datasets: one for each choice of the settings ``each``."""
+    for name in list_declared():
+        entry, cls = read_declaration(name), getattr(declared, name)
+        if "download" not in entry:  # its several downloads are in sources.yaml
+            continue
+        download = {
+            key: tuple(x) if isinstance(x, list) else x for key, x in entry["download"].items()
+        }
+        each = download.pop("each", ())
+        hints = {setting: get_args(cls.__annotations__[setting]) for setting in each}
+        for chosen in product(*hints.values()):
+            side = {"side": tuple(entry["sides"])} if "sides" in entry else {}
+            dataset = cls(**dict(zip(each, chosen, strict=True)), **side)
+            files = tuple(dataset.list_files())
+            fields = {
+                "files": () if "manual" in download else files,
+                "holds": files,
+                "folder": name,
+            }
+            fields |= {
+                key: entry[key] for key in ("licence", "citation", "counts") if key in entry
+            }
+            yield dataset.fetch_name, Source(name=dataset.fetch_name, **(fields | download))
 
 
 def find_source(name: str, sources: Path | None = None) -> Source:
@@ -464,9 +488,10 @@ def fetch(
         if source.is_archive:
             _install_archive(paths[0], folder, source)
         else:
-            folder.mkdir(exist_ok=True)
             for path in paths:
-                path.replace(folder / path.name)
+                target = folder / path.relative_to(work)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
         shutil.rmtree(work)
     with suppress(OSError):  # another dataset may be in the same folder
         work.parent.rmdir()
@@ -503,6 +528,7 @@ def _download(
 ) -> Path:
     """Download a file and verify its checksum; a file with a wrong checksum is removed."""
     target, url = work / name, source.base + name
+    target.parent.mkdir(parents=True, exist_ok=True)
     algorithm, published = _find_checksum(name, source, policy)
     if not target.is_file():
         transfer(url, target, progress=progress, policy=policy, max_bytes=source.max_bytes)

@@ -24,6 +24,7 @@ from recbias.core.dataset import (
     encode_pairs,
     select_reviews,
 )
+from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows
@@ -34,7 +35,20 @@ from recbias.formats.tables import TableColumns, TableSettings, list_file_column
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold:
+class _RowFilter(InheritsSections):
+    """A filter of interactions.
+
+    Args:
+        part: Whether the filter applies to ``all`` interactions before the split, or to those of
+            the training part after it (``train``); the test part then keeps all of its rows, also
+            of users and items that training no longer has.
+    """
+
+    part: Literal["all", "train"] = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(_RowFilter):
     """Keep ratings of at least a threshold as positive interactions.
 
         value = 1 if rating >= at_least; the row is excluded otherwise
@@ -60,7 +74,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KCore:
+class KCore(_RowFilter):
     """Keep users and items with at least k rows each, repeated until nothing changes.
 
     Excluding a user may bring an item below k, and vice versa. The result is the largest subset in
@@ -89,7 +103,7 @@ class KCore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deduplicate:
+class Deduplicate(_RowFilter):
     """Keep one row of each (user, item) pair.
 
     Args:
@@ -118,7 +132,7 @@ class Deduplicate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleUsers:
+class SampleUsers(_RowFilter):
     """Keep the interactions of users that are sampled uniformly at random.
 
     Args:
@@ -142,7 +156,7 @@ class SampleUsers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinReviews:
+class MinReviews(_RowFilter):
     """Keep the interactions with items that have enough reviews.
 
     The count is that of the review texts, including empty ones; without review texts it is the
@@ -168,7 +182,7 @@ class MinReviews:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Period:
+class Period(_RowFilter):
     """Keep the interactions of a period, and their reviews.
 
         since <= time < before

@@ -32,7 +32,7 @@ from recbias.core.files import has_file
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
-from recbias.data.books_yelp import require_files
+from recbias.data.declared import require_files
 from recbias.formats.delimited import require_every_line
 from recbias.formats.tables import TableColumns, TableFile, read_file
 from recbias.formats.text_files import require_file

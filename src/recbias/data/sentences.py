@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from recbias.core.errors import (
 )
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
-from recbias.data.books_yelp import find_folder, require_files
+from recbias.data.declared import find_folder, require_files
 from recbias.formats.tables import TextTable, find_suffix, read_text_table
 from recbias.formats.text_files import read_text, require_file
 
@@ -127,13 +127,7 @@ def _make_frame(rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
 
 
 def _read_sentences(path: Path) -> list[str]:
-    """Return the sentences of a text file with one per line, without white space at the ends.
-
-    Raises:
-        MissingFile: The file does not exist.
-        MalformedLine: A line before the last sentence is empty, or the file is not UTF-8.
-        NothingLeft: There is no sentence.
-    """
+    """Return the sentences of a text file with one per line, without white space at the ends."""
     lines = [line.strip() for line in read_text(path).decode().split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -265,11 +259,9 @@ def _find_category(data: Path, category: str) -> Path:
 
 
 def _read_copies(path: Path) -> list[str]:
-    if path.suffix == ".txt":
-        return _read_sentences(path)
-    table = read_text_table(path)
-    table.need("replaced_sentence")
-    return [str(text).strip() for text in table.ids("replaced_sentence")]
+    return (
+        _read_sentences(path) if path.suffix == ".txt" else _read_column(path, "replaced_sentence")
+    )
 
 
 _CROWS_PAIRS = "crows_pairs"
@@ -410,7 +402,7 @@ class RedditBias:
         for category in self._categories:
             for part in _PARTS:
                 paths = _find_pairs(data, category, part)
-                texts = _read_column(paths[0]), _read_column(paths[1])
+                texts = _read_column(paths[0], _COLUMN), _read_column(paths[1], _COLUMN)
                 _require_equal_numbers(paths, texts)
                 frames.append(
                     _make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
@@ -432,10 +424,10 @@ def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
     return folder / names[0], folder / names[1]
 
 
-def _read_column(path: Path) -> list[str]:
+def _read_column(path: Path, name: str) -> list[str]:
     table = read_text_table(path)
-    table.need(_COLUMN)
-    return [str(text).strip() for text in table.ids(_COLUMN)]
+    table.need(name)
+    return [str(text).strip() for text in table.ids(name)]
 
 
 _CONTEXT, _REFERENCE = "context", "reference"
@@ -477,16 +469,12 @@ class SentenceQueries:
 
     def __post_init__(self) -> None:
         """Validate the condition, and the suffix of the file."""
-        if self.dialogues is not None:
+        checks: dict[str, Any] = {"dialogues": find_suffix, "where": list_condition_columns}
+        for name, check in checks.items():
             try:
-                find_suffix(self.dialogues)
+                _ = (value := getattr(self, name)) is None or check(value)
             except WrongType as error:
-                raise WrongType(error.message, where="dialogues", remedy=error.remedy) from error
-        if self.where is not None:
-            try:
-                list_condition_columns(self.where)
-            except WrongType as error:
-                raise WrongType(error.message, where="where", remedy=error.remedy) from error
+                raise WrongType(error.message, where=name, remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each sentence, then one for each dialogue."""
@@ -581,6 +569,7 @@ class SentenceTables:
         validation: The pairs to choose settings on.
         test: The pairs to report on; no training or search can read them.
         overlap: ``drop`` excludes training sentences that are also in validation or test.
+        columns: New names of columns, by their names in every table.
 
     Raises:
         MissingFile: A table does not exist, or none is given.
@@ -595,6 +584,7 @@ class SentenceTables:
     validation: InputFile | None = None
     test: InputFile | None = None
     overlap: _Overlap = "keep"
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse files that are no tables."""
@@ -615,7 +605,7 @@ class SentenceTables:
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
         self.files(data)
-        tables = {part: read_text_table(path) for part, path in self._paths.items()}
+        tables = {part: read_text_table(x, self.columns) for part, x in self._paths.items()}
         frame = pd.concat(
             [_read_part(table, part) for part, table in tables.items()], ignore_index=True
         )

@@ -26,15 +26,12 @@ from recbias.core.errors import (
 )
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
-from recbias.data import movielens
-from recbias.data.books_yelp import Folder, find_folder, require_files
+from recbias.data.declared import Folder
 from recbias.data.fetch import RefusedRequest, RetryPolicy, fetch_text, transfer, wrap_write_errors
-from recbias.data.movielens import LINKS, Release
+from recbias.data.movielens import LINKS, MovieLens
 from recbias.formats.delimited import Layout, read_table
 
-_RELEASES = {
-    release.name: release for release in vars(movielens).values() if isinstance(release, Release)
-}
+_RELEASES = {cls.declaration["name"]: cls() for cls in MovieLens.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -74,16 +71,17 @@ def build_side_table(
         Unwritable: The table cannot be written.
     """
     release = _find_release(name)
-    folder = data / f"{release.name}-side"
+    name = release.declaration["name"]
+    folder = data / f"{name}-side"
     target = folder / "items.csv.gz"
     if has_file(target) and not replace:
         message = "there is a side table already"
         raise Contradiction(message, where=str(target), remedy="use it, or add --replace")
-    item_ids = _read_item_ids(release, data)
+    item_ids = release.read_item_ids(data)
     links = links or _find_links(release, data)
     numbers = _read_links(links, item_ids, source.link)
     if not any(numbers):
-        message = f"no film of {release.name} has a number of {source.name}"
+        message = f"no film of {name} has a number of {source.name}"
         raise NothingLeft(message, where=str(links), remedy="name another file: --links")
     with wrap_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +98,7 @@ def build_side_table(
     return _SideTable(target, len(table), counts)
 
 
-def _find_release(name: str) -> Release:
+def _find_release(name: str) -> MovieLens:
     """Return a MovieLens release by its name, without regard to case, ``-`` and ``_``."""
     releases = {normalize_name(key): release for key, release in _RELEASES.items()}
     if normalize_name(name) not in releases:
@@ -109,20 +107,13 @@ def _find_release(name: str) -> Release:
     return releases[normalize_name(name)]
 
 
-def _read_item_ids(release: Release, data: Path) -> AnyArray:
-    path = find_folder(release.name, data, holds=release.ratings.name, inner=release.inner)
-    require_files([path / release.movies.name], fetch=release.name)
-    rows = Folder(path).read(release.movies.name, release.movies.layout)
-    return rows.numbers(next(iter(release.movies.layout.columns)))
-
-
-def _find_links(release: Release, data: Path) -> Path:
-    folder = find_folder(release.name, data, holds=release.ratings.name, inner=release.inner)
-    paths = [folder / "links.csv", data / f"{release.name}-side" / "links.csv"]
+def _find_links(release: MovieLens, data: Path) -> Path:
+    name = release.declaration["name"]
+    paths = [release.find_folder(data) / "links.csv", data / f"{name}-side" / "links.csv"]
     for path in paths:
         if has_file(path):
             return path
-    message = f"{release.name} has no file of links"
+    message = f"{name} has no file of links"
     remedy = "recbias data fetch ml-25m, then --links with its links.csv: the ids are the same"
     raise MissingFile(message, where=str(paths[0]), remedy=remedy)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import (
@@ -110,11 +110,7 @@ class GivenSplit:
         _warn_of_queries(parts["test"], parts["train"].user_ids, self.test, layouts["test"])
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
         item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
-        for name, rows in parts.items():
-            users = user_ids.find(rows.user_ids.ids)[rows.users]
-            items = item_ids.find(rows.item_ids.ids)[rows.items]
-            recoded = replace(rows, users=users, items=items)
-            parts[name] = replace(recoded, user_ids=user_ids, item_ids=item_ids)
+        parts = {name: rows.recode(user_ids, item_ids) for name, rows in parts.items()}
         try:
             return Split(parts["train"], parts["test"], parts.get("validation"))
         except Leakage as error:
@@ -132,10 +128,7 @@ class GivenSplit:
         TableSettings(columns=self.columns).refuse_unknown_columns(names)
 
     def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
-        """Compare the identifiers of the training file with the dataset, of others with both.
-
-        The users of others may be new if an item is known, or if one user stands for training.
-        """
+        """Compare the identifiers of the training file with the dataset, of others with both."""
         train = parts["train"]
         for part, path in self._list_paths().items():
             own, known = parts[part], (dataset.user_ids, dataset.item_ids)
@@ -460,6 +453,145 @@ def require_times(rows: Interactions, split_name: str) -> _Counts:
         message = f"{split_name} needs times, which the interactions lack"
         raise UnknownColumn(message, remedy=remedy)
     return rows.times
+
+
+_DAY = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Test on successive windows of one timeline; train on what is before each of them.
+
+        train(i) = start(i) - train_days <= t < start(i),   test(i) = start(i) <= t < start(i + 1)
+
+    Each window is a fold, so the tables have the results of each and their mean. Rows after a
+    window are in no part of its fold. The windows start at the times ``at``, and the last one
+    ends at ``end``; without ``at`` there are ``windows`` of ``days`` days each before ``end``.
+
+    Args:
+        at: Starts of the windows in their order: seconds since 1970, or dates as in
+            ``[2000-11-01, 2000-12-01]``.
+        days: Length of each window.
+        windows: Number of windows.
+        end: End of the last window; null for the end of the day of the last interaction.
+        train_days: Days before the start of a window that are for training; null for all.
+        validation: Share of the rows before the start of a window for validation, the latest; 0
+            for no validation part.
+
+    Raises:
+        Contradiction: Two windows start at the same time, or not in order.
+        WrongType: ``at`` or ``end`` is not a time.
+        UnknownColumn: The interactions have no times.
+        NothingLeft: A part would be empty.
+        Leakage: A user has the same item in the training part and in the test part.
+
+    Source:
+        Meng, McCreadie, Macdonald and Ounis, "Exploring Data Splitting Strategies for the
+        Evaluation of Recommendation Models", RecSys 2020; the splits are those of
+        ``TimeRangeSplitter`` of RecTools and ``split_global_time`` of LensKit.
+    """
+
+    at: Annotated[tuple[int | str, ...], MinLen(1)] | None = None
+    days: Annotated[float, Gt(0), OnlyWith("at", None)] = 7
+    windows: Annotated[int, Gt(0), Le(1000), OnlyWith("at", None)] = 3
+    end: int | str | None = None
+    train_days: Annotated[float, Gt(0)] | None = None
+    validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
+
+    def __post_init__(self) -> None:
+        times = [*(self.at or ()), *([] if self.end is None else [self.end])]
+        starts = [parse_time(time) for time in times]
+        if any(start >= later for start, later in pairwise(starts)):
+            message, remedy = "the windows are not in the order of time", "give each time once"
+            raise Contradiction(message, where="at", remedy=remedy)
+
+    @property
+    def folds(self) -> int:
+        """The number of windows."""
+        return len(self.at) if self.at else self.windows
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that the split makes."""
+        return frozenset({"test", "validation"} if self.validation else {"test"})
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return the split of a window; it is deterministic."""
+        rows = dataset.interactions
+        times = require_times(rows, "a split by windows")
+        start, end = self._list_ends(int(times.max(initial=0)))[fold : fold + 2]
+        first = -math.inf if self.train_days is None else start - self.train_days * _DAY
+        rows = rows.take((times >= first) & (times < end))
+        if not len(rows):
+            message, remedy = f"window {fold + 1} has no interactions", "choose other times"
+            raise NothingLeft(message, remedy=remedy)
+        times = require_times(rows, "")
+        test = times >= start
+        validation = None
+        if self.validation:
+            before = np.sort(times[~test])
+            n_train = int(count_training_rows(np.array(before.size), self.validation))
+            cut = before[min(n_train, before.size - 1)] if before.size else start
+            validation = (times >= cut) & ~test
+        return split_by_masks(rows, test, validation, f"window {fold + 1}")
+
+    def _list_ends(self, last: int) -> list[float]:
+        """Return the start of each window, and the end of the last one."""
+        end = (last // _DAY + 1) * _DAY if self.end is None else parse_time(self.end, "end")
+        if self.at:
+            return [*map(parse_time, self.at), end]
+        return [end - (self.windows - i) * self.days * _DAY for i in range(self.windows + 1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColdStart:
+    """Test on items, or users, of which no interaction is in the training part.
+
+        n_test = max(1, floor(test * n))
+
+    ``n`` is the number of items with interactions. All rows of the sampled items are in the test
+    part. A cold user has no history, so what models recommend depends on other facts of the user,
+    or on nothing. A cold item is no candidate of the models of this package, which recommend items
+    with training interactions; lists and vectors of other tools may contain it.
+
+    Args:
+        of: Whether ``items`` or ``users`` are cold.
+        test: Share of the items or users for testing.
+        validation: Share of them for validation; 0 for no validation part.
+        folds: Number of independent repeats of the split.
+
+    Raises:
+        Contradiction: ``test`` and ``validation`` add up to 1 or more.
+        NothingLeft: A part would be empty.
+
+    Source:
+        Schein, Popescul, Ungar and Pennock, "Methods and Metrics for Cold-Start Recommendations",
+        SIGIR 2002.
+    """
+
+    of: Literal["items", "users"] = "items"
+    test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
+    validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
+    folds: Annotated[int, Gt(0), Le(1000)] = 1
+
+    def __post_init__(self) -> None:
+        validate_shares(self.test, self.validation)
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that the split makes."""
+        return frozenset({"test", "validation"} if self.validation else {"test"})
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return a split sampled with ``rng``."""
+        rows = dataset.interactions
+        codes = rows.items if self.of == "items" else rows.users
+        present = rng.permutation(np.unique(codes))
+        sizes = [
+            max(1, int(share * present.size + _ROUNDING)) if share else 0
+            for share in (self.test, self.validation)
+        ]
+        tested, validated = np.split(present[: sum(sizes)], sizes[:1])
+        validation = np.isin(codes, validated) if self.validation else None
+        return split_by_masks(rows, np.isin(codes, tested), validation, f"cold {self.of}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -220,6 +220,7 @@ class Layout:
         header: Whether the first line names the columns.
         quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
             Between tabs, a quote that is not closed in its cell is a character of it.
+        escaped: Whether a backslash in a quoted cell stands before a quote that belongs to it.
         encoding: The encoding of the text.
     """
 
@@ -227,12 +228,8 @@ class Layout:
     delimiter: str = ","
     header: bool = True
     quoted: bool = False
+    escaped: bool = False
     encoding: str = "utf-8"
-
-    @property
-    def quoted_delimiter(self) -> str:
-        """The delimiter if cells may be in double quotes, else nothing."""
-        return self.delimiter if self.quoted else ""
 
     def schema(self, **changed: Any) -> Any:
         """Return the ``pyarrow.Schema`` of the columns, with other types of some kinds."""
@@ -413,7 +410,7 @@ def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
     """Return the first line of a row, counted from 0 among those that fit; 0 if there is none."""
     names, size, _ = read_header(path, layout)
     position = -1
-    for block in read_blocks(path, skip=size, quoted=layout.quoted_delimiter):
+    for block in read_blocks(path, skip=size, layout=layout):
         for record in _parse_records(block.data, layout):
             try:
                 _convert(record, layout, names)
@@ -435,20 +432,20 @@ def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) ->
         raise MalformedLine(message, where=location, remedy=remedy)
 
 
-def read_blocks(path: Path, *, skip: int = 0, quoted: str = "") -> Iterator[Block]:
+def read_blocks(path: Path, *, skip: int = 0, layout: Layout | None = None) -> Iterator[Block]:
     """Yield the lines of a file in blocks, and report progress.
 
     Args:
         path: The file.
         skip: Bytes at the start, a header line, that are left out.
-        quoted: The delimiter, if cells may be in double quotes: a line end inside them belongs to
-            a cell, and no block ends there.
+        layout: The format; if cells may be in double quotes, a line end inside them belongs to a
+            cell, and no block ends there.
     """
     total = path.stat().st_size
     with open_binary(path) as stream:
         start = len(stream.read(skip))
         packed = getattr(stream.raw, "packed", stream)
-        while data := _read_whole_lines(stream, BLOCK_SIZE, quoted):
+        while data := _read_whole_lines(stream, BLOCK_SIZE, layout):
             yield Block(path, start, data if start else data.removeprefix(BOM))
             start += len(data)
             report_progress(f"read {path.name}", packed.tell(), total)
@@ -485,11 +482,11 @@ def _read(
 
     def read_tables() -> Iterator[tuple[Any, int]]:
         end = b"\n"
-        for block in read_blocks(path, skip=size, quoted=layout.quoted_delimiter):
+        for block in read_blocks(path, skip=size, layout=layout):
             if (table := _parse(block.data, layout, names, schema)) is not None:
                 yield table, 0
             else:
-                for piece in _split(block, layout.quoted_delimiter):
+                for piece in _split(block, layout):
                     table = _parse(piece.data, layout, names, schema)
                     yield (
                         (table, 0)
@@ -504,26 +501,33 @@ def _read(
     return collect_rows(path, read_tables(), schema.empty_table(), keep)
 
 
-def _split(block: Block, quoted: str) -> Iterator[Block]:
+def _split(block: Block, layout: Layout) -> Iterator[Block]:
     stream, start = io.BytesIO(block.data), block.start
-    while data := _read_whole_lines(stream, PIECE_SIZE, quoted):
+    while data := _read_whole_lines(stream, PIECE_SIZE, layout):
         yield Block(block.path, start, data)
         start += len(data)
 
 
-def _read_whole_lines(stream: IO[bytes], size: int, quoted: str) -> bytes:
+def _read_whole_lines(stream: IO[bytes], size: int, layout: Layout | None) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         return data
     if not data.endswith(b"\n"):
         data += stream.readline()
-    if not quoted or not _scan_quotes(data, quoted)[1]:
+    if (
+        not (layout and layout.quoted)
+        or not _scan_quotes(_unescape(data, layout), layout.delimiter)[1]
+    ):
         return data
     lines, is_open = [data], True
     while is_open and (line := stream.readline()):
         lines.append(line)
-        is_open = _scan_quotes(b'"' + line, quoted)[1]
+        is_open = _scan_quotes(b'"' + _unescape(line, layout), layout.delimiter)[1]
     return b"".join(lines)
+
+
+def _unescape(data: bytes, layout: Layout) -> bytes:
+    return _ESCAPED.sub(b'""', data) if layout.escaped else data
 
 
 def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
@@ -551,6 +555,7 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
     """Return the table that Arrow reads; None if it rejects a line or a value is suspicious."""
     kinds = {*layout.columns.values()}
+    data = _unescape(data, layout)
     if kinds & {"int32", "int64"} and (b"x" in data or b"X" in data) and re.search(b"0[xX]", data):
         return None
     is_regular, is_open = _scan_quotes(data, layout.delimiter) if layout.quoted else (True, False)
@@ -626,6 +631,7 @@ class _Record(NamedTuple):
 
 
 _BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
+_ESCAPED = re.compile(rb'(?<!\\)\\"')
 _UNCLOSED = "a quote is never closed"
 
 
@@ -652,6 +658,7 @@ def _read_lines(
 
 def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
     """Yield the rows in some lines of a file; blank lines are skipped."""
+    data = _unescape(data, layout)
     if layout.quoted and (layout.delimiter != TAB or _scan_quotes(data, TAB) == (True, False)):
         yield from _parse_quoted(data, layout)
         return

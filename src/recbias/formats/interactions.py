@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -30,7 +28,7 @@ from recbias.formats.delimited import (
     read_encoded_table,
     read_texts,
 )
-from recbias.formats.json_files import locate_value, read_pairs
+from recbias.formats.json_files import read_objects, to_floats
 from recbias.formats.tables import TableColumns, TableFile, parse_numbers, read_file
 from recbias.formats.text_files import (
     TAB,
@@ -292,25 +290,17 @@ def _read_lines(path: Path) -> _Judgements:
 
 
 def _read_json(path: Path) -> _Judgements:
-    queries = read_pairs(path, _SHAPE)
-    for number, (query, judged) in enumerate(queries):
-        if not isinstance(judged, tuple):
-            location = locate_value(path, number, depth=1, key=True)
+    judged = read_objects(path, _SHAPE)
+    for query, grades in judged.items():
+        if not isinstance(grades, dict):
             message = f"query {query!r} does not have the form {_SHAPE}"
-            raise MalformedLine(message, where=location)
-    pairs = list(chain.from_iterable(judged for _, judged in queries))
-    owners = np.repeat(np.arange(len(queries)), [len(judged) for _, judged in queries])
-    names = pa.array([query for query, _ in queries], pa.string()).take(pa.array(owners))
-    items = pa.array([item for item, _ in pairs], pa.string())
-    raw = [grade for _, grade in pairs]
-    grades = np.array([_convert_grade(grade) for grade in raw], dtype=np.float64)
-    locate = partial(locate_value, path, depth=2, key=True)
-    return _Judgements(names, items, grades, lambda: raw, locate)
+            raise MalformedLine(message, where=str(path))
+    queries = [query for query, grades in judged.items() for _ in grades]
+    items = list(chain.from_iterable(judged.values()))
+    raw = [grade for grades in judged.values() for grade in grades.values()]
+    users, judged_items = pa.array(queries, pa.string()), pa.array(items, pa.string())
 
+    def locate(row: int) -> str:
+        return f"{path}: query {queries[row]!r}"
 
-def _convert_grade(grade: Any) -> float:
-    """Return a grade in JSON as a number, NaN if it is none."""
-    try:
-        return float(grade) if isinstance(grade, (int, float, str)) else math.nan
-    except (OverflowError, ValueError):
-        return math.nan
+    return _Judgements(users, judged_items, to_floats(raw), lambda: raw, locate)

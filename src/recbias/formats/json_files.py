@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from recbias.core.context import warn
-from recbias.core.dataset import BoolArray, Codes, Ids, Vocabulary
+from recbias.core.dataset import BoolArray, Codes, FloatArray, Ids, Vocabulary
 from recbias.core.errors import MalformedLine
 from recbias.formats.delimited import (
     SKIP_HINT,
@@ -28,12 +27,6 @@ from recbias.formats.delimited import (
     read_blocks,
 )
 from recbias.formats.text_files import JSON_TO_TABLE, read_text
-
-Pairs: TypeAlias = tuple[tuple[str, Any], ...]
-"""A JSON object as (key, value) pairs in file order; repeated keys are kept."""
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?P<colon>\s*:)?|[{}\[\]]|[^\s{}\[\]",:]+', re.DOTALL)
-"""A string, with the colon that makes it a key; a bracket; a number or word."""
 
 _ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a block with a longer line is read line by line."""
@@ -47,10 +40,12 @@ class Fields:
         types: The Arrow type of each field; a field that is missing on a line is null.
         needed: Fields that must be on every line, neither null nor empty.
         times: Converts the text of a field to seconds since 1970, null if it is not a time.
+        is_python: Whether each line is a dictionary as Python writes it: ``{u'id': u'7'}``.
     """
 
     types: Mapping[str, Any]
     needed: tuple[str, ...] = ()
+    is_python: bool = False
     times: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property
@@ -105,50 +100,47 @@ def parse_json(
     raise MalformedLine(f"is not JSON: {reason}", where=location)
 
 
-def read_pairs(path: Path, shape: str) -> Pairs:
-    """Return the keys and values of the JSON object in a file.
+def read_objects(path: Path, shape: str) -> dict[str, Any]:
+    """Return the JSON object in a file, in whose objects no key is there twice.
 
     Raises:
-        MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
+        MalformedLine: The file is not JSON, or not an object, or repeats a key; the message names
+            its ``shape``.
     """
     text = read_text(path).decode()
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            key = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise MalformedLine(f"{key!r} occurs twice in one object", where=str(path))
+        return built
+
     try:
-        value = parse_json(text, path, pairs=tuple)
+        value = parse_json(text, path, pairs=build)
     except MalformedLine as error:
         lines = text.split("\n", 2)
         if len(lines) > 1 and all(line.lstrip().startswith("{") for line in lines[:2]):
             message = "has one JSON object a line, not one of all"
             raise MalformedLine(message, where=f"{path}:1", remedy=JSON_TO_TABLE) from error
         raise
-    if not isinstance(value, tuple):
+    if not isinstance(value, dict):
         raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
     return value
 
 
-def locate_value(path: Path, number: int, *, depth: int, key: bool) -> str:
-    """Return ``file:line`` of a key, or of a value in a list, in a JSON file.
-
-    ``number`` counts the keys or values that ``depth`` brackets enclose, from 0.
-    """
-
-    def find_starts() -> Iterator[int]:
-        level = 0
-        for token in _TOKEN.finditer(text):
-            level += (token[0] in {"[", "{"}) - (token[0] in {"]", "}"})
-            if level == depth and token[0] not in "[]{}" and bool(token["colon"]) == key:
-                yield token.start()
-
-    text = read_text(path).decode()
-    start = next(islice(find_starts(), number, None), 0)
-    return f"{path}:{text.count(chr(10), 0, start) + 1}"
+def to_floats(values: Sequence[Any]) -> FloatArray:
+    """Return JSON values as numbers, NaN for what is none, infinity for what is too large."""
+    return np.array([_to_float(value) for value in values], dtype=np.float64)
 
 
-def to_times(column: Any, name: str) -> npt.NDArray[np.int64] | None:
-    """Return a column of times; None, with a warning, if a row has no time."""
-    if column.null_count:
-        warn(f"{name}: {column.null_count:,} row(s) have no time, so the dataset has no times")
-        return None
-    return np.asarray(column.to_numpy())
+def _to_float(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:
+        return math.nan
 
 
 def to_texts(column: Any) -> Ids:
@@ -168,7 +160,8 @@ def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
     data = block.data
-    lines = _parse_with_arrow(data, fields.schema) or _parse_line_by_line(data, fields.schema)
+    lines = None if fields.is_python else _parse_with_arrow(data, fields.schema)
+    lines = lines or _parse_line_by_line(data, fields)
     table = _convert_times(lines.table, fields)
     row_problems: dict[int, str] = {}
     for name, wrong, reason in _check_fields(lines.table, table, fields):
@@ -241,12 +234,14 @@ def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
     return _ParsedLines(table, range(n_lines), {})
 
 
-def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
+def _parse_line_by_line(data: bytes, fields: Fields) -> _ParsedLines:
     records, numbers, problems = [], [], {}
+    schema = fields.schema
+    parse = _parse_literal if fields.is_python else json.loads
     for number, text in enumerate(data.split(b"\n")):
         if not text.strip():
             continue
-        record, problem = _parse_record(text, schema)
+        record, problem = _parse_record(text, schema, parse)
         if problem:
             problems[number] = problem
         else:
@@ -255,10 +250,19 @@ def _parse_line_by_line(data: bytes, schema: Any) -> _ParsedLines:
     return _ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
 
 
-def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
+def _parse_literal(text: bytes) -> Any:
+    try:
+        return ast.literal_eval(text.decode().strip())
+    except SyntaxError as error:
+        raise ValueError(error.msg) from error
+
+
+def _parse_record(
+    text: bytes, schema: Any, parse: Callable[[bytes], Any]
+) -> tuple[dict[str, Any], str]:
     """Return the fields of a line, and what is wrong with it ("" if nothing)."""
     try:
-        record = json.loads(text)
+        record = parse(text)
         if isinstance(record, dict):
             return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
     except UnicodeDecodeError:

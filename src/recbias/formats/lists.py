@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +30,7 @@ from recbias.core.dataset import (
 from recbias.core.errors import (
     AmbiguousLayout,
     BrokenContract,
+    Contradiction,
     MalformedLine,
     UnknownColumn,
     UnknownIdentifier,
@@ -41,10 +41,9 @@ from recbias.core.text import normalize_name, suggest
 from recbias.formats.delimited import (
     check_ids,
     explain_header,
-    find_repeat,
     read_texts,
 )
-from recbias.formats.json_files import Pairs, locate_value, read_pairs
+from recbias.formats.json_files import read_objects, to_floats
 from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
@@ -53,6 +52,7 @@ from recbias.formats.tables import (
     read_parquet,
     read_schema,
     read_table_header,
+    rename_all,
     to_numbers,
     to_text,
 )
@@ -95,10 +95,6 @@ _Locate: TypeAlias = Callable[[int], str]
 
 _Columns: TypeAlias = tuple["ListRows", dict[str, str]]
 """The rows of a file, and the name of the column of each role."""
-
-_LARGEST_RANK = 2**53
-"""Up to here ``float64`` represents all whole numbers."""
-
 
 _MASK = -3.4e38
 """Scores up to here, as minus infinity and the minimum of float32, mask an item."""
@@ -236,9 +232,14 @@ def detect_by_line(line: str) -> ListLayout:
 
 
 def read_rows(
-    path: Path, layout: ListLayout | Literal["auto"] = "auto", order: ListOrder = "auto"
+    path: Path,
+    layout: ListLayout | Literal["auto"] = "auto",
+    order: ListOrder = "auto",
+    columns: tuple[tuple[str, str], ...] = (),
 ) -> ListRows:
     """Return the rows of a file of lists, with the columns that their order needs.
+
+    ``columns`` are pairs of a name in the file and a new name, such as ``item_id``.
 
     A warning names what was inferred: the layout if it was detected by the first line, with that
     line, and each column with another name than its role or ``user_id``.
@@ -249,11 +250,15 @@ def read_rows(
         MalformedLine: A line does not fit the layout, two columns match the same role, an
             identifier is empty, or a rank or score is not a number.
         AmbiguousLayout: The numbers of an ``elliot`` file may be ranks or scores.
+        Contradiction: The layout has no names of columns, or two are the same after renaming.
     """
     require_file(path)
     used_layout = detect_layout(path) if layout == "auto" else layout
+    if columns and used_layout not in {"table", "recbole", "lenskit"}:
+        message = f"{path.name} was read as {used_layout}, which does not name its columns"
+        raise Contradiction(message, where="columns", remedy="remove columns, or change layout")
     try:
-        rows, roles = _READERS[used_layout](path, order)
+        rows, roles = _READERS[used_layout](path, order, dict(columns))
     except (MalformedLine, UnknownColumn) as error:
         detected = detect_layout(path)
         if layout in {"auto", detected}:
@@ -261,7 +266,7 @@ def read_rows(
         remedy = f"by its name and first line it is {detected}: omit layout, or correct the file"
         raise type(error)(error.message, where=error.where, remedy=remedy) from error
     by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, *_PARQUET}
-    usual = {*roles, "user_id"}
+    usual = {*roles, "user_id", *dict(columns)}
     inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
     is_guess = by_line and used_layout != "table"
     if inferred or is_guess:
@@ -399,16 +404,24 @@ def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
     return bool((vocabulary.find(ids) >= 0).any())
 
 
-def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
+def _assign_roles(
+    file_names: Sequence[str],
+    location: str,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    *,
+    ordered: bool = False,
+) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
 
     >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
     """
+    sources = rename_all(file_names, renamed, location)
+    names = [*sources]
     roles = {role: name for role in _ALIASES if (name := _find_column(role, names, location))}
     for role in ("query_id", "item_id"):
         if role not in roles:
-            remedy = f"rename the column to {role!r}; {suggest(role, names)}"
+            remedy = f"columns: {{{names[0]}: {role}}} renames one; {suggest(role, names)}"
             error = UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
             raise explain_header(error, names, roles.values())
     if not (ordered or {"rank", "score"} & set(roles)):
@@ -417,7 +430,7 @@ def _assign_roles(names: Sequence[str], location: str, *, ordered: bool = False)
             "if the lines are in list order, set order: rows"
         )
         raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
-    return roles
+    return {role: sources[name] for role, name in roles.items()}
 
 
 def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
@@ -461,32 +474,26 @@ def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary,
 
 def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
     if pa.types.is_string(column.type):
-        numbers = parse_numbers(column, name, locate)
-    else:
-        numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-    is_large = np.isfinite(numbers) & (np.abs(numbers) > _LARGEST_RANK)
-    if name == "rank" and is_large.any():  # rounding may make two such ranks equal
-        row = int(is_large.argmax())
-        message = f"the rank {shorten(column[row].as_py())} is beyond {_LARGEST_RANK:,}"
-        remedy = "number the items of each list from 1"
-        raise MalformedLine(message, where=locate(row), remedy=remedy)
-    return numbers
+        return parse_numbers(column, name, locate)
+    return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
-def _read_table(path: Path, order: ListOrder, *, in_order: bool = False) -> _Columns:
+def _read_table(
+    path: Path, order: ListOrder, renamed: Mapping[str, str], *, in_order: bool = False
+) -> _Columns:
     """Read a table with a header; its rows are ``in_order`` in the layout of RecBole."""
     if get_suffix(path) in _PARQUET:
-        return _read_flat_parquet(path, order)
+        return _read_flat_parquet(path, order, renamed)
     header = read_table_header(path)
     is_ordered = in_order or order == "rows"
-    roles = _assign_roles([*header.columns], header.where, ordered=is_ordered)
+    roles = _assign_roles([*header.columns], header.where, renamed, ordered=is_ordered)
     role_headers = {role: header.columns[name] for role, name in roles.items()}
     table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
     columns = {role: table.column(header) for role, header in role_headers.items()}
     return _encode_rows(columns, path, locate, in_order=in_order), roles
 
 
-def _read_elliot(path: Path, order: ListOrder) -> _Columns:
+def _read_elliot(path: Path, order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Read user, item and score separated by tabs, without a header."""
     names = ("query_id", "item_id", "rank" if order == "rank" else "score")
     table, locate = read_texts(path, TAB, names, header=False)
@@ -494,7 +501,7 @@ def _read_elliot(path: Path, order: ListOrder) -> _Columns:
     return _encode_rows(columns, path, locate, in_order=True), {}
 
 
-def _read_run(path: Path, _order: ListOrder) -> _Columns:
+def _read_run(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Read a TREC run: query, Q0, item, rank, score and tag, without a header."""
     table, locate = read_texts(path, "", _RUN_COLUMNS, header=False)
     if not table.num_rows:
@@ -518,64 +525,35 @@ def _rank_by_score(rows: ListRows) -> FloatArray:
     return ranks
 
 
-def _read_json(path: Path, _order: ListOrder) -> _Columns:
+def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Return the rows of a JSON file of lists; equal scores are in file order."""
-    lists = read_pairs(path, _SHAPE)
-    is_ranked = bool(lists) and isinstance(lists[0][1], list)
-    locate_query = partial(locate_value, path, depth=1, key=True)
-    _validate_queries(lists, list if is_ranked else tuple, locate_query)
-    locate = partial(locate_value, path, depth=2, key=not is_ranked)
-    rows = list(chain.from_iterable(items for _, items in lists))
-    columns = {"query_id": _repeat_queries(lists)}
-    columns["item_id"] = _convert_items(rows if is_ranked else [item for item, _ in rows], locate)
-    if not is_ranked:
-        columns["score"] = _convert_scores([score for _, score in rows], locate)
-    return _encode_rows(columns, path, locate, in_order=True), {}
-
-
-def _validate_queries(lists: Pairs, shape: type, locate: _Locate) -> None:
-    queries = [query for query, _ in lists]
-    _, repeat = find_repeat(np.array(queries, dtype=object))
-    if repeat >= 0:
-        message = f"the query {queries[repeat]!r} occurs twice"
-        raise MalformedLine(message, where=locate(repeat))
-    for number, (query, items) in enumerate(lists):
-        if not isinstance(items, shape):
+    lists = read_objects(path, _SHAPE)
+    is_ranked = isinstance(next(iter(lists.values()), None), list)
+    for query, items in lists.items():
+        if not isinstance(items, list if is_ranked else dict):
             message = f"query {query!r} does not have the form {_SHAPE}"
-            raise MalformedLine(message, where=locate(number))
+            raise MalformedLine(message, where=str(path))
+    queries = [query for query, items in lists.items() for _ in items]
 
+    def locate(row: int) -> str:
+        return f"{path}: query {queries[row]!r}"
 
-def _repeat_queries(lists: Pairs) -> Any:
-    queries = pa.array([query for query, _ in lists], pa.string())
-    owners = np.repeat(np.arange(len(lists)), [len(items) for _, items in lists])
-    return pa.chunked_array([queries.take(pa.array(owners))])
-
-
-def _convert_items(items: Sequence[Any], locate: _Locate) -> Any:
-    """Return the items as text; a whole number stands for its digits."""
+    items = list(chain.from_iterable(lists.values()))
     _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
-    return pa.chunked_array([list(map(str, items))], pa.string())
-
-
-def _convert_scores(scores: Sequence[Any], locate: _Locate) -> Any:
-    _validate_types(scores, {int, float}, "a score is a number", locate)
-    try:
-        return pa.chunked_array([np.array(scores, dtype=np.float64)])
-    except OverflowError as error:
-        row = next(row for row, score in enumerate(scores) if abs(score) > sys.float_info.max)
-        raise MalformedLine("a score is too large", where=locate(row)) from error
+    columns = {"query_id": queries, "item_id": [str(item) for item in items]}
+    arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
+    if not is_ranked:
+        scores = list(chain.from_iterable(items.values() for items in lists.values()))
+        _validate_types(scores, {int, float}, "a score is a number", locate)
+        arrays["score"] = pa.chunked_array([to_floats(scores)])
+    return _encode_rows(arrays, path, locate, in_order=True), {}
 
 
 def _validate_types(values: Sequence[Any], types: set[type], rule: str, locate: _Locate) -> None:
     if not set(map(type, values)) <= types:
         row = next(row for row, value in enumerate(values) if type(value) not in types)
-        raise MalformedLine(f"{rule}, not {_describe(values[row])}", where=locate(row))
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "a list" if isinstance(value, list) else "an object"
-    return json.dumps(value)[:40]
+        message = f"{rule}, not {shorten(values[row])}"
+        raise MalformedLine(message, where=locate(row))
 
 
 def _is_nested(path: Path) -> bool:
@@ -588,18 +566,18 @@ def _is_nested(path: Path) -> bool:
     return bool(is_list and pa.types.is_struct(column_type.value_type))
 
 
-def _read_flat_parquet(path: Path, order: ListOrder) -> _Columns:
+def _read_flat_parquet(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Columns:
     """Return the rows of a Parquet file with one row per item, and the column of each role."""
     table = read_parquet(path)
-    roles = _assign_roles(table.column_names, str(path), ordered=order == "rows")
+    roles = _assign_roles(table.column_names, str(path), renamed, ordered=order == "rows")
     columns = {role: table.column(name) for role, name in roles.items()}
     return _encode_rows(_convert_columns(columns, path), path, partial(locate_row, path)), roles
 
 
-def _read_lenskit(path: Path, order: ListOrder) -> _Columns:
+def _read_lenskit(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Columns:
     """Read LensKit's Parquet layout, or a table."""
     if get_suffix(path) not in _PARQUET or not _is_nested(path):
-        return _read_table(path, order)
+        return _read_table(path, order, renamed)
     table = read_parquet(path)
     lists = table.column(_ITEMS).combine_chunks()
     keys = [name for name in table.column_names if name != _ITEMS]
@@ -607,7 +585,7 @@ def _read_lenskit(path: Path, order: ListOrder) -> _Columns:
     names = [field.name for field in items.type]
     chunks = [pa.chunked_array([values]) for values in items.flatten()]
     fields = dict(zip(names, chunks, strict=True))
-    roles = _assign_roles([*keys, *fields], str(path), ordered=True)
+    roles = _assign_roles([*keys, *fields], str(path), renamed, ordered=True)
     list_rows = compute.list_parent_indices(lists).to_numpy()
     queries = _convert_column("query_id", table.column(roles["query_id"]), path)
     query_ids, codes = _encode_column(queries, "query_id", partial(locate_row, path))
@@ -639,7 +617,7 @@ def _convert_column(role: str, column: Any, path: Path) -> Any:
     return column if pa.types.is_integer(column.type) else to_numbers(column, location)
 
 
-_READERS: Mapping[ListLayout, Callable[[Path, ListOrder], _Columns]] = {
+_READERS: Mapping[ListLayout, Callable[[Path, ListOrder, Mapping[str, str]], _Columns]] = {
     "table": _read_table,
     "trec": _read_run,
     "elliot": _read_elliot,

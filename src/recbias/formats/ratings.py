@@ -55,13 +55,7 @@ class SheetItem:
 
 @dataclass(frozen=True, eq=False)
 class _Annotations:
-    """The answers of the raters.
-
-    Args:
-        key: The columns of the key as text, one cell per item.
-        ratings: The answers, ``float64[raters, items]`` in the order of the key; NaN where a cell
-            is empty.
-    """
+    """The answers of the raters."""
 
     key: Mapping[str, Ids]
     ratings: FloatArray

@@ -12,9 +12,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zipfile import BadZipFile, ZipFile
@@ -66,9 +65,6 @@ _DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter", ".json", ".jsonl")
 _TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 """The suffixes of tables of text."""
 
-_BLOCK_ROWS = 2**14
-"""The number of JSON objects that are in memory at once, besides the columns of those before."""
-
 _NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 """A number as a column of numbers holds it, or an empty cell; ``007`` is text."""
 
@@ -89,10 +85,6 @@ class TableColumns:
     others: bool = False
     renamed: Mapping[str, str] | None = None
 
-    def list_sources(self, names: list[str]) -> dict[str, str]:
-        """Return the name in the file of each column, by its new name."""
-        return {(self.renamed or {}).get(name, name): name for name in names}
-
     def select(self, file_names: list[str], where: str) -> dict[str, Kind]:
         """Return the columns to read from a table that names ``file_names`` at ``where``.
 
@@ -100,13 +92,7 @@ class TableColumns:
             UnknownColumn: A required column is missing.
             Contradiction: Two columns have the same name after renaming.
         """
-        names = list(self.list_sources(file_names))
-        if len(names) < len(file_names):
-            counts = Counter((self.renamed or {}).get(name, name) for name in file_names)
-            ((repeated, _),) = counts.most_common(1)
-            message = f"two columns are called {repeated!r} after renaming"
-            remedy = "correct columns: in the spec"
-            raise Contradiction(message, where=where, remedy=remedy)
+        names = [*rename(file_names, self.renamed, where)]
         for name in self.needed:
             if name not in names:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
@@ -122,6 +108,26 @@ class TableColumns:
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
         return kinds
+
+
+def rename(names: Sequence[str], columns: Mapping[str, str] | None, where: str) -> dict[str, str]:
+    """Return the name in the file of each column, by its new name.
+
+    Raises:
+        Contradiction: Two columns have the same name after renaming.
+    """
+    new_names = [(columns or {}).get(name, name) for name in names]
+    for name, count in Counter(new_names).items():
+        if count > 1:
+            message = f"two columns are called {name!r} after renaming"
+            raise Contradiction(message, where=where, remedy="correct columns: in the spec")
+    return dict(zip(new_names, names, strict=True))
+
+
+def rename_all(names: Sequence[str], columns: Mapping[str, str], where: str) -> dict[str, str]:
+    """Do what ``rename`` does; UnknownColumn if the table lacks a column that is renamed."""
+    TableSettings(columns=dict(columns)).refuse_unknown_columns(names)
+    return rename(names, columns, where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +178,7 @@ def read_file(
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
         names = list(read_schema(path).names)
-        sources = columns.list_sources(names)
+        sources = rename(names, columns.renamed, str(path))
         kinds = columns.select(names, str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
@@ -184,7 +190,7 @@ def read_file(
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_table_header(path)
     names = [*header.columns]
-    kinds, sources = columns.select(names, header.where), columns.list_sources(names)
+    kinds, sources = columns.select(names, header.where), rename(names, columns.renamed, str(path))
     in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
     rows = read(path, layout, bad_lines=bad_lines)
@@ -272,7 +278,7 @@ def infer_column(column: Any) -> AnyArray:
 def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
     """Return the columns of an Arrow table as the reader of text files would return them."""
     names = list(raw.column_names)
-    kinds, sources = columns.select(names, str(path)), columns.list_sources(names)
+    kinds, sources = columns.select(names, str(path)), rename(names, columns.renamed, str(path))
     cast = {
         name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
         for name, kind in kinds.items()
@@ -390,12 +396,14 @@ def find_suffix(path: Path) -> str:
     return suffix
 
 
-def read_text_table(path: Path) -> TextTable:
-    """Return the table in a file.
+def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> TextTable:
+    """Return the table in a file, with new names of its ``columns``.
 
     Raises:
         MissingFile: The file does not exist.
         WrongType: Its suffix is not supported.
+        UnknownColumn: It lacks a column that ``columns`` renames.
+        Contradiction: Two columns have the same name after renaming.
         MalformedLine: A line does not fit, or the file has no rows.
     """
     suffix = find_suffix(path)
@@ -405,7 +413,8 @@ def read_text_table(path: Path) -> TextTable:
     if not len(table):
         remedy = "add a row below the names of the columns"
         raise MalformedLine("the file has no rows", where=str(path), remedy=remedy)
-    return table
+    sources = rename_all([*table.columns], columns or {}, table.header or str(path))
+    return replace(table, columns={new: table.columns[name] for new, name in sources.items()})
 
 
 def parse_numbers(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
@@ -455,37 +464,28 @@ def _read_parquet_texts(path: Path) -> TextTable:
 
 
 def _read_json_texts(path: Path) -> TextTable:
-    numbers = array("q")
-    blocks: list[tuple[int, dict[str, Any]]] = []
+    numbers, records = array("q"), []
     with open_text(path) as file:
-        lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-        while block := list(islice(lines, _BLOCK_ROWS)):
-            numbers.extend([number for number, _ in block])
-            blocks.append((len(block), _parse_records(block, path)))
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            record = parse_json(line.rstrip("\r\n"), path, line=number)
+            if not isinstance(record, dict):
+                remedy = "write one object per line"
+                raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
+            numbers.append(number)
+            records.append(record)
+    names = dict.fromkeys(name for record in records for name in record)
+
+    def place(row: int) -> str:
+        return f"{path}:{numbers[row]}"
+
+    cells = {name: [record.pop(name, None) for record in records] for name in names}
     columns = {
-        name: pa.chunked_array(
-            [block.get(name, pa.array([""] * size, pa.string())) for size, block in blocks]
-        )
-        for name in dict.fromkeys(name for _, block in blocks for name in block)
+        name: pa.chunked_array([_format_cells(values, name, place)])
+        for name, values in cells.items()
     }
-    return TextTable(path, columns, lambda row: f"{path}:{numbers[row]}")
-
-
-def _parse_records(lines: Sequence[tuple[int, str]], path: Path) -> dict[str, Any]:
-    """Return the columns of JSON objects, each with the number of its line."""
-    records = []
-    for number, line in lines:
-        record = parse_json(line.rstrip("\r\n"), path, line=number)
-        if not isinstance(record, dict):
-            remedy = "write one object per line"
-            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
-        records.append(record)
-    return {
-        name: _format_cells(
-            [record.get(name) for record in records], name, lambda row: f"{path}:{lines[row][0]}"
-        )
-        for name in dict.fromkeys(name for record in records for name in record)
-    }
+    return TextTable(path, columns, place)
 
 
 def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
@@ -614,19 +614,16 @@ def _read_sheet(path: Path) -> Any:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_excel_cell(cell) or "" for cell in frame.iloc[0]]
     refuse_same_names(names, str(path))
-    cells = frame.iloc[1:]
-    columns = [_build_column(cells[at].tolist()) for at in frame.columns]
+    columns = [_build_column(frame[at].tolist()[1:]) for at in frame]
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
 def _build_column(cells: list[Any]) -> Any:
-    is_number = [isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells]
-    is_empty = [cell is None or cell == "" for cell in cells]
-    if any(is_number) and all(a or b for a, b in zip(is_number, is_empty, strict=True)):
-        numbers = [None if empty else cell for cell, empty in zip(cells, is_empty, strict=True)]
-        is_whole = all(number is None or float(number).is_integer() for number in numbers)
-        return pa.array(numbers, pa.int64() if is_whole else pa.float64())
-    return pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
+    filled = [cell for cell in cells if cell is not None and cell != ""]
+    is_number = filled and all(type(cell) in {int, float} for cell in filled)
+    texts = pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
+    is_whole = is_number and all(float(cell).is_integer() for cell in filled)
+    return texts.cast(pa.int64() if is_whole else pa.float64()) if is_number else texts
 
 
 def _format_excel_cell(cell: Any) -> str | None:
@@ -841,12 +838,7 @@ _LISTS = re.compile(r"(?i)genre|categor|tag|topic|keyword|lang|actor|cast|direct
 
 
 def _find_joined(frame: pd.DataFrame, mark: str, column: str) -> str:
-    """Return a value whose parts between marks are labels; "" if the column has none.
-
-    Parts are labels if few values repeat in a column with such a name, or if most parts (one, if
-    there are few values) occur in several places: ``The`` of titles and ``NY`` of cities are
-    always the last.
-    """
+    """Return a value whose parts between marks are labels; "" if the column has none."""
     values = frame["key"][~frame["key"].str.contains(r"\d")]
     is_joined = values.str.contains(mark, regex=False)
     if not is_joined.any():

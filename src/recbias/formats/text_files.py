@@ -49,15 +49,6 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def _is_gzip(path: Path) -> bool:
-    """Return whether the name of a file ends in ``.gz``.
-
-    >>> _is_gzip(Path("a.csv.GZ")), _is_gzip(Path("a.csv"))
-    (True, False)
-    """
-    return path.suffix.lower() == ".gz"
-
-
 def get_suffix(path: Path) -> str:
     """Return the suffix of a file name in lower case, without ``.gz``.
 
@@ -77,7 +68,7 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
             text in UTF-8 whose lines end with LF or CR LF.
     """
     with open_input(path) as raw:
-        if not _is_gzip(path):
+        if path.suffix.lower() != ".gz":
             _refuse_other_text(raw, path)
             yield raw
             return

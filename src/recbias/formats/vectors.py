@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
-from recbias.formats.archives import ARCHIVE_ERRORS, open_zip, refuse_size
+from recbias.formats.archives import ARCHIVE_ERRORS, refuse_size
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
 _TEXT_SUFFIXES = (".txt", ".vec")
@@ -77,12 +78,7 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class _WordVectors:
-    """The vectors of words.
-
-    Args:
-        rows: The row of each word.
-        vectors: ``float32 (n, d)``.
-    """
+    """The vectors of words."""
 
     rows: Mapping[str, int]
     vectors: npt.NDArray[np.float32]
@@ -189,7 +185,7 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
     arrays: list[AnyArray] = []
     with open_input(path) as raw:
         try:
-            with open_zip(raw) as archive:
+            with ZipFile(raw) as archive:
                 refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
             with np.load(path, allow_pickle=False) as content:
                 arrays = [content[name] for name in ("words", "vectors")]

@@ -10,8 +10,8 @@ Embeddings of other tools, read from files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
@@ -71,7 +71,7 @@ Value = TypeVar("Value")
 _CACHE_SIZE = 8  # Number of files in memory
 
 
-def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
+def read_once(read: Callable[..., Value], path: Path, *options: Hashable) -> Value:
     """Return what a function reads from a file, from the cache if the content is the same.
 
     The warnings of the reader are repeated on every call; errors are not cached. Callers share
@@ -90,7 +90,7 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _read(
-    read: Callable[..., Any], path: Path, digest: str, *options: str
+    read: Callable[..., Any], path: Path, digest: str, *options: Hashable
 ) -> tuple[Any, tuple[str, ...]]:
     version = read_version(path)
     with collect_warnings() as messages:
@@ -144,10 +144,13 @@ class GivenLists:
             ``rows`` in the file; ``auto`` is the rank, or the score without ranks.
         seen: Whether an item of the query's own training rows is an error (``refuse``) or keeps
             its rank (``keep``).
+        columns: New names of columns, by their names in the file: ``{customer: query_id, sku:
+            item_id}``.
 
     Raises:
         MissingFile: The file does not exist.
-        UnknownColumn: A column is missing.
+        UnknownColumn: A column is missing, or one that ``columns`` names.
+        Contradiction: ``columns`` for a layout without names, or two columns of one name.
         WrongType: The file name does not fit a layout.
         MalformedLine: A line does not fit the layout, two columns match the same role, a rank or
             score is not a number, or the file holds no list.
@@ -170,6 +173,7 @@ class GivenLists:
     layout: Literal["auto", "table", "trec", "elliot", "recbole", "ranx", "lenskit"] = "auto"
     order: ListOrder = "auto"
     seen: Literal["refuse", "keep"] = "refuse"
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_name(self.path, self.layout)
@@ -187,7 +191,8 @@ class GivenLists:
             order_rows(rows, label)
 
     def _read_rows(self) -> ListRows:
-        rows = read_once(read_rows, self.path, self.layout, self.order)
+        columns = tuple(self.columns.items())
+        rows = read_once(read_rows, self.path, self.layout, self.order, columns)
         if not len(rows.query_ids):
             remedy = "add one row per item of each list"
             raise MalformedLine("the file holds no list", where=str(self.path), remedy=remedy)
@@ -342,6 +347,7 @@ class GivenResponses:
 
     Args:
         path: The table.
+        columns: New names of columns, by their names in the file.
 
     Raises:
         MissingFile: The file does not exist.
@@ -359,21 +365,25 @@ class GivenResponses:
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
 
     path: InputFile
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedResponses:
         """Read and validate the table; nothing is trained."""
-        return _FittedResponses(read_once(_read_of_responses, self.path))
+        return _FittedResponses(self._read())
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the table."""
-        read_once(_read_of_responses, self.path)
+        self._read()
+
+    def _read(self) -> Responses:
+        return read_once(_read_of_responses, self.path, tuple(self.columns.items()))
 
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table, and those of the queries, which responses share."""
-        names = map(str, read_once(_read_of_responses, self.path).labels.columns)
+        names = map(str, self._read().labels.columns)
         return list(dict.fromkeys([*names, *queries.labels.names]))
 
 
@@ -388,8 +398,8 @@ class _FittedResponses:
         return self.table
 
 
-def _read_of_responses(path: Path) -> Responses:
-    return _read_responses(read_text_table(path))
+def _read_of_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Responses:
+    return _read_responses(read_text_table(path, dict(columns)))
 
 
 def _read_responses(table: TextTable) -> Responses:
@@ -435,6 +445,7 @@ class GivenSentences:
 
     Args:
         path: The table.
+        columns: New names of columns, by their names in the file.
 
     Raises:
         MissingFile: The file does not exist.
@@ -453,21 +464,26 @@ class GivenSentences:
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
 
     path: InputFile
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSentences:
         """Read and validate the table; nothing is trained."""
-        return _FittedSentences(read_once(_read_of_sentence_scores, self.path))
+        return _FittedSentences(self._read())
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the table."""
-        read_once(_read_of_sentence_scores, self.path)
+        self._read()
+
+    def _read(self) -> SentenceScores:
+        columns = tuple(self.columns.items())
+        return read_once(_read_of_sentence_scores, self.path, columns)
 
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table."""
-        return [*map(str, read_once(_read_of_sentence_scores, self.path).labels.columns)]
+        return [*map(str, self._read().labels.columns)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,8 +497,8 @@ class _FittedSentences:
         return self.scores
 
 
-def _read_of_sentence_scores(path: Path) -> SentenceScores:
-    return _read_sentences(read_text_table(path))
+def _read_of_sentence_scores(path: Path, columns: tuple[tuple[str, str], ...]) -> SentenceScores:
+    return _read_sentences(read_text_table(path, dict(columns)))
 
 
 def _read_sentences(table: TextTable) -> SentenceScores:

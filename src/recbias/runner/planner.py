@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.config.settings import read_settings
@@ -198,7 +199,8 @@ def _check_filters(experiment: Experiment) -> Iterator[UserError]:
         else:
             continue
         for each in dataset.filters:
-            if not getattr(each.plugin, "keeps_interactions", False):
+            is_of_train = split and getattr(each.plugin, "part", "all") == "train"
+            if not (is_of_train or getattr(each.plugin, "keeps_interactions", False)):
                 message = f"{each.name} {problem}"
                 yield experiment.fault(each.where, message, remedy=remedy, kind=Contradiction)
 
@@ -490,12 +492,25 @@ class _DataPlanner(StagePlanner):
 
     def _plan_split(self, load: Stage, seed: int, fold: int, keys: Keys) -> Stage:
         spec, title = self.experiment.split, f"split {load.keys.dataset}"
-        divide = SplitDataset(spec.plugin if spec else None, fold, seed)
+        filters = self._list_training_filters(load.keys.dataset)
+        plugins = tuple(each.plugin for each in filters)
+        divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
+        identity: dict[str, Any] = {"seed": seed, "fold": fold}
+        identity["split"] = self.identify(spec) if spec else None
+        if filters:
+            identity["filters"] = [self.identify(each) for each in filters]
         return self.place(
             Stage("split", title, "", divide, (load,), keys),
             *filter(None, [spec]),
-            identity={"split": self.identify(spec) if spec else None, "seed": seed, "fold": fold},
+            *filters,
+            identity=identity,
         )
+
+    def _list_training_filters(self, label: str) -> tuple[PluginSpec, ...]:
+        """Return the filters of a dataset if one of them is for the training part only."""
+        filters = next(x.filters for x in self.experiment.datasets if x.label == label)
+        is_split = any(getattr(each.plugin, "part", "all") == "train" for each in filters)
+        return filters if is_split else ()
 
     def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
         """Return the stage that selects the queries of all folds."""

@@ -34,10 +34,11 @@ def replace_python_inputs(
 ) -> dict[str, Any]:
     """Return a spec in which every data frame and array is the path of a file that holds it.
 
-    A data frame (of pandas, polars or Arrow) is written to Parquet without its index, identifiers
-    to text, and other arrays to ``.npy``. The name of a file has the digest of its content, so the
-    same data has the same stored results. An object among the models, metrics and tests, or as the
-    ``name`` of an entry, is the entry of its class, with its fields as settings.
+    A data frame is written to Parquet without its index, identifiers to text, and other arrays to
+    ``.npy``. Frames are those that narwhals knows (pandas, polars, also lazy, Arrow, DuckDB) and
+    what exports Arrow streams. The name of a file has the digest of its content, so the same data
+    has the same stored results. An object among the models, metrics and tests, or as the ``name``
+    of an entry, is the entry of its class, with its fields as settings.
 
     Raises:
         WrongType: A data frame or an array cannot be written, or an entry is a class or a frame.
@@ -73,7 +74,7 @@ def _describe_object(plugin: Any, registry: Registry, location: str) -> dict[str
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if cls is plugin or not is_dataclass(plugin):
         subject = f"the class {cls.__name__}" if cls is plugin else f"a {cls.__name__}"
-        is_table = isinstance(plugin, pd.DataFrame) or hasattr(plugin, "to_pandas")
+        is_table = _collect(plugin) is not None
         example = '{"name": "lists", "path": frame}' if is_table else f"{cls.__name__}(...)"
         message = f"must be a name, a mapping or an object of a {registry.kind}, found {subject}"
         raise WrongType(message, where=location, remedy=f"write it like {example}")
@@ -101,13 +102,38 @@ def _replace(value: Any, folder: Path, location: str) -> Any:
         value = pd.Series(value, dtype=object)
     if isinstance(value, list | tuple):
         return [_replace(item, folder, f"{location}[{at}]") for at, item in enumerate(value)]
-    if hasattr(value, "to_pandas"):
-        value = value.to_pandas()
-    if isinstance(value, pd.DataFrame):
-        return _write(_render_frame(value, location), key, ".parquet", folder)
-    if isinstance(value, pd.Series | pd.Index | np.ndarray):
+    if (native := _collect(value)) is not None:
+        return _write(_render_frame(native, location), key, ".parquet", folder)
+    if _is_array(value):
         return _replace_array(np.asarray(value), folder, location)
     return value
+
+
+def _is_array(value: Any) -> bool:
+    """Return whether a value is a column or an array, of one library or another."""
+    if isinstance(value, pd.Index | np.ndarray):
+        return True
+    import narwhals as nw
+
+    return isinstance(nw.from_native(value, series_only=True, pass_through=True), nw.Series)
+
+
+def _collect(value: Any) -> Any:
+    """Return a data frame of pandas, or the Arrow table of one of another library; else None."""
+    if value is None or isinstance(value, str | bool | int | float | list | tuple):
+        return None
+    if isinstance(value, pd.DataFrame):
+        return value
+    import narwhals as nw
+    import pyarrow as pa
+
+    frame = nw.from_native(value, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, nw.DataFrame):
+        return frame.to_arrow()
+    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
+    return pa.table(value) if is_stream else None
 
 
 def _replace_array(array: AnyArray, folder: Path, location: str) -> Any:
@@ -134,11 +160,14 @@ def _render_identifiers(array: AnyArray, location: str) -> bytes:
     return "".join(f"{item}\n" for item in array.tolist()).encode()
 
 
-def _render_frame(frame: pd.DataFrame, location: str) -> bytes:
+def _render_frame(frame: Any, location: str) -> bytes:
     import pyarrow as pa
+    from pyarrow import parquet
 
     try:
-        return _render(lambda file: frame.to_parquet(file, index=False))
+        if isinstance(frame, pd.DataFrame):
+            return _render(lambda file: frame.to_parquet(file, index=False))
+        return _render(lambda file: parquet.write_table(frame, file))
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"the data frame cannot be written to Parquet: {error}"
         remedy = "give each column one type, and text as its name"

@@ -355,26 +355,41 @@ class LoadDataset:
         """Return the filtered dataset."""
         rng = make_generator(self.seed, "dataset")
         dataset = _require_dataset(self.source.load, self.data, rng)
-        for position, data_filter in enumerate(self.filters):
-            rng = make_generator(self.seed, "filter", position)
+        return _apply_filters(dataset, self.filters, "all", self.seed)
+
+
+def _apply_filters(dataset: Dataset, filters: Sequence[Any], part: str, seed: int) -> Dataset:
+    """Return a dataset after those of its filters that are for a part: all rows, or training."""
+    for position, data_filter in enumerate(filters):
+        if getattr(data_filter, "part", "all") == part:
+            rng = make_generator(seed, "filter", position)
             dataset = call_for(Dataset, data_filter.apply, dataset, rng)
-        return dataset
+    return dataset
 
 
 @dataclass(frozen=True)
 class SplitDataset:
-    """Make one fold; without a splitter all interactions are training interactions."""
+    """Make one fold; without a splitter all interactions are training interactions.
+
+    ``filters`` are those of the dataset, of which some apply to the training part only.
+    """
 
     splitter: Any
     fold: int
     seed: int
+    filters: tuple[Any, ...] = ()
 
     def __call__(self, dataset: Dataset) -> Split:
         """Return the split."""
-        if self.splitter is None:
-            return Split(dataset.interactions, None)
-        rng = make_generator(self.seed, "split", self.fold)
-        return call_for(Split, self.splitter.split, dataset, self.fold, rng)
+        split = Split(dataset.interactions, None)
+        if self.splitter is not None:
+            rng = make_generator(self.seed, "split", self.fold)
+            split = call_for(Split, self.splitter.split, dataset, self.fold, rng)
+        if not self.filters:
+            return split
+        train = replace(align_dataset(dataset, split), interactions=split.train)
+        rows = _apply_filters(train, self.filters, "train", self.seed).interactions
+        return replace(split, train=rows.recode(split.train.user_ids, split.train.item_ids))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.data.books_yelp import find_folder
+from recbias.data.declared import find_folder
 
 
 @pytest.mark.parametrize("subfolder", ["ml-10m", "ml-10m/ml-10M100K", "ml-10M100K"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
+from recbias.core.errors import MalformedLine
 from recbias.data.books_yelp import Goodreads
 
 BOOKS: list[dict[str, Any]] = [
@@ -65,8 +66,8 @@ def test_both_forms_have_the_same_interactions(
     assert (rows.users.tolist(), rows.items.tolist()) == ([0, 1], [0, 2])
     assert rows.values.tolist() == [5.0, 3.0]
     assert data.counts["unrated"] == 1
-    assert any("excluded 1 row(s) without a rating" in warning for warning in warnings)
-    assert any("of books not in the file of books" in warning for warning in warnings)
+    assert any("excluded 1 row(s): unrated" in warning for warning in warnings)
+    assert any("interactions of unknown books" in warning for warning in warnings)
     if form == "json":
         assert rows.times is not None
         assert rows.times.tolist() == [86_400, 86_400]
@@ -99,3 +100,60 @@ def test_books_and_their_side_tables_are_read(world: Path, rng: np.random.Genera
     assert source.gives() == {"train", "items", "reviews"}
     assert Goodreads().gives() == {"train", "items"}
     assert len(source.files(world)) == 4
+
+
+@pytest.mark.parametrize(
+    ("date", "time"),
+    [
+        ("Fri Sep 08 10:44:24 -0700 2017", 1504892664),
+        ("Thu Jan 01 05:30:01 +0530 1970", 1),
+        ("Tue Feb 29 23:59:59 +0000 2000", 951868799),
+    ],
+)
+def test_dates_are_read_with_their_utc_offset(
+    world: Path, rng: np.random.Generator, date: str, time: int
+) -> None:
+    path = world / "goodreads" / "goodreads_interactions_children.json.gz"
+    write(path, [SHELVES[0] | {"date_added": date}])
+    rows = Goodreads().load(world, rng).interactions
+    assert rows.times is not None
+    assert rows.times.tolist() == [time]
+
+
+@pytest.mark.parametrize("date", ["Fri Sep 08 2017", "2017-09-08 10:44:24"])
+def test_text_that_is_not_a_date_is_refused(
+    world: Path, rng: np.random.Generator, date: str
+) -> None:
+    path = world / "goodreads" / "goodreads_interactions_children.json.gz"
+    write(path, [SHELVES[0] | {"date_added": date}])
+    with pytest.raises(MalformedLine, match="date_added is not a time"):
+        Goodreads().load(world, rng)
+
+
+def test_columns_of_books_are_built_from_the_json_fields(
+    world: Path, rng: np.random.Generator
+) -> None:
+    shelves = [{"name": f"s{number}"} for number in range(12)]
+    authors = [{"author_id": "7"}, {"author_id": "8"}]
+    books: list[dict[str, Any]] = [
+        {"book_id": "3", "title": "One", "description": "", "publication_year": "1999"},
+        {"book_id": "5", "popular_shelves": [], "authors": None, "publication_year": "soon"},
+        {"book_id": "20", "popular_shelves": [{"name": "a|b"}], "average_rating": "4.03"},
+    ]
+    books[0] |= {"num_pages": "", "popular_shelves": shelves, "authors": authors}
+    write(world / "goodreads" / "goodreads_books_children.json.gz", books)
+    with collect_warnings() as warnings:
+        plain = Goodreads().load(world, rng)
+        named = Goodreads(side=("authors",)).load(world, rng)
+    assert plain.items is not None
+    assert named.items is not None
+    frame = plain.items.frame
+    assert frame["title"].tolist() == ["One", None, None]
+    assert frame["description"].tolist() == [None, None, None]
+    np.testing.assert_array_equal(frame["year"], [1999, np.nan, np.nan])
+    np.testing.assert_array_equal(frame["average_rating"], [np.nan, np.nan, 4.03])
+    assert frame["shelves"].tolist() == ["|".join(f"s{i}" for i in range(10)), None, "a/b"]
+    assert frame["author_ids"].tolist() == ["7|8", None, None]
+    assert named.items.frame["authors"].tolist() == ["Ann/e|8", None, None]
+    assert "author_ids" not in named.items.frame
+    assert any("lacks 1 of the authors (8 for example)" in message for message in warnings)

@@ -175,3 +175,8 @@ def test_the_published_latest_small_is_read(real_data: Path, rng: np.random.Gene
         "tmdb_id": 9_734,
         "tags": 1_572,
     }
+
+
+def test_the_age_groups_of_ml_1m_have_names() -> None:
+    assert MovieLens1M().value_labels["age"]["56"] == "56+"
+    assert MovieLens100K().value_labels == {}

@@ -3,12 +3,13 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from recbias.core.dataset import Vocabulary
+from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import MissingFile
-from recbias.data.books_yelp import Folder
-from recbias.data.movielens import ML_1M, Side, list_side_files, read_side_columns
+from recbias.data.declared import Folder
+from recbias.data.movielens import MovieLens1M, Side
 
 
 @pytest.mark.parametrize("is_relative", [False, True])
@@ -21,8 +22,8 @@ def test_side_columns_are_in_the_order_of_the_movies(
     items = Vocabulary.of(["7", "9", "11"])
     monkeypatch.chdir(tmp_path.parent)
     data = Path(tmp_path.name) if is_relative else tmp_path
-    folder = Folder(data / "ml-1m")
-    columns = read_side_columns(ML_1M, folder, data, side=("cast", "overview"), items=items)
+    source, folder = MovieLens1M(side=("cast", "overview")), Folder(data / "ml-1m")
+    columns = source.read_columns(folder, data, Attributes(items, pd.DataFrame(index=range(3))))
     assert {name: column.tolist() for name, column in columns.items()} == {
         "overview": [None, "One.\nTwo.", None],
         "cast": [None, "A|B", None],
@@ -41,5 +42,5 @@ def test_a_missing_side_table_is_refused_with_its_columns(
     tmp_path: Path, side: tuple[Side, ...], remedy: str
 ) -> None:
     with pytest.raises(MissingFile) as caught:
-        list_side_files(ML_1M, tmp_path / "ml-1m", tmp_path, side=side)
+        MovieLens1M(side=side).list_side_files(tmp_path)
     assert remedy in caught.value.remedy

@@ -11,7 +11,8 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset
 from recbias.core.errors import NothingLeft
-from recbias.data.books_yelp import BUSINESS, REVIEW_YELP, Yelp
+from recbias.data.books_yelp import Yelp
+from support.files.review_files import BUSINESS, REVIEW_YELP
 
 BUSINESSES: list[dict[str, Any]] = [
     {
@@ -108,7 +109,7 @@ def test_reviews_are_interactions_and_texts(world: Path) -> None:
         "reviews_of_unknown_businesses": 1,
         "reviews_without_stars": 1,
     }
-    assert warnings == [f"{REVIEW_YELP}: excluded 1 review(s) of businesses that are not listed"]
+    assert warnings == [f"{REVIEW_YELP}: excluded 1 row(s): reviews of unknown businesses"]
 
 
 @pytest.mark.parametrize(

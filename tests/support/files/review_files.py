@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recbias.data.books_yelp import BUSINESS, REVIEW_YELP
+BUSINESS = "yelp_academic_dataset_business.json"
+REVIEW_YELP = "yelp_academic_dataset_review.json"
 
 DISHES = ("soup", "bread", "tea", "beef", "rice", "fish")
 NAMES = ("emily", "laurie", "katelyn", "heather", "brett", "todd", "logan", "jake")

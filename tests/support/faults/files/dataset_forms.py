@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.data.books_yelp import BUSINESS, REVIEW_YELP, Goodbooks10K, Goodreads, Yelp
+from recbias.data.books_yelp import Goodbooks10K, Goodreads, Yelp
 from recbias.data.lmrec import LMRecRelease
 from recbias.data.movielens import MovieLens1M, MovieLens10M, MovieLens100K, MovieLensLatestSmall
 from recbias.data.sentences import FILE, GROUPS, CHBias, CrowSPairs, RedditBias
@@ -16,6 +16,7 @@ from recbias.data.side import CREW, NAMES, PRINCIPALS, Imdb
 from support.faults.files.contents import pack, to_json_lines, to_lines, to_plain_lines
 from support.faults.files.forms import Form, make_form
 from support.files.lmrec_files import write_release
+from support.files.review_files import BUSINESS, REVIEW_YELP
 
 RATINGS = [(1, 10, 5, 1000), (1, 20, 4, 1001), (2, 10, 3, 1002), (3, 30, 1, 1003)]
 DATE = "Fri Jan 02 00:00:00 +0000 1970"

@@ -1,0 +1,690 @@
+"""Published datasets that a YAML file in ``datasets/`` declares, and the loader of all of them.
+
+The keys of a declaration:
+
+- ``title``, ``about``, ``source``, ``licence``, ``citation``, ``counts``; ``like`` names a
+  declaration whose keys it has where it has none of its own.
+- ``download``: the keys of ``sources.yaml``; ``files`` and ``holds`` are those of the tables by
+  default, and ``each`` lists settings for whose choices there is a download of its own.
+- ``settings``: ``{name: {choices, about}}``; ``{name}`` in the name of a file is the choice, the
+  first one by default. Choices may be lists: a file for each element. ``forms`` are choices of
+  the setting ``form`` that replace keys.
+- ``interactions``, ``users``, ``items``, and ``joined``: columns of items from files with a row
+  for each item and value. Their keys are the fields of ``_Table``, and of ``_Column`` by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    SEPARATOR,
+    AnyArray,
+    Attributes,
+    Codes,
+    Dataset,
+    Interactions,
+    Reviews,
+    Vocabulary,
+)
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.files import has_file
+from recbias.formats.delimited import (
+    BadLines,
+    Layout,
+    Rows,
+    align_columns,
+    encode,
+    find_line_of_row,
+    read_table,
+    refuse_repeats,
+    scatter,
+)
+from recbias.formats.interactions import to_seconds
+from recbias.formats.json_files import Fields, read_json_lines, to_texts, validate_unique_lines
+from recbias.formats.tables import decode_dictionary, read_parquet
+
+FOLDER = Path(__file__).with_name("datasets")
+_IDS = ("user_id", "item_id")
+_ROLES = (*_IDS, "rating", "timestamp", "text")
+"""The columns of interactions; others are columns of the items."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Reads the files of a dataset; ``skipped`` counts the malformed lines of each."""
+
+    path: Path
+    bad_lines: BadLines = "error"
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def read(
+        self, name: str, columns: Layout | Fields, *, keep: Callable[[Any], Any] | None = None
+    ) -> Rows:
+        """Read a file: delimited text with a ``Layout``, JSON lines with ``Fields``."""
+        path = self.path / name
+        if isinstance(columns, Layout):
+            rows = read_table(path, columns, bad_lines=self.bad_lines, keep=keep)
+        else:
+            rows = read_json_lines(path, columns, bad_lines=self.bad_lines, keep=keep)
+        self.skipped[name] = rows.bad_lines
+        return rows
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``bad_lines`` of all files together, for ``Dataset.counts``."""
+        return {"bad_lines": sum(self.skipped.values())}
+
+
+def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:
+    """Return the folder of a dataset: ``<data>/<name>``, or as its archive unpacks.
+
+    It is identified by the file ``holds``; ``inner`` is the folder inside the archive.
+    """
+    folders = [data / name, *([data / name / inner, data / inner] if inner else [])]
+    return next(
+        (folder for folder in folders if has_file(find_packed(folder / holds))), folders[0]
+    )
+
+
+def find_packed(path: Path) -> Path:
+    """Return the path of a file that may stand there with or without ``.gz``."""
+    other = path.with_suffix("") if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+    return other if has_file(other) and not has_file(path) else path
+
+
+def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
+    """Return the paths if all files exist.
+
+    Raises:
+        MissingFile: A file does not exist; the remedy is ``recbias data fetch`` with ``fetch``.
+    """
+    for path in paths:
+        if not has_file(path):
+            message = f"{fetch} lacks the file {path.name}"
+            remedy = f"recbias data fetch {fetch}, or set --data to the folder that contains it"
+            raise MissingFile(message, where=str(path), remedy=remedy)
+    return list(paths)
+
+
+@cache
+def read_declaration(name: str) -> Mapping[str, Any]:
+    """Return the declaration of a dataset, with the keys of the one that it is ``like``."""
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    loader = vars(yaml).get("CSafeLoader", yaml.SafeLoader)  # libyaml is 7 times faster
+    entry: dict[str, Any] = loader(text).get_single_data()
+    base = read_declaration(entry["like"]) if "like" in entry else {}
+    return {**base, **entry, "name": name}
+
+
+def list_declared() -> list[str]:
+    """Return the names of the declared datasets."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """A column of a file, and how its cells are read.
+
+    ``source`` (``from``) names it in the file, by default as it is called; of several names, the
+    cells are joined by ``/``. ``key`` is that of the JSON object, or of those of a ``list``, in a
+    cell. In this order: ``expand`` makes a row of each part between such marks; ``match`` keeps
+    what its group ``value`` matches (of parts, those that match); ``fallback`` is the column for
+    an empty cell; ``split`` is the mark between several values; ``missing`` are values that mean
+    none; ``values`` are those of the codes from 0; ``labels`` are names for reports. Types: those
+    of ``Layout``; ``number`` (other text is missing); ``time`` (ISO 8601, or ``format``); ``list``
+    (of JSON, of which the ``first`` few are read); ``skip``.
+    """
+
+    name: str
+    source: tuple[str, ...]
+    type: str = "text"
+    expand: str = ""
+    match: str = ""
+    fallback: str = ""
+    key: str = ""
+    first: int = 2**31 - 1
+    trim: bool = False
+    split: str = ""
+    missing: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    format: str = ""
+    unit: Literal["s", "ms"] = "s"
+
+    @classmethod
+    def parse(cls, name: str, entry: Mapping[str, Any]) -> _Column:
+        """Return the column that an entry of a declaration describes."""
+        settings = dict(entry)
+        source = settings.pop("from", name)
+        settings = {key: tuple(x) if isinstance(x, list) else x for key, x in settings.items()}
+        return cls(
+            name=name, source=(source,) if isinstance(source, str) else tuple(source), **settings
+        )
+
+    def parse_times(self, cells: Any) -> Any:
+        """Return seconds since 1970, null where a cell is no time."""
+        if self.format:
+            times = pc.strptime(cells, format=self.format, unit="s", error_is_null=True)
+            return times.cast(pa.int64())
+        seconds, is_wrong = to_seconds(pc.fill_null(cells, ""))
+        return pa.chunked_array([pa.array(seconds, mask=is_wrong)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """A file of a dataset, or several of one layout.
+
+    ``format`` is ``delimited``, ``json``, ``python`` (a dictionary of Python on each line) or
+    ``parquet``. ``where`` selects rows by a number in a column. ``flags`` are columns of 0 and 1
+    that make one of ``a|b``. ``known`` restricts the file to users or items of the interactions,
+    ``distinct`` keeps the first row of each, ``drop`` leaves out rows without an identifier.
+    ``unlisted`` excludes interactions with items that are not listed, and is the name of their
+    count, as is ``unrated`` that of reviews without a rating. ``names`` is a file with the name of
+    each value of a joined table.
+    """
+
+    files: tuple[str, ...]
+    columns: tuple[_Column, ...]
+    format: str = "delimited"
+    separator: str = ","
+    header: bool = True
+    quoted: bool = False
+    escaped: bool = False
+    encoding: str = "utf-8"
+    where: Mapping[str, int] = field(default_factory=dict)
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    known: bool = False
+    distinct: bool = False
+    drop: bool = False
+    unlisted: str = ""
+    unrated: str = ""
+    names: _Table | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of delimited text."""
+        others = {"number": "text", "time": "text", "skip": "text"}
+        kinds: dict[str, Any] = {}
+        for column in self.columns:
+            for name in column.source:
+                kinds.setdefault(name, others.get(column.type, column.type))
+        kinds |= {flag: "int32" for flags in self.flags.values() for flag in flags}
+        return Layout(
+            columns=kinds,
+            delimiter=self.separator,
+            header=self.header,
+            quoted=self.quoted,
+            escaped=self.escaped,
+            encoding=self.encoding,
+        )
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of JSON lines."""
+        types: dict[str, Any] = {"float32": pa.float64(), "float64": pa.float64()}
+        kinds: dict[str, Any] = {}
+        for column in self.columns:
+            kind = types.get(column.type, pa.string())
+            kind = pa.struct([(column.key, kind)]) if column.key else kind
+            kinds[column.source[0]] = pa.list_(kind) if column.type == "list" else kind
+        ids = [column.source[0] for column in self.columns if column.name in _IDS]
+        return Fields(
+            types=kinds,
+            needed=() if self.drop else tuple(ids),
+            times={c.source[0]: c.parse_times for c in self.columns if c.type == "time"},
+            is_python=self.format == "python",
+        )
+
+    def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Any:
+        """Return the columns of the files, of the rows to ``keep``, as a ``pyarrow.Table``."""
+        return pa.concat_tables([self._read_file(folder, name, keep) for name in self.files])
+
+    def _read_file(self, folder: Folder, name: str, keep: Callable[[Any], Any]) -> Any:
+        path = find_packed(folder.path / name)
+        if self.format == "parquet":
+            names = [source for column in self.columns for source in column.source]
+            table = read_parquet(path, list(dict.fromkeys(names)))
+            plain = {name: decode_dictionary(table[name]) for name in table.column_names}
+            return keep(self.convert(pa.table(plain)))
+        layout = self.layout if self.format == "delimited" else self.fields
+        name = str(path.relative_to(folder.path))
+        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw))).table
+
+    def convert(self, raw: Any) -> Any:
+        """Return the columns of some rows of a file."""
+        unused = [column.name for column in self.columns if column.type == "skip"]
+        raw = raw.drop_columns(unused)
+        for column in self.columns:
+            raw = _expand(raw, column) if column.expand else raw
+        for name, number in self.where.items():
+            raw = raw.filter(pc.equal(raw[name], number))
+        cells = {
+            column.name: _convert(raw, column)
+            for column in self.columns
+            if column.type != "skip" and column.name not in self.where
+        }
+        cells |= {name: _join_flags(raw, flags) for name, flags in self.flags.items()}
+        table = pa.table(cells)
+        for name in _IDS if self.drop else ():
+            if name in cells:
+                table = table.filter(pc.not_equal(pc.fill_null(table[name], ""), ""))
+        return table
+
+    def label(self, table: Any, folder: Folder) -> dict[str, AnyArray]:
+        """Return the columns besides the identifiers, with the labels of codes."""
+        labels = {column.name: column.values for column in self.columns if column.values}
+        columns = {}
+        for name in table.column_names:
+            if name in labels:
+                columns[name] = self._decode(table[name].to_numpy(), labels[name], folder, name)
+            elif name not in _IDS:
+                columns[name] = _to_array(table[name])
+        return columns
+
+    def _decode(
+        self, codes: AnyArray, labels: Sequence[str], folder: Folder, name: str
+    ) -> AnyArray:
+        unknown = np.flatnonzero((codes < 0) | (codes >= len(labels)))
+        if unknown.size:
+            row, path = int(unknown[0]), folder.path / self.files[0]
+            message = f"{codes[row]} is not the code of an {name}"
+            line = find_line_of_row(path, self.layout, row)
+            raise MalformedLine(message, where=f"{path}:{line}")
+        return np.array(labels, dtype=object)[codes]
+
+    def refuse_repeats(self, folder: Folder, codes: Codes, ids: Vocabulary) -> None:
+        """Raise MalformedLine if an identifier has two rows."""
+        path = find_packed(folder.path / self.files[0])
+        if self.format == "delimited":
+            refuse_repeats(path, self.layout, codes, ids)
+        else:
+            validate_unique_lines(codes, ids, path)
+
+
+def _expand(raw: Any, column: _Column) -> Any:
+    """Return a row for each part of a cell that matches, with the cells of the other columns."""
+    parts = pc.split_pattern(raw[column.source[0]].combine_chunks(), column.expand)
+    matches = pc.struct_field(pc.extract_regex(pc.list_flatten(parts), column.match), "value")
+    rows = raw.drop_columns(column.source[0]).take(
+        pc.list_parent_indices(parts).filter(matches.is_valid())
+    )
+    return rows.append_column(column.source[0], matches.drop_null())
+
+
+def _convert(raw: Any, column: _Column) -> Any:
+    cells = raw[column.source[0]]
+    if column.type == "list":
+        return _join_lists(cells.combine_chunks(), column)
+    if len(column.source) > 1:
+        cells = pc.binary_join_element_wise(*(raw[name] for name in column.source), "/")
+    cells = pc.struct_field(cells, column.key) if column.key else cells
+    cells = _edit_text(raw, cells, column)
+    if column.type == "number":
+        texts = pd.Series(cells.to_pandas(), dtype=object)
+        cells = pa.chunked_array([pa.array(pd.to_numeric(texts, errors="coerce"), pa.float64())])
+    if column.type == "time" and not pa.types.is_integer(cells.type):
+        cells = column.parse_times(cells)
+    return pc.floor(pc.divide(cells, 1000)) if column.unit == "ms" else cells
+
+
+def _edit_text(raw: Any, cells: Any, column: _Column) -> Any:
+    if column.match and not column.expand:
+        cells = pc.struct_field(pc.extract_regex(cells, column.match), "value")
+    if column.fallback:
+        is_empty = pc.equal(pc.fill_null(cells, ""), "")
+        cells = pc.if_else(is_empty, raw[column.fallback], cells)
+    if column.trim:
+        cells = pc.utf8_trim_whitespace(cells)
+    if column.split:
+        cells = pc.replace_substring_regex(cells, rf"{re.escape(column.split)}\s*", SEPARATOR)
+    if column.missing:
+        is_missing = pc.is_in(cells, value_set=pa.array(column.missing))
+        cells = pc.if_else(is_missing, pa.scalar(None, pa.string()), cells)
+    return cells
+
+
+def _join_lists(lists: Any, column: _Column) -> Any:
+    """Return the first texts of each list as ``a|b``."""
+    lists = pc.list_slice(pc.fill_null(lists, []), 0, column.first)
+    cells = pc.list_flatten(lists)
+    cells = pc.struct_field(cells, column.key) if column.key else cells
+    parts = pc.replace_substring(pc.fill_null(cells, ""), SEPARATOR, "/")
+    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy())])
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), parts), SEPARATOR)
+    return pa.chunked_array([joined])
+
+
+def _join_flags(raw: Any, flags: Sequence[str]) -> Any:
+    """Return ``A|B`` for columns of 0 and 1."""
+    cells = np.full(raw.num_rows, "", dtype=object)
+    for name in flags:
+        cells[raw[name].to_numpy() == 1] += SEPARATOR + name
+    return pa.chunked_array(
+        [pa.array([cell.removeprefix(SEPARATOR) for cell in cells], pa.string())]
+    )
+
+
+def _to_array(column: Any) -> AnyArray:
+    """Return a column as numbers, or as text with None for an empty cell."""
+    if pa.types.is_string(column.type):
+        return to_texts(column)
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """Base of the declared datasets; the docstring is written from the declaration."""
+
+    declaration: ClassVar[Mapping[str, Any]]
+
+    bad_lines: BadLines = "error"
+
+    def __init_subclass__(cls, declaration: str = "") -> None:
+        """Read the declaration."""
+        super().__init_subclass__()
+        if declaration:
+            cls.declaration = read_declaration(declaration)
+            cls.__doc__ = _write_docstring(cls.declaration)
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        tables = self.read_tables()
+        names = {column.name for column in tables["interactions"].columns}
+        has_items = tables.keys() - {"interactions", "users"} or _list_item_columns(tables)
+        parts = {"train", *({"users"} & tables.keys()), *(["items"] if has_items else [])}
+        return frozenset(parts | ({"reviews"} if "text" in names else set()))
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        folder = self.find_folder(data)
+        paths = [find_packed(folder / name) for name in self.list_files()]
+        return require_files(paths, fetch=self.fetch_name)
+
+    def list_files(self) -> list[str]:
+        """Return the names of the files that the settings need."""
+        tables = self.read_tables().values()
+        used = [*tables, *(table.names for table in tables if table.names)]
+        return list(dict.fromkeys(name for table in used for name in table.files))
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        self.files(data)
+        folder, tables = Folder(self.find_folder(data), self.bad_lines), self.read_tables()
+        own: dict[str, Any] = {
+            name: tables[name].read(folder) for name in ("users", "items") if name in tables
+        }
+        listed = own.get("items")
+        if listed is not None:
+            own["items"] = self.select_items(listed)
+        rows, counts = self.read_rows(tables["interactions"], folder, own.get("items"))
+        if listed is not own.get("items"):
+            counts.clear()  # items were left out on purpose
+        for problem, n in counts.items():
+            if n:
+                name, reason = tables["interactions"].files[0], problem.replace("_", " ")
+                warn(f"{name}: excluded {n:,} row(s): {reason}")
+        user_codes, users = _encode(folder, rows, own, tables.pop("users", None), "user")
+        item_codes, items = _encode(folder, rows, own, tables.pop("items", None), "item")
+        columns = {
+            name: _read_first(rows[name], item_codes, len(items.ids))
+            for name in _list_item_columns(tables)
+        }
+        table = tables.pop("interactions")
+        columns |= {name: _read_joined(other, folder, items.ids) for name, other in tables.items()}
+        columns |= self.read_columns(folder, data, items)
+        items = Attributes(items.ids, items.frame.assign(**columns), "item")
+        reviews = None
+        if "text" in rows.column_names:
+            texts = np.asarray(pc.fill_null(rows["text"], "").to_numpy(), dtype=object)
+            reviews = Reviews(user_codes, item_codes, texts)
+        values = np.ones(len(user_codes), dtype=np.float32)
+        if "rating" in rows.column_names:
+            n_unrated = rows["rating"].null_count
+            counts |= {table.unrated: n_unrated} if table.unrated else {}
+            if n_unrated:
+                rated = np.flatnonzero(rows["rating"].is_valid().to_numpy())
+                rows = rows.take(rated)
+                user_codes, item_codes = user_codes[rated], item_codes[rated]
+            values = rows["rating"].to_numpy().astype(np.float32, copy=False)
+        times, given = _read_times(rows, table.files[0]), self.gives()
+        return Dataset(
+            Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
+            users if "users" in given else None,
+            items if "items" in given else None,
+            reviews,
+            counts=folder.counts | counts,
+        )
+
+    def read_rows(self, table: _Table, folder: Folder, items: Any) -> tuple[Any, dict[str, int]]:
+        """Return the interactions, without those with unlisted items, and the number of these."""
+        counts = {table.unlisted: 0} if table.unlisted else {}
+        listed = pc.unique(items["item_id"]) if table.unlisted else None
+
+        def keep(rows: Any) -> Any:
+            if listed is not None:
+                n_rows = rows.num_rows
+                rows = rows.filter(pc.is_in(rows["item_id"], value_set=listed))
+                counts[table.unlisted] += n_rows - rows.num_rows
+            return self.keep_rows(rows, counts)
+
+        return table.read(folder, keep), counts
+
+    def keep_rows(self, rows: Any, counts: dict[str, int]) -> Any:
+        """Return some of the interactions of a block, and count the others."""
+        return rows
+
+    def select_items(self, items: Any) -> Any:
+        """Return the rows of the table of items that are in the dataset."""
+        return items
+
+    def list_sides(self) -> tuple[str, ...]:
+        """Return the names of the optional tables and columns that are read."""
+        return getattr(self, "side", ())
+
+    def read_columns(
+        self, folder: Folder, data: Path, items: Attributes
+    ) -> Mapping[str, AnyArray]:
+        """Return more columns of the items, for formats that need code."""
+        return {}
+
+    def find_folder(self, data: Path) -> Path:
+        """Return the folder of the files."""
+        name, holds = self.declaration["name"], self.read_tables()["interactions"].files[0]
+        inner = self.declaration.get("download", {}).get("inner", name)
+        return find_folder(getattr(self, "folder", name), data, holds=holds, inner=inner)
+
+    @property
+    def value_labels(self) -> dict[str, Mapping[str, str]]:
+        """The names of coded values by column and value, for reports."""
+        columns = (column for table in self.read_tables().values() for column in table.columns)
+        return {column.name: column.labels for column in columns if column.labels}
+
+    @property
+    def fetch_name(self) -> str:
+        """The name that ``recbias data fetch`` takes; it has the settings other than defaults."""
+        each = self.declaration["download"].get("each", ())
+        chosen = [
+            getattr(self, name)
+            for name in each
+            if getattr(self, name) != getattr(type(self), name)
+        ]
+        return "-".join([self.declaration["name"], *chosen])
+
+    def read_tables(self) -> dict[str, _Table]:
+        """Return the tables for the settings: the interactions, users, items and joined ones."""
+        entry = dict(self.declaration)
+        if forms := entry.get("forms"):
+            entry |= forms[getattr(self, "form")]  # noqa: B009  a setting of some datasets
+        names = [name for name in ("interactions", "users", "items") if entry.get(name)]
+        entries = {name: entry[name] for name in names} | entry.get("joined", {})
+        side, choices = self.list_sides(), entry.get("settings", {})
+        chosen = {
+            name: (setting["choices"], getattr(self, name)) for name, setting in choices.items()
+        }
+        values = {
+            name: x[key] if isinstance(x, Mapping) else [key] for name, (x, key) in chosen.items()
+        }
+        return {
+            name: _parse_table(table, values, side)
+            for name, table in entries.items()
+            if "side" not in table or table["side"] in side
+        }
+
+
+def _list_item_columns(tables: Mapping[str, _Table]) -> list[str]:
+    """Return the columns of the interactions that are of their items."""
+    table = tables["interactions"]
+    names = [column.name for column in table.columns if column.type != "skip"]
+    return [name for name in names if name not in {*_ROLES, *table.where}]
+
+
+def _parse_table(
+    entry: Mapping[str, Any], values: Mapping[str, Any], side: Sequence[str]
+) -> _Table:
+    """Return a table with the names of its files for some settings."""
+    settings = {key: x for key, x in entry.items() if key not in {"file", "columns", "side"}}
+    if "names" in settings:
+        settings["names"] = _parse_table(settings["names"], values, side)
+    names = [
+        entry["file"].format(**dict(zip(values, chosen, strict=True)))
+        for chosen in product(*values.values())
+    ]
+    columns = {
+        name: {"type": x} if isinstance(x, str) else dict(x)
+        for name, x in entry["columns"].items()
+    }
+    parsed = tuple(
+        _Column.parse(name, x)
+        for name, x in columns.items()
+        if x.pop("side", None) in {None, *side}
+    )
+    return _Table(files=tuple(dict.fromkeys(names)), columns=parsed, **settings)
+
+
+def _encode(
+    folder: Folder, rows: Any, tables: Mapping[str, Any], table: _Table | None, kind: str
+) -> tuple[Codes, Attributes]:
+    """Return the user or item of each interaction, and the columns of all of them."""
+    key = f"{kind}_id"
+    if table is None:
+        ids, (codes,) = encode(rows[key])
+        return codes, Attributes(ids, pd.DataFrame(index=range(len(ids))), kind)
+    own = tables[f"{kind}s"]
+    if table.known:
+        own = own.filter(pc.is_in(own[key], value_set=pc.unique(rows[key])))
+    if table.distinct:
+        own = own.filter(pa.array(~own[key].to_pandas().duplicated()))
+    ids, (codes, own_codes) = encode(rows[key], own[key])
+    if not table.distinct:
+        table.refuse_repeats(folder, own_codes, ids)
+    return codes, align_columns(own_codes, table.label(own, folder), ids, kind)
+
+
+def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
+    """Return the first cell of each item in the interactions."""
+    items, rows = np.unique(codes, return_index=True)
+    return scatter(items.astype(np.int32), _to_array(column.take(pa.array(rows))), n)
+
+
+def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
+    """Return the distinct values of each item as ``a|b``, in order of appearance."""
+    ids, values = table.read(folder).columns
+    if table.names:
+        keys, names = (column.combine_chunks() for column in table.names.read(folder).columns)
+        values = names.take(pc.index_in(values, value_set=keys).combine_chunks())
+    known = pa.array(items.ids, pa.string()).cast(ids.type)
+    is_known = pc.and_(pc.is_in(ids, value_set=known), values.is_valid())
+    codes = items.find(np.asarray(ids.filter(is_known).cast(pa.string()).to_numpy(), dtype=object))
+    texts = pd.Series(values.filter(is_known).cast(pa.string()).to_pandas(), dtype=object)
+    frame = pd.DataFrame({"code": codes, "value": texts})
+    frame["value"] = frame["value"].str.replace(SEPARATOR, "/", regex=False).str.strip()
+    groups = frame[frame["value"] != ""].drop_duplicates().groupby("code", sort=True)["value"]
+    joined: pd.Series[Any] = groups.agg(SEPARATOR.join)
+    return scatter(joined.index.to_numpy(np.int32), joined.to_numpy(object), len(items))
+
+
+def _read_times(rows: Any, name: str) -> AnyArray | None:
+    """Return the times of the interactions; None if one has none, or all are 0."""
+    if "timestamp" not in rows.column_names:
+        return None
+    times = rows["timestamp"].to_numpy()
+    if n_missing := int(np.count_nonzero(~np.isfinite(times))):
+        warn(f"{name}: {n_missing:,} row(s) have no time, so the dataset has no times")
+        return None
+    seconds = np.asarray(times).astype(np.int64)
+    if len(seconds) and not np.any(seconds):
+        warn(f"{name}: every timestamp is 0, so the dataset has no times")
+        return None
+    return seconds
+
+
+_DOCSTRING = """{title}
+
+{about}
+
+Args:
+{arguments}
+
+Raises:
+    MissingFile: A file is missing; ``recbias data fetch {name}`` downloads it or says where it is.
+    MalformedLine: A line does not have the published layout.
+
+Source:
+    {source}
+"""
+
+
+def _write_docstring(entry: Mapping[str, Any]) -> str:
+    arguments = {
+        **{name: setting["about"] for name, setting in entry.get("settings", {}).items()},
+        **{key.removeprefix("about_"): text for key, text in entry.items() if "about_" in key},
+        "bad_lines": "``error`` stops at a malformed line, ``skip`` skips and counts it.",
+    }
+    lines = [f"    {name}: {' '.join(text.split())}" for name, text in arguments.items()]
+    text = "\n".join(lines).replace("{name}", entry["name"])
+    about = entry.get("about", "").strip()
+    return _DOCSTRING.format(**{**entry, "arguments": text, "about": about})
+
+
+def _list_settings(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, type and default of each setting of a declaration."""
+    choices = {name: [*setting["choices"]] for name, setting in entry.get("settings", {}).items()}
+    if "forms" in entry:
+        choices["form"] = [*entry["forms"]]
+    for name, values in choices.items():
+        yield name, Literal[tuple(values)], field(default=values[0])
+    if sides := entry.get("sides"):
+        choice: Any = Literal[tuple(sides)]
+        yield "side", tuple[choice, ...], field(default=())
+
+
+def __getattr__(name: str) -> Any:
+    """Return the class of a declared dataset by its name."""
+    if not (FOLDER / f"{name}.yaml").is_file():
+        raise AttributeError(name)
+    entry = read_declaration(name)
+    namespace = {"declaration": entry, "__module__": __name__, "__doc__": _write_docstring(entry)}
+    cls = make_dataclass(
+        name,
+        _list_settings(entry),
+        bases=(Declared,),
+        namespace=namespace,
+        frozen=True,
+        kw_only=True,
+    )
+    globals()[name] = cls
+    return cls
