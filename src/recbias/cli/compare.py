@@ -314,10 +314,9 @@ def _compare_side_by_side(
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
-    by_label = dict(zip(label_runs(folders), map(read_run, folders), strict=True))
-    labels, runs = [*by_label], [*by_label.values()]
-    frames, renamings = align_runs(by_label)
-    results = build_runs_table(by_label) if len(runs) > 2 else None
+    labels, runs = label_runs(folders), [*map(read_run, folders)]
+    frames, renamings = align_runs(labels, runs)
+    results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)

@@ -412,7 +412,9 @@ class Renaming:
     name_b: str
 
 
-def align_runs(runs: Mapping[str, RunTables]) -> tuple[list[RunFrames], list[Renaming]]:
+def align_runs(
+    labels: Sequence[str], runs: Sequence[RunTables]
+) -> tuple[list[RunFrames], list[Renaming]]:
     """Return runs in which entries with equal settings have equal names, and what was renamed.
 
     An entry of a later run gets the name that an earlier run has for it, if neither run has the
@@ -421,7 +423,7 @@ def align_runs(runs: Mapping[str, RunTables]) -> tuple[list[RunFrames], list[Ren
     """
     aligned: list[RunFrames] = []
     renamings: list[Renaming] = []
-    for label, run in runs.items():
+    for label, run in zip(labels, runs, strict=True):
         tables = run.metrics, run.per_unit, run.replicates
         changed = RunFrames(label, *tables, run.manifest)
         for earlier in aligned:

@@ -236,7 +236,7 @@ def compare(
         raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
     folders = [run.folder for run in loaded]
-    frames, _ = align_runs(dict(zip(label_runs(folders), map(read_run, folders), strict=True)))
+    frames, _ = align_runs(label_runs(folders), [*map(read_run, folders)])
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values
