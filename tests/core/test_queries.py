@@ -20,7 +20,9 @@ from recbias.core.queries import (
     group_by,
     list_condition_columns,
     match_rows,
+    order_labels,
     read_uncertain_groups,
+    validate_grouping,
 )
 
 USERS = Attributes(
@@ -36,6 +38,85 @@ USERS = Attributes(
     ),
     "user",
 )
+
+
+PEOPLE = Attributes(
+    Vocabulary.of([str(person) for person in range(1, 9)]),
+    pd.DataFrame(
+        {
+            "age": [15.0, 18, 24, 25, 40, 60, np.nan, 3],
+            "share": [0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9],
+            "band": ["18-24", "50+", "under 18", "18-24", "9-12", None, "50+", "50+"],
+            "change": [-5.0, -4, -1, 0, 1, 2, 3, 4],
+            "gender": list("MFMFMFMF"),
+        }
+    ),
+    "query",
+)
+
+
+@pytest.mark.parametrize(
+    ("by", "names", "codes"),
+    [
+        ("age in [18, 25, 50]", ["under 18", "18-24", "25-49", "50+"], [0, 1, 1, 2, 2, 3, -1, 0]),
+        ("age in (18, 19)", ["under 18", "18", "19+"], [0, 1, 2, 2, 2, 2, -1, 0]),
+        ("share in [0.25, 0.5]", ["under 0.25", "0.25 to under 0.5", "0.5+"], [0, 0, 1, *[2] * 5]),
+        ("change in [-4, 0]", ["under -4", "-4 to -1", "0+"], [0, 1, 1, *[2] * 5]),
+        (
+            "share in 4 quantiles",
+            [f"quantile {rank} of 4" for rank in range(1, 5)],
+            [0, 0, 1, 1, 2, 2, 3, 3],
+        ),
+        ("gender & age in [18]", [], [2, 1, 3, 1, 3, 1, -1, 0]),
+        ("gender in ['F']", [], [1, 0, 1, 0, 1, 0, 1, 0]),
+        ("band", ["9-12", "under 18", "18-24", "50+"], [2, 3, 1, 2, 0, -1, 3, 3]),
+    ],
+)
+def test_numbers_are_divided_into_bins_in_their_order(
+    by: str, names: list[str], codes: list[int]
+) -> None:
+    groups = group_by(PEOPLE, by)
+    assert groups.codes.tolist() == codes
+    if names:
+        assert [name.partition("=")[2] for name in groups.names] == names
+        assert order_labels(names) == list(range(len(names)))
+        assert groups.find_code(names[-1]) == len(names) - 1
+
+
+def test_a_crossing_names_bins_by_their_column() -> None:
+    names = group_by(PEOPLE, "gender & age in [18]").names
+    assert names[:2] == ("gender=F&age=under 18", "gender=F&age=18+")
+
+
+def test_tied_values_are_in_one_quantile() -> None:
+    table = pd.DataFrame({"n": [1.0, 1, 1, 1, 1, 2, 3, 4]})
+    groups = group_by(Attributes(Vocabulary.of([*"abcdefgh"]), table, "query"), "n in 4 quantiles")
+    assert groups.names == ("n=quantile 1 of 4", "n=quantile 3 of 4", "n=quantile 4 of 4")
+    assert groups.counts.tolist() == [5, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "message"),
+    [
+        ("age in [25, 18]", OutOfRange, "the edges of the bins of 'age' do not increase"),
+        ("age in [18, 18]", OutOfRange, "do not increase"),
+        ("age in 1 quantiles", OutOfRange, "must have 2 to 100 quantiles"),
+        ("gender in [1, 2]", WrongType, "'gender' holds text, and only numbers have bins"),
+        ("gender in 4 quantiles", WrongType, "'gender' holds text"),
+        ("height in [1, 2]", UnknownColumn, "no column 'height'"),
+    ],
+)
+def test_bins_that_cannot_be_are_refused(by: str, error: type[UserError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        group_by(PEOPLE, by)
+    if error is OutOfRange:
+        with pytest.raises(error, match=message):
+            validate_grouping(by)
+
+
+@pytest.mark.parametrize("labels", [["F", "M"], ["18-24", "old"], ["F&18", "M&18"], ["1.2.3"]])
+def test_other_labels_have_no_order(labels: list[str]) -> None:
+    assert order_labels(labels) is None
 
 
 @pytest.mark.parametrize(

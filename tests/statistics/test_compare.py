@@ -285,6 +285,49 @@ def contrast_sides(prefix: str = "", **changes: Any) -> Contrast:
     )
 
 
+def test_the_family_of_groups_is_of_all_models(values: FloatArray) -> None:
+    families = [
+        ModelContrasts(
+            {"model": model}
+            | {k: v for k, v in make_keys().items() if k not in {"group", "target"}},
+            [("", "", contrast_sides(p=p))],
+        )
+        for model, p in (("A", 0.02), ("B", 0.03))
+    ]
+    table = compare([estimate(values)], PairedT(), name="t", seed=1, model_contrasts=families)
+    of_groups = table[table["between"] == "groups"]
+    assert of_groups["family_size"].tolist() == [2, 2]
+    assert of_groups["p_adjusted"].tolist() == pytest.approx([0.04, 0.06])
+    assert set(table[table["between"] == "models"]["family_size"]) == {6}
+
+
+def test_against_a_model_the_family_is_the_other_models(values: FloatArray) -> None:
+    table = tabulate(estimate(values), test=PairedT(against="B"))
+    assert (table["a"] + table["b"]).tolist() == ["AB", "CB", "DB"]
+    assert set(table["family_size"]) == {3}
+    expected = stats.ttest_rel(values[3], values[1])
+    assert table["p"].iloc[-1] == pytest.approx(expected.pvalue)
+    assert table["difference"].iloc[-1] == pytest.approx((values[3] - values[1]).mean())
+    assert tabulate(estimate(values), test=PairedT(against="Z")).empty
+
+
+def test_gaps_of_several_groups_are_compared_by_their_parts(rng: np.random.Generator) -> None:
+    # 0, 0.5, 1 in A and 0, 0.5, 3 in B: the gap rises by 2, with errors of 0.1 for each mean
+    means = np.array([[0.0, 0.5, 1.0], [0.0, 0.5, 3.0]])
+    parts = means[..., None] + rng.normal(0.0, 0.1, (2, 3, 1001))
+    parts[..., 0] = means
+    gaps = SystemEstimates(
+        ("A", "B"), None, np.array([1.0, 3.0]), None, make_keys("gap"), df=50.0, parts=parts
+    )
+    (row,) = tabulate(gaps).to_dict("records")
+    assert (row["test"], row["mean_a"], row["mean_b"], row["difference"]) == (
+        *("gap_change", 1.0, 3.0),
+        -2.0,
+    )
+    assert row["p"] < 1e-6
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([-2.4, -1.6], abs=0.05)
+
+
 def test_within_a_model_a_group_with_all_units_is_one_test_with_the_whole() -> None:
     contrasts = [
         ("", "", contrast_sides()),

@@ -57,8 +57,22 @@ def test_gaps_by_hand() -> None:
         gap = compute_gap(measure(values), groups, kind, rng=make_rng())  # type: ignore[arg-type]
         assert gap.value == pytest.approx(value)
         assert gap.n == 6
-        assert math.isnan(gap.ci_low)
+        assert math.isnan(gap.ci_low) == (kind != "difference")
         assert gap.replicates is None
+
+
+def test_the_gap_of_ordered_groups_has_an_interval_and_the_test_of_their_trend() -> None:
+    labels = [*["18-24"] * 3, *["under 18"] * 3, *["50+"] * 3]
+    values = [0.4, 0.5, 0.6, 0.1, 0.2, 0.3, 0.7, 0.8, 0.9]
+    gap = compute_gap(measure(values), group(labels), "difference", rng=make_rng())
+    assert gap.value == pytest.approx(0.6)
+    assert gap.ci_low <= gap.value <= gap.ci_high
+    anova, trend = gap.contrasts
+    assert (anova.test, trend.test) == ("welch_anova", "jonckheere_terpstra")
+    # 2 of the 9! / 3!³ = 1,680 divisions rise or fall throughout
+    assert (trend.a, trend.b) == ("g=50+", "g=under 18")
+    assert trend.p == pytest.approx(2 / 1680)
+    assert [part[0] for part in gap.parts.values()] == pytest.approx([0.2, 0.5, 0.8])
 
 
 def test_of_three_groups_the_test_is_that_all_have_one_mean() -> None:

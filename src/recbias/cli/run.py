@@ -191,12 +191,12 @@ def _show_run(run: Run) -> None:
     """Print the verdict of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
     from recbias.reports.group_tables import build_group_tables
-    from recbias.reports.run import read_run
+    from recbias.reports.run import name_groups, read_run
     from recbias.reports.tables import build_check_table, build_round_table, build_summary
     from recbias.reports.verdict import build_verdict
     from recbias.reports.views import collect_definitions
 
-    console, tables = Output(), read_run(run.folder)
+    console, tables = Output(), name_groups(read_run(run.folder))
     summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())
     values = [column.title for column in summary.columns if column.numeric]
     more = (build_round_table(tables), build_check_table(tables))

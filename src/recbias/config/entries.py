@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 
 from recbias.config.labels import (
     create_label,
@@ -69,8 +69,12 @@ from recbias.formats.yaml import Document, KeyPath, read_file
 _GROUPING_REMEDIES = {
     "min_group": "give the least number of queries of a group that is compared: min_group: 20",
     "reference_group": "name the group that the others are compared with: reference_group: M",
+    "pairs": "name the two groups of each comparison: pairs: [[18-24, 50+]]",
 }
 """The remedies of keys that stand beside ``by``."""
+
+_GroupName: TypeAlias = str | int | float
+_GroupPairs: TypeAlias = Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)]
 
 _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -336,7 +340,7 @@ class _EntryReader:
             return None
         gap = self._pop_key(cls, entry, "gap")
         min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
-        reference = self._read_key(cls, entry, "reference_group", str | int | float)
+        reference, pairs = self._read_compared(cls, entry, gap)
         if not isinstance(by, str):
             remedy = "name one or more labels of the queries: by: gender&race"
             self._blame("by", f"must be text, found {describe_value(by)}", remedy)
@@ -350,11 +354,24 @@ class _EntryReader:
             remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
             self._blame("gap", message, remedy, OutOfRange)
             return None
-        if reference is not None and gap not in {None, "groups"}:
-            remedy = "remove gap, set gap: groups, or leave reference_group out"
-            message = f"has no effect with gap: {gap}"
-            self._blame("reference_group", message, remedy, Contradiction)
-        return Grouping(by, gap or "", min_group or 0, "" if reference is None else str(reference))
+        return Grouping(by, gap or "", min_group or 0, reference, pairs)
+
+    def _read_compared(
+        self, cls: type, entry: dict[str, Any], gap: Any
+    ) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Return the reference group, blank if there is none, and the pairs of groups."""
+        reference = self._read_key(cls, entry, "reference_group", _GroupName)
+        pairs = self._read_key(cls, entry, "pairs", _GroupPairs)
+        given = {"reference_group": reference, "pairs": pairs}
+        for key in [key for key, value in given.items() if value is not None]:
+            if gap not in {None, "groups"}:
+                remedy = f"remove gap, set gap: groups, or leave {key} out"
+                self._blame(key, f"has no effect with gap: {gap}", remedy, Contradiction)
+        if reference is not None and pairs is not None:
+            message = "has no effect with pairs"
+            self._blame("reference_group", message, "remove one of the two", Contradiction)
+        named = tuple((str(a), str(b)) for a, b in pairs or ())
+        return "" if reference is None else str(reference), named
 
     def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
         """Return a key of the grouping, None if it is absent or does not have its type."""

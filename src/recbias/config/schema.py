@@ -37,8 +37,9 @@ _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
 _GROUPING: _Schema = {
     "by": {
-        "description": "Labels or conditions of the queries, joined by &; or columns of "
-        "probabilities: probability of p_female, weight of p_f + p_m.",
+        "description": "Labels or conditions of the queries, joined by &; bins or quantiles of "
+        "numbers: age in [18, 25, 50], age in 4 quantiles; or columns of probabilities: "
+        "probability of p_female, weight of p_f + p_m.",
         **_TEXT,
     },
     "gap": {"enum": list(GAPS)},
@@ -50,6 +51,17 @@ _GROUPING: _Schema = {
     "reference_group": {
         "description": "The group that each other group is compared with.",
         "type": ["string", "number"],
+    },
+    "pairs": {
+        "description": "The two groups of each comparison, in place of all pairs.",
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "type": "array",
+            "items": {"type": ["string", "number"]},
+            "minItems": 2,
+            "maxItems": 2,
+        },
     },
 }
 

@@ -125,17 +125,20 @@ class Grouping:
         gap: How the groups are reported; blank for every way, until the entry is expanded.
         min_group: The least number of values of a group that is compared with others.
         reference_group: The group that each other group is compared with; blank for all pairs.
+        pairs: The groups that are compared, two and two; empty for all pairs.
     """
 
     by: str
     gap: Gap | Literal[""] = ""
     min_group: int = 0
     reference_group: str = ""
+    pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
         """The keys of the entry: ``by``, ``gap``, and the others if they are given."""
         given = {name: value for name, value in vars(self).items() if value}
+        given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return {"by": self.by, "gap": self.gap} | given
 
 

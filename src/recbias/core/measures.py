@@ -336,6 +336,9 @@ _NOTATION = re.compile(
     r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>[0-9]{1,9}))?\s*$"
 )
 
+_COMMA = re.compile(r",(?![^\[\]]*\])")
+"""Matches a comma that is not within brackets."""
+
 _NUMBER = re.compile(r"^[-+]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?$")
 
 
@@ -346,13 +349,15 @@ def parse_metric(text: str) -> tuple[str, dict[str, object]]:
     ('nDCG', {'k': 5})
     >>> parse_metric("APLT(head=0.8)@10")
     ('APLT', {'head': 0.8, 'k': 10})
+    >>> parse_metric("nDCG(by=age in [18, 25], gap=difference)")
+    ('nDCG', {'by': 'age in [18, 25]', 'gap': 'difference'})
     """
     match = _NOTATION.match(text)
     if not match:
         message = f"{text!r} is not a metric's name"
         raise WrongType(message, remedy="write it as nDCG, nDCG@5 or APLT(head=0.8)@10")
     settings: dict[str, object] = {}
-    for part in filter(None, map(str.strip, (match["settings"] or "").split(","))):
+    for part in filter(None, map(str.strip, _COMMA.split(match["settings"] or ""))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             message = f"{part!r} in {text!r} is not a setting"
@@ -447,7 +452,7 @@ class Contrast:
     """A test within one model: of two groups of queries, or of two sets of items.
 
     It becomes a row of ``significance.csv``. The runner corrects p within its family: the
-    contrasts of the same metric and model by the same test.
+    contrasts of the same metric by the same test, of all models.
 
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``
@@ -514,7 +519,7 @@ class Measurement:
         log_scale: Whether the interval of the ``replicates`` is that of their logarithm.
         own_interval: Whether the interval accounts for more than the sampling of the units, and
             does not follow from their values.
-        parts: The values of groups of items that the value summarises, by group: ``float64[1]``,
+        parts: The values of groups that the value summarises, by group: ``float64[1]``,
             or ``[1 + b]`` with those on each bootstrap sample.
         axes: The directions in the space of the embeddings that the value refers to, by name:
             unit vectors, ``float64[d]``, NaN where there is none.

@@ -19,8 +19,9 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -503,6 +504,17 @@ def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
 JOIN = "&"
 """Joins the parts of a crossing: ``gender&race``."""
 
+_QUANTILES = re.compile(r"(?P<column>.+?)\s+in\s+(?P<n>\d+)\s+quantiles")
+"""Matches a label whose values are divided into groups of equal size: ``age in 4 quantiles``."""
+
+_MOST_QUANTILES = 100
+
+_RANGE = re.compile(
+    r"(quantile (?P<rank>\d+) of \d+|(?P<under>under |<)?(?P<low>-?\d+(\.\d+)?)"
+    r"(-\d+(\.\d+)?| to (under )?-?\d+(\.\d+)?|\+)?)"
+)
+"""Matches a number or a range, as bins are named: ``under 18``, ``18-24``, ``50+``."""
+
 _MAX_COMBINATIONS = 2**62
 
 _Factor: TypeAlias = tuple[tuple[str, ...], Codes]
@@ -589,12 +601,66 @@ def validate_grouping(by: str) -> None:
     """Raise WrongType if a part of a crossing is neither a condition nor can be a column.
 
     Probabilities of groups, ``probability of p_female``, are not crossed.
+
+    Raises:
+        OutOfRange: The edges of bins do not increase, or the number of quantiles is not 2 to 100.
     """
     if parse_uncertain_label(by) is not None:
         return
     for part in split_crossing(by):
-        if _COMPARISON.search(part):
+        if _parse_bins(part) is None and _COMPARISON.search(part):
             list_condition_columns(part)
+
+
+class _Bins(NamedTuple):
+    """A label whose numbers are divided, at the given edges or into so many quantiles."""
+
+    column: str
+    edges: tuple[float, ...]
+    n_quantiles: int = 0
+
+
+def _parse_bins(part: str) -> _Bins | None:
+    """Return the bins of ``age in [18, 25]`` and ``age in 4 quantiles``, None for other parts."""
+    if match := _QUANTILES.fullmatch(part):
+        n = int(match["n"][:9])
+        if not 2 <= n <= _MOST_QUANTILES:
+            message = f"{part!r} must have 2 to {_MOST_QUANTILES} quantiles"
+            raise OutOfRange(message, remedy=f"write {match['column']} in 4 quantiles")
+        return _Bins(match["column"], (), n)
+    if not _COMPARISON.search(part):
+        return None
+    node = _parse(part)
+    if not (isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In)):
+        return None
+    column, choices = node.left, node.comparators[0]
+    if len(node.ops) > 1 or not isinstance(column, ast.Name):
+        return None
+    elements = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
+    edges = [edge for edge in map(_parse_number, elements) if edge is not None]
+    if not edges or len(edges) < len(elements):
+        return None
+    if any(high <= low for low, high in pairwise(edges)):
+        message = f"the edges of the bins of {column.id!r} do not increase: {ast.unparse(choices)}"
+        remedy = (
+            f"write them in order: {column.id} in [18, 25, 50]; for one group of some values, "
+            f"{column.id} == 18 or {column.id} == 25"
+        )
+        raise OutOfRange(message, remedy=remedy)
+    return _Bins(column.id, tuple(edges))
+
+
+def order_labels(labels: Sequence[str]) -> list[int] | None:
+    """Return the positions of labels that are numbers or ranges in their order, else None.
+
+    >>> order_labels(["50+", "18-24", "under 18"]), order_labels(["F", "M"])
+    ([2, 1, 0], None)
+    """
+    matches = [_RANGE.fullmatch(label) for label in labels]
+    keys = [(float(m["rank"] or m["low"]), not m["under"]) for m in matches if m is not None]
+    if len(keys) < len(labels):
+        return None
+    return sorted(range(len(labels)), key=keys.__getitem__)
 
 
 def list_part_columns(part: str, labels: Attributes) -> list[str]:
@@ -603,14 +669,19 @@ def list_part_columns(part: str, labels: Attributes) -> list[str]:
         return list(label.columns)
     if part in labels.names or part.isidentifier():
         return [part]
+    if (bins := _parse_bins(part)) is not None:
+        return [bins.column]
     return sorted(list_condition_columns(part))
 
 
 def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Groups:
-    """Return the groups of rows by a label, a condition, or a crossing of several.
+    """Return the groups of rows by a label, its bins, a condition, or a crossing of several.
 
     A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
-    which gives two: ``age < 25`` and ``not age < 25``.
+    which gives two: ``age < 25`` and ``not age < 25``. ``age in [18, 25]`` gives the bins of a
+    column of numbers, x < 18, 18 ≤ x < 25 and 25 ≤ x, and ``age in 4 quantiles`` as many groups of
+    about the same size; equal numbers are in one group, so that some quantiles may be empty. A
+    list of text, ``country in ['FR', 'DE']``, is a condition.
 
     >>> from recbias.core.dataset import Vocabulary
     >>> ids = Vocabulary.of(["1", "2", "3"])
@@ -618,6 +689,8 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
     >>> groups.names, groups.codes.tolist()
     (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
+    >>> group_by(Attributes(ids, table, "query"), "age in [18, 25, 35]").names
+    ('age=18-24', 'age=25-34', 'age=35+')
 
     With ``split_cells``, a row whose cell is ``en|de`` is in the group of each of the two values.
 
@@ -654,7 +727,7 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     groups = np.full(crossed.size, -1, dtype=np.int32)
     groups[complete] = dense
     group_values = _decode_groups(present, [values for values, _ in factors])
-    names = tuple(_name_group(parts, values) for values in group_values)
+    names = tuple(_name_group(_name_parts(parts, labels), values) for values in group_values)
     return Groups(by, names, groups, group_values, rows)
 
 
@@ -689,6 +762,8 @@ def _factorize_part(labels: Attributes, part: str) -> _Factor:
     if part.isidentifier():
         message = f"no query carries the label {part!r}"
         raise UnknownColumn(message, remedy=suggest(part, labels.names))
+    if (bins := _parse_bins(part)) is not None:
+        return _factorize_bins(labels, bins)
     list_condition_columns(part)
     codes = np.full(len(labels.frame), -1, dtype=np.int32)
     codes[match_rows(part, labels)] = 0
@@ -698,6 +773,35 @@ def _factorize_part(labels: Attributes, part: str) -> _Factor:
     return (part, f"not {part}"), codes
 
 
+def _factorize_bins(labels: Attributes, bins: _Bins) -> _Factor:
+    operand = _read_column(bins.column, labels)
+    if operand.kind == "text":
+        _reject_text_cells(operand)
+        message = f"{bins.column!r} holds text, and only numbers have bins and quantiles"
+        remedy = f"group by its values, by: {bins.column}, or put text in quotes: ['F', 'M']"
+        raise WrongType(message, remedy=remedy)
+    known, n = np.flatnonzero(operand.present), bins.n_quantiles
+    codes, values = np.full(operand.present.size, -1, np.int32), operand.values[known]
+    edges = np.array(bins.edges)
+    if n and known.size:
+        edges = np.quantile(values.astype(np.float64), np.arange(1, n) / n, method="lower")
+    codes[known] = np.searchsorted(edges, values, side="left" if n else "right")
+    is_whole = bool((np.concatenate([edges, values]) % 1 == 0).all())
+    names = [f"quantile {at} of {n}" for at in range(1, n + 1)]
+    return tuple(names or _name_bins(edges, is_whole)), codes
+
+
+def _name_bins(edges: AnyArray, is_whole: bool) -> Iterator[str]:  # noqa: FBT001
+    """Yield ``under 18``, ``18-24``, ``25+``; of other than whole numbers ``2 to under 2.5``."""
+    texts = [np.format_float_positional(edge, trim="-") for edge in edges]
+    yield f"under {texts[0]}"
+    for (low, high), (first, end) in zip(pairwise(edges), pairwise(texts), strict=True):
+        joint = "-" if low >= 0 else " to "
+        last = f"{first}{joint}{high - 1:.0f}" if high - low > 1 else first
+        yield last if is_whole else f"{first} to under {end}"
+    yield f"{texts[-1]}+"
+
+
 def _factorize_column(column: pd.Series[Any]) -> _Factor:
     if column.dtype.kind == "f":
         codes, numbers = pd.factorize(column, sort=True)
@@ -705,7 +809,7 @@ def _factorize_column(column: pd.Series[Any]) -> _Factor:
         return tuple(texts), codes.astype(np.int32)
     codes, values = pd.factorize(column.where(column.notna(), None), sort=False)
     texts = [str(value) for value in values]
-    order = np.argsort(np.array(texts, dtype=object), kind="stable")
+    order = np.array(order_labels(texts) or sorted(range(len(texts)), key=texts.__getitem__), int)
     rank = np.empty(order.size + 1, dtype=np.int32)
     rank[order], rank[-1] = np.arange(order.size), -1
     return tuple(texts[code] for code in order), rank[codes]
@@ -718,6 +822,12 @@ def _decode_groups(
     columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
     texts = [[part_values[code] for code in codes] for part_values, codes in columns]
     return tuple(zip(*texts, strict=True))
+
+
+def _name_parts(parts: tuple[str, ...], labels: Attributes) -> tuple[str, ...]:
+    """Return the parts of a crossing, bins by their column."""
+    bins = [None if part in labels.names else _parse_bins(part) for part in parts]
+    return tuple(part if b is None else b.column for part, b in zip(parts, bins, strict=True))
 
 
 def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:

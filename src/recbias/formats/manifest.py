@@ -36,11 +36,15 @@ class Plugin(_Part):
 
 
 class Dataset(Plugin):
-    """A dataset; ``files`` are the SHA-256 digests of its files."""
+    """A dataset; ``files`` are the SHA-256 digests of its files.
+
+    ``value_labels`` are the names of coded values by column and value, for reports.
+    """
 
     filters: list[Plugin] = []
     files: dict[str, str] = {}
     counts: dict[str, _Count] = {}
+    value_labels: dict[str, dict[str, str]] = {}
 
 
 class Model(Plugin):

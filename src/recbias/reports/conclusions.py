@@ -39,6 +39,7 @@ from recbias.reports.wording import (
     to_line,
 )
 from recbias.statistics.intervals import detect_difference
+from recbias.statistics.trend import NAME as TREND
 
 
 class _Answer(NamedTuple):
@@ -224,7 +225,10 @@ def _write_no_difference(question: Question) -> _Answer:
     ending = " was found." if question.compares_models else f" was found with {within}."
     of_all = f" between the {len(models):,} models" if question.compares_models else ""
     found = f"No significant difference in {question.heading}{question.where}{of_all}{ending}"
-    if len(sides) == 2:
+    if rows[0]["test"] == TREND:
+        between = f"{question.name}{question.where} with the order of the groups{ending}"
+        found = _fit(f"No significant trend of {between}", found)
+    elif len(sides) == 2:
         between = f"{question.name}{question.where} between {join_names(sides)}"
         found = _fit(f"No significant difference in {between}{ending}", found)
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
@@ -242,7 +246,14 @@ def _write_contrast(question: Question) -> _Answer:
     name = f"{question.name}{target}{question.where}"
     a, b = (_name_side(question, row, side) for side in "ab")
     full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
-    if _measures_sides(question, row):
+    if row["test"] == TREND:
+        verb = "rises" if row["effect_size"] > 0 else "falls"
+        lead = f"{name} {verb} with the order of the groups, from"
+        sentences = [
+            f"{lead} {full_b} to {full_a}, with {model}.",
+            f"{lead} {b} to {a}, with {model}.",
+        ]
+    elif _measures_sides(question, row):
         order = "higher" if row["difference"] > 0 else "lower"
         sentences = [
             f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}.",

@@ -42,6 +42,7 @@ from recbias.reports.wording import (
     make_columns,
     make_heading,
 )
+from recbias.statistics import trend
 
 _PART = ("group", "target")
 WORST = "w"
@@ -90,7 +91,7 @@ def _group_questions(run: RunTables) -> dict[str, list[Question]]:
     """Return the questions about groups by the metric's title."""
     questions: dict[str, list[Question]] = {}
     for question in collect_questions(run):
-        if question.between == "groups":
+        if question.between == "groups" and question.comparisons[0].test != trend.NAME:
             questions.setdefault(question.metric.title, []).append(question)
     return questions
 

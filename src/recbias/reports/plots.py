@@ -15,7 +15,7 @@ import pandas as pd
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name
 from recbias.reports import svg, views
-from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports.run import RunTables, convert_parquet_errors, name_values, to_records
 from recbias.reports.views import Definition
 
 # with more datasets than this only the values over all of them are plotted
@@ -110,6 +110,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     columns = [*keys, "seed", "fold", "metric", "k", "value"]
     with convert_parquet_errors(path):
         units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    units = name_values(run, units)
     pairs = units[["metric", "k"]].drop_duplicates()
     matching = [
         views.format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)

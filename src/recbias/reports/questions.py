@@ -18,6 +18,7 @@ from recbias.reports.views import Definition, Row
 from recbias.reports.wording import to_line
 from recbias.statistics.intervals import derive_error
 from recbias.statistics.paired import EXACT
+from recbias.statistics.trend import NAME as TREND
 
 
 def compute_effect(row: Row) -> float:
@@ -210,7 +211,8 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     for comparison in views.collect_comparisons(run):
         is_repeated = _is_repeated(definitions.get(comparison.title), others, comparison.test)
         if comparison.test != EXACT and not is_repeated:
-            key = (comparison.title, comparison.place, comparison.between)
+            is_trend = comparison.test == TREND  # asked about beside the test of all groups
+            key = (comparison.title, comparison.place, comparison.between, is_trend)
             groups.setdefault(key, []).append(comparison)
     questions = [_ask(run, comparisons) for comparisons in groups.values()]
     overall = {item.metric.title for item in questions if item.compares_models}
@@ -270,7 +272,7 @@ def name_unit(run: RunTables, metric: Definition) -> str:
 
 def _list_sides(comparisons: views.Comparisons) -> _Estimates:
     """Return the means that the tests of a gap compare as rows without n and intervals."""
-    if comparisons.between != "groups" or comparisons.test == "welch_anova":
+    if comparisons.between != "groups" or comparisons.test in {"welch_anova", TREND}:
         return {}
     unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
     columns = ("dataset", "model", "metric", "k", "target")
@@ -290,7 +292,7 @@ def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> st
     """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
     if metric.parameters.get("gap") != "groups":
         return ""
-    grouping = {"by", "gap", "min_group", "reference_group"}
+    grouping = {"by", "gap", "min_group", "reference_group", "pairs"}
     settings = {k: v for k, v in metric.parameters.items() if k not in grouping}
     same = (d for d in definitions.values() if d.name == metric.name and d.parameters == settings)
     return next((definition.title for definition in same), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from recbias.core.measures import (
     TRIALS,
     Table,
 )
+from recbias.core.queries import JOIN
 from recbias.formats.manifest import parse_manifest
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
@@ -163,6 +164,37 @@ def read_run(folder: Path) -> RunTables:
     if has_file(path) and path.stat().st_size:
         significance = _read_table(SIGNIFICANCE, folder)
     return RunTables(folder, metrics, significance, manifest)
+
+
+def name_groups(run: RunTables) -> RunTables:
+    """Return a run whose groups have the names of coded values: ``age=under 18`` for ``age=1``."""
+    named = replace(
+        run,
+        metrics=name_values(run, run.metrics),
+        significance=name_values(run, run.significance),
+    )
+    if run.groups is not None:
+        vars(named)["groups"] = name_values(run, run.groups)
+    return named
+
+
+def name_values(run: RunTables, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of which the groups have the names of coded values; the files keep codes."""
+    labels = {
+        f"{column}={code}": f"{column}={name}"
+        for dataset in run.manifest.get("datasets", [])
+        for column, names in dataset.get("value_labels", {}).items()
+        for code, name in names.items()
+    }
+    if not labels:
+        return table
+
+    named = {}
+    for column in {"group", "a", "b"} & {*table.columns}:
+        texts = {text: str(text).split(JOIN) for text in table[column].unique()}
+        names = {text: JOIN.join(labels.get(p, p) for p in parts) for text, parts in texts.items()}
+        named[column] = table[column].map(names).where(table[column].notna())
+    return table.assign(**named)
 
 
 def _require_whole_files(folder: Path, manifest: Mapping[str, Any]) -> None:

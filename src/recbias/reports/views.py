@@ -198,7 +198,7 @@ def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
 
 
 def _list_settings(metric: Definition) -> dict[str, Any]:
-    grouping = {"k", "by", "gap", "min_group", "reference_group"}
+    grouping = {"k", "by", "gap", "min_group", "reference_group", "pairs"}
     return {name: value for name, value in metric.parameters.items() if name not in grouping}
 
 
@@ -518,6 +518,8 @@ _TESTS = {
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",
     "welch_anova": "Welch's analysis of variance",
+    "jonckheere_terpstra": "Jonckheere-Terpstra test of a trend",
+    "gap_change": "simultaneous test of a change of the gap",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {"metric": "over {} per metric", "report": "over all {} of the run"}

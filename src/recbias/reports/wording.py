@@ -125,7 +125,7 @@ _GAPS = {
     "worst": "worst group by",
     "worst_quarter": "worst quarter of groups by",
 }
-_GROUPING = frozenset({"by", "gap", "min_group", "reference_group"})
+_GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
 _OPENING, _CLOSING = "([{", ")]}"
 
 

@@ -20,7 +20,7 @@ from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
-from recbias.reports.run import RunTables, read_run
+from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
@@ -113,6 +113,7 @@ def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, st
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:
         yield "report.json", render_json(content.run, content.reference)
+    content = replace(content, run=name_groups(content.run))
     if formats & _FORMATS_WITH_PLOTS:
         yield from _render_figures(content, sorted(formats & {*IMAGES}))
     if "md" in formats:

@@ -226,6 +226,7 @@ def _describe_datasets(plan: Plan, executor: Executor) -> list[manifest.Dataset]
                 filters=[_describe_plugin(data_filter) for data_filter in spec.filters],
                 files=dict(plan.files[spec.label]),
                 counts={name: int(n) for name, n in (counts | dataset.counts).items()},
+                value_labels=getattr(spec.source.plugin, "value_labels", {}),
             )
         )
     return descriptions

@@ -142,11 +142,12 @@ class GroupMeasurements:
             _warn_of_undefined_gaps(measurements, groups, self.name)
         if self.grouping.gap in {"", "groups"}:
             reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
+            named = _find_pairs(groups, self.grouping)
             return tuple(
                 group
                 for measurement in measurements
                 for group in summarize_groups(
-                    measurement, groups, min_group=least, reference=reference
+                    measurement, groups, min_group=least, reference=reference, named=named
                 )
             )
         seed = derive_bootstrap_seed(queries.ids)
@@ -237,22 +238,36 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
         second = int(np.sort(groups.counts)[-2])
         remedy = f"min_group: {second} is the largest with which two groups are compared"
         raise NothingLeft(message, where="min_group", remedy=remedy)
-    if reference >= 0 and groups.counts[reference] < least:
-        n = int(groups.counts[reference])
-        message = f"{groups.names[reference]} has {n:,} queries, fewer than min_group: {least}"
-        remedy = "name a larger group, or lower min_group"
-        raise OutOfRange(message, where="reference_group", remedy=remedy)
+    named = [("pairs", code) for pair in _find_pairs(groups, grouping) for code in pair]
+    for key, code in [("reference_group", reference)] * (reference >= 0) + named:
+        if groups.counts[code] < least:
+            n = int(groups.counts[code])
+            message = f"{groups.names[code]} has {n:,} queries, fewer than min_group: {least}"
+            remedy = "name a larger group, or lower min_group"
+            raise OutOfRange(message, where=key, remedy=remedy)
     return groups
 
 
 def _find_reference(groups: Groups, grouping: Grouping) -> int:
     """Return the code of the reference group, -1 if there is none."""
-    if not grouping.reference_group:
-        return -1
+    name = grouping.reference_group
+    return _find_code(groups, name, "reference_group") if name else -1
+
+
+def _find_pairs(groups: Groups, grouping: Grouping) -> list[tuple[int, int]]:
+    """Return the codes of the named pairs of groups, each once."""
+    pairs = [tuple(_find_code(groups, name, "pairs") for name in pair) for pair in grouping.pairs]
+    if same := [pair for pair, (a, b) in zip(grouping.pairs, pairs, strict=True) if a == b]:
+        message = f"{same[0][0]!r} is paired with itself"
+        raise Contradiction(message, where="pairs", remedy="name two groups: [[18-24, 50+]]")
+    return [(a, b) for a, b in {frozenset(pair): pair for pair in pairs}.values()]
+
+
+def _find_code(groups: Groups, name: str, key: str) -> int:
     try:
-        return groups.find_code(grouping.reference_group)
+        return groups.find_code(name)
     except UnknownName as error:
-        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
+        raise UnknownName(error.message, where=key, remedy=error.remedy) from error
 
 
 def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
@@ -264,7 +279,8 @@ def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
         message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
         warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
     reference = _find_reference(groups, grouping)
-    pairs = list_group_pairs(groups.counts, grouping.min_group, reference)[0].size
+    named = _find_pairs(groups, grouping)
+    pairs = list_group_pairs(groups.counts, grouping.min_group, reference, named)[0].size
     if pairs > MAX_PAIRS:
         message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
         remedy = f"set min_group or reference_group, or group by conditions such as {_EXAMPLE}"

@@ -85,10 +85,11 @@ def _check_probabilities(
         message = f"{grouping.gap} needs the group of each query, and {grouping.by!r} is not known"
         key_path, remedy = (*metric.where, "gap"), f"choose one of {', '.join(_UNCERTAIN_GAPS)}"
         yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-    if grouping.min_group:
-        message = f"min_group counts the queries of a group, and {grouping.by!r} is not known"
-        key_path, remedy = (*metric.where, "min_group"), "remove it: every group is compared"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
+    for key in ("min_group", "pairs"):
+        if getattr(grouping, key):
+            message = f"{key} needs the group of each query, and {grouping.by!r} is not known"
+            key_path, remedy = (*metric.where, key), "remove it: every group is compared"
+            yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
 
 
 _TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
@@ -105,7 +106,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
         checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
-        checks += [_check_searches, _check_metrics, find_feedback_faults]
+        checks += [_check_searches, _check_metrics, _check_tests, find_feedback_faults]
     raise_faults(fault for check in checks for fault in check(experiment))
 
 
@@ -317,6 +318,17 @@ def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserE
         message = f"{label} has no embeddings to {purpose} by"
         remedy = REMEDIES["embeddings"]
         yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
+
+
+def _check_tests(experiment: Experiment) -> Iterator[UserError]:
+    """Yield a fault for each test against a model that is not there."""
+    labels = [model.label for model in experiment.models]
+    for test in experiment.tests:
+        against = test.parameters.get("against")
+        if against is not None and against not in labels and is_whole(experiment, "models"):
+            message, key_path = f"no model is labelled {against!r}", (*test.where, "against")
+            remedy = suggest(against, labels)
+            yield experiment.fault(key_path, message, remedy=remedy, kind=UnknownName)
 
 
 def _suggest_data(need: str) -> str:

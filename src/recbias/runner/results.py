@@ -553,7 +553,7 @@ def pool_summaries(
     """Yield each summary of groups of items over seeds and folds: that of the groups' means."""
     rows_of: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
     for row in measured:
-        if row.measurement.parts:
+        if row.measurement.parts and row.metric.grouping is None:
             rows_of[row.identity].append(row)
     for rows in rows_of.values():
         folds, metric = [row.measurement for row in rows], rows[0].metric.plugin
@@ -649,8 +649,9 @@ def _compare(
     reference = tests[0].b if metric.grouping.reference_group and tests else ""
     if parse_uncertain_label(metric.grouping.by) is not None:
         return compare_pooled_contributions(groups, reference=reference)
+    named = [*dict.fromkeys((test.a, test.b) for test in tests)] if metric.grouping.pairs else []
     least = metric.grouping.min_group
-    return compare_pooled_groups(groups, min_group=least, reference=reference)
+    return compare_pooled_groups(groups, min_group=least, reference=reference, named=named)
 
 
 def encode_constant(value: str, length: int) -> Any:

@@ -138,6 +138,11 @@ class _CheckedTest:
         """Which comparisons are corrected together."""
         return self.plugin.family
 
+    @property
+    def against(self) -> str | None:
+        """The model that each other one is compared with; None for all pairs."""
+        return getattr(self.plugin, "against", None)
+
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Return the columns of the test, one value for each pair of rows."""
         returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]
@@ -297,7 +302,16 @@ def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
         n=max(row.n for row in measurements) if replicates is not None else None,
         df=find_df(measurements),
         ids=pool_ids(systems[0]),
+        parts=_stack_parts([folds[0] for folds in systems]) if len(systems[0]) == 1 else None,
     )
+
+
+def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
+    """Return the means of the groups of each gap, and their samples; None if groups differ."""
+    names = gaps[0].parts.keys()
+    if not names or any(gap.parts.keys() != names or gap.replicates is not None for gap in gaps):
+        return None
+    return np.stack([np.stack([gap.parts[name] for name in names]) for gap in gaps])
 
 
 def _select_compared(row: ModelMeasurement) -> Measurement:

@@ -34,6 +34,7 @@ from recbias.reports.run import RunTables
 from recbias.statistics.bootstrap import compare_replicates
 from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
+from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
 _Key: TypeAlias = tuple[Hashable, ...]
 """What identifies a value or a test."""
@@ -253,7 +254,7 @@ def _list_gaps(run: RunFrames) -> Iterator[tuple[str, str, str, int]]:
     for row in run.manifest.get("metrics", []):
         settings = dict(row.get("parameters") or {})
         kind, least = settings.pop("gap", ""), int(settings.pop("min_group", None) or 0)
-        settings.pop("reference_group", None)
+        settings = {key: settings[key] for key in settings.keys() - {"reference_group", "pairs"}}
         identity = to_canonical_json([row.get("name"), settings, least])
         entries.setdefault(identity, {})[kind] = str(row.get("metric")), least
     for labels in entries.values():
@@ -271,7 +272,8 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     Both values, the difference, its 95% interval and the test are over the ``n`` units for which
     both runs define the value; ``only_a`` and ``only_b`` count those of one run, which do not
     count. The test is Student's paired t-test, over seeds and folds of the units' means, or for
-    values of whole sets the bootstrap of ``recbias run``, if both runs have the same queries.
+    values of whole sets the bootstrap of ``recbias run``, if both runs have the same queries; the
+    gap of three groups or more is tested by ``compare_spreads``, if the runs have the groups too.
     Values whose results have the same address in both runs are excluded: nothing
     changed. All tests of the comparison are one family, in which the test of a group that holds
     all units counts once with that of the whole. The p-value is NaN if the metric has no units, or
@@ -301,7 +303,7 @@ def _adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
 def _compare_pair(pair: RunPair) -> pd.DataFrame:
     a, b, units = pair.a, pair.b, pair.units
     rows = _select_changed(a, b, merge_metrics(a, b))
-    replicates = _match_replicates(a, b)
+    replicates, gaps = _match_replicates(a, b), _collect_gaps(pair)
     keys = rows[_KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
     test_keys: list[_Key] = []
@@ -310,8 +312,10 @@ def _compare_pair(pair: RunPair) -> pd.DataFrame:
         if isinstance(shared, _SharedUnits):
             only_a, only_b = shared.others
             test = shared.test(row["difference"]) | {"only_a": only_a, "only_b": only_b}
+        elif shared is not None:
+            test = shared.test(row)
         else:
-            test = {} if shared is None else shared.test(row)
+            test = _test_gap(gaps.get(key, []))
         tests.append(_NO_TEST | test)
         location = tuple(row[name] for name in _KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
@@ -320,6 +324,36 @@ def _compare_pair(pair: RunPair) -> pd.DataFrame:
     return rows.assign(**columns, test_key=pd.Series(test_keys, rows.index, dtype=object)).astype(
         dict.fromkeys(("n", "only_a", "only_b"), np.int64)
     )
+
+
+def _collect_gaps(pair: RunPair) -> dict[_Key, list[_SharedUnits]]:
+    """Return the groups that are compared of each gap ``difference``, by ``_KEY_COLUMNS``."""
+    gaps: dict[_Key, list[_SharedUnits]] = defaultdict(list)
+    for gap, of_groups, kind, least in _list_gaps(pair.b):
+        for key, group in pair.units.items():
+            if kind == "difference" and key[4] == of_groups and len(group.ids) >= least:
+                gaps[*key[:4], gap, key[5], "", key[7]].append(group)
+    return gaps
+
+
+def _test_gap(groups: Sequence[_SharedUnits]) -> dict[str, Any]:
+    """Return the test of the change of the gap of more than two groups without common units."""
+    sizes = np.array([len(group.ids) for group in groups])
+    ids = {unit for group in groups for unit in group.ids}
+    if not 3 <= sizes.size <= MOST_COMPARED or sizes.min() < 2 or len(ids) < sizes.sum():
+        return {}
+    means = np.stack([group.values[::-1].mean(axis=1) for group in groups], axis=1)
+    parts = [np.cov(group.values[::-1]) / len(group.ids) for group in groups]
+    covariance = np.block(
+        [[np.diag([part[i, j] for part in parts]) for j in (0, 1)] for i in (0, 1)]
+    )
+    df = min(
+        find_df(row, np.diag(covariance).reshape(2, -1)[at], sizes) for at, row in enumerate(means)
+    )
+    test = compare_spreads(means, covariance, df, 0.05, np.random.default_rng(0))
+    others = np.sum([group.others for group in groups], axis=0).tolist()
+    counts = {"n": int(sizes.sum()), "only_a": others[0], "only_b": others[1]}
+    return {name: test[name] for name in ("ci_low", "ci_high", "p")} | counts | {"test": NAME}
 
 
 def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:

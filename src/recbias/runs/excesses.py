@@ -21,7 +21,7 @@ from recbias.runner.gates import Tolerances, is_within, measure_distance, measur
 from recbias.runs.compare import Renaming, RunFrames, list_missing
 
 _FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
-_GROUPING = frozenset({"gap", "min_group", "reference_group"})
+_GROUPING = frozenset({"gap", "min_group", "reference_group", "pairs"})
 
 
 def _define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:

@@ -16,13 +16,14 @@ from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.files import make_generator
 from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE, Contrast
 from recbias.core.queries import JOIN
-from recbias.statistics import bootstrap
+from recbias.statistics import bootstrap, spread
 from recbias.statistics.paired import (
     CorrectedTest,
     PairedT,
     PairedTest,
     adjust_distinct,
     count_tests,
+    list_pairs,
 )
 
 ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
@@ -42,6 +43,8 @@ class SystemEstimates:
         n: The number of queries, for a metric of the whole set.
         df: Degrees of freedom of the bootstrap standard error; NaN for the normal distribution.
         ids: The units, ``[u]``; None if they are not known.
+        parts: For gaps of several groups the mean of each group, and its bootstrap samples,
+            ``float64[s, g, 1 + b]``.
     """
 
     systems: tuple[str, ...]
@@ -52,11 +55,13 @@ class SystemEstimates:
     n: int | None = None
     df: float = math.nan
     ids: Ids | None = None
+    parts: FloatArray | None = None
 
     @property
     def comparable(self) -> bool:
         """Whether there are two systems, and values or replicates to compare them by."""
-        return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
+        evidence = (self.values, self.replicates, self.parts)
+        return len(self.systems) > 1 and any(each is not None for each in evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +128,8 @@ def _identify_contrast(group: str, target: str, contrast: Contrast) -> tuple[Has
 _REQUESTED = "requested"
 """The column with the test of the spec; ``test`` may name another one for some comparisons."""
 
-_FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", _REQUESTED]
-"""The columns that the comparisons of the family ``metric`` share, whatever group and target."""
+_FAMILY_KEYS = ["dataset", "between", "seed", "fold", "metric", "k", _REQUESTED]
+"""The columns that the comparisons of the family ``metric`` share, whatever model and group."""
 
 
 def compare(
@@ -143,7 +148,9 @@ def compare(
     system only, have no row.
 
     The family ``metric`` of the test is all pairs of systems on one metric, over all groups and
-    targets, and of ``model_contrasts`` those of one metric, model and kind of test; ``report`` is
+    targets, and of ``model_contrasts`` those of one metric and kind of test, over all models. With
+    ``against``, a pair is another system and this one, and quantities that it lacks have no row.
+    ``report`` is
     all comparisons; an integer is the family size itself. A comparison without a p-value (NaN)
     does not count. A group that holds all units of the whole, or of another group, is not tested
     again: its rows repeat the numbers of the first, and both count as one test. Each quantity has
@@ -154,7 +161,9 @@ def compare(
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
-    compared = [estimate for estimate in estimates if estimate.comparable]
+    against = getattr(test, "against", None)
+    compared = [_move_last(estimate, against) for estimate in estimates if estimate.comparable]
+    compared = [row for row in compared if against in {None, row.systems[-1]}]
     results: list[Mapping[str, AnyArray]] = []
     numbers: list[AnyArray] = []
     n_tests = 0
@@ -163,11 +172,33 @@ def compare(
             results.append(results[first])
             numbers.append(numbers[first])
             continue
-        results.append(_test_pairs(compared[number], test, name=name, seed=seed))
+        columns = _test_pairs(compared[number], test, name=name, seed=seed)
+        if against is not None:
+            is_named = columns["b"] == len(compared[number].systems) - 1
+            columns = {column: values[is_named] for column, values in columns.items()}
+        results.append(columns)
         numbers.append(n_tests + np.arange(results[-1]["p"].size))
         n_tests += results[-1]["p"].size
     keys = _collect_keys(compared, results, label or name)
     return _build_table(keys, results, numbers, model_contrasts, test)
+
+
+def _move_last(estimate: SystemEstimates, system: str | None) -> SystemEstimates:
+    """Return the estimates with one of the systems as the last, where it is there."""
+    order = sorted(range(len(estimate.systems)), key=lambda at: estimate.systems[at] == system)
+    return _select_systems(estimate, order)
+
+
+def _select_systems(estimate: SystemEstimates, at: list[int]) -> SystemEstimates:
+    select = partial(np.take, indices=at, axis=0)
+    return replace(
+        estimate,
+        systems=tuple(estimate.systems[position] for position in at),
+        values=None if estimate.values is None else select(estimate.values),
+        points=select(estimate.points),
+        replicates=None if estimate.replicates is None else select(estimate.replicates),
+        parts=None if estimate.parts is None else select(estimate.parts),
+    )
 
 
 def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
@@ -176,15 +207,7 @@ def compare_two(estimate: SystemEstimates, a: str, b: str) -> dict[str, float]:
     By Student's paired t-test over the units, or the paired bootstrap of their replicates. The
     columns are ``PAIR_COLUMNS``.
     """
-    at = [estimate.systems.index(a), estimate.systems.index(b)]
-    select = partial(np.take, indices=at, axis=0)
-    pair = replace(
-        estimate,
-        systems=(a, b),
-        values=None if estimate.values is None else select(estimate.values),
-        points=select(estimate.points),
-        replicates=None if estimate.replicates is None else select(estimate.replicates),
-    )
+    pair = _select_systems(estimate, [estimate.systems.index(a), estimate.systems.index(b)])
     columns = _test_pairs(pair, PairedT(), name="", seed=0)
     return {name: float(columns[name][0]) for name in PAIR_COLUMNS}
 
@@ -245,11 +268,29 @@ def _test_pairs(
         keys = (estimate.keys[key] for key in ESTIMATE_KEYS)
         rng = make_generator(seed, "test", name, *keys)
         return test.pairs(np.asarray(estimate.values, dtype=np.float64), rng)
+    if estimate.parts is not None:
+        return _compare_gaps(estimate.points, estimate.parts, estimate.df, test.alpha)
     replicates = np.asarray(estimate.replicates, dtype=np.float64)
     columns = bootstrap.compare_replicates(estimate.points, replicates, test.alpha, df=estimate.df)
     if estimate.n is None:
         return columns
     return {**columns, "n": np.full(columns["p"].size, estimate.n)}
+
+
+def _compare_gaps(
+    points: FloatArray, parts: FloatArray, df: float, alpha: float
+) -> Mapping[str, AnyArray]:
+    """Return the columns of the tests of all pairs of gaps of several groups."""
+    a, b = list_pairs(len(points))
+    rows = []
+    for pair in zip(a, b, strict=True):
+        both = parts[list(pair)]
+        covariance = np.cov(both[..., 1:].reshape(-1, both.shape[-1] - 1))
+        rng = make_generator(0, spread.NAME)
+        rows.append(spread.compare_spreads(both[..., 0], covariance, df, alpha, rng))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    missing = dict.fromkeys(("n", "effect_size"), np.full(a.size, np.nan))
+    return {**columns, **missing, "a": a, "b": b, "mean_a": points[a], "mean_b": points[b]}
 
 
 def _collect_keys(
@@ -264,6 +305,7 @@ def _collect_keys(
         for side in ("a", "b"):
             keys[side] += [estimate.systems[system] for system in columns[side]]
         test_name = name if estimate.replicates is None else bootstrap.NAME
+        test_name = test_name if estimate.parts is None else spread.NAME
         keys[_REQUESTED] += [test_name] * n_pairs
         keys["test"] += [
             pair_test or test_name for pair_test in columns.get("test", [""] * n_pairs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, TypeAlias
@@ -16,10 +16,12 @@ import numpy as np
 
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.measures import Contrast, Measurement, UnitScores
-from recbias.core.queries import Groups
+from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
+from recbias.statistics.spread import MOST_COMPARED, estimate_spread
+from recbias.statistics.trend import compare_trend
 
 _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
@@ -395,15 +397,20 @@ MAX_PAIRS = 500
 
 
 def summarize_groups(
-    measurement: Measurement, groups: Groups, *, min_group: int = 0, reference: int = -1
+    measurement: Measurement,
+    groups: Groups,
+    *,
+    min_group: int = 0,
+    reference: int = -1,
+    named: Sequence[tuple[int, int]] = (),
 ) -> list[Measurement]:
     """Return the mean of each group; pairs of groups are compared by Welch's t-test.
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
     interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
-    values are not compared. With a ``reference``, each other group is compared with it, else each
-    pair. Groups that share queries are compared by ``overlap_contrasts``. The tests are contrasts
-    of the first group.
+    values are not compared. The ``named`` pairs of groups are compared, or with a ``reference``
+    each other group with it, else each pair. Groups that share queries are compared by
+    ``overlap_contrasts``. The tests are contrasts of the first group.
     """
     units = _get_units(measurement)
     measurements = []
@@ -414,15 +421,21 @@ def summarize_groups(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
     sizes = np.array([group.n for group in measurements])
-    pairs = list_group_pairs(sizes, min_group, reference)
+    pairs = list_group_pairs(sizes, min_group, reference, named)
     if 0 < pairs[0].size <= MAX_PAIRS:
         tests = _compare_groups(Members.of_queries(measurement, groups), pairs)
         measurements[0] = replace(measurements[0], contrasts=tuple(tests))
     return measurements
 
 
-def list_group_pairs(sizes: AnyArray, min_group: int, reference: int) -> _Pairs:
+def list_group_pairs(
+    sizes: AnyArray, min_group: int, reference: int, named: Sequence[tuple[int, int]] = ()
+) -> _Pairs:
     """Return the groups a and b of each comparison; b is the reference if there is one."""
+    if named:
+        a, b = np.array(named).T
+        is_large = np.minimum(sizes[a], sizes[b]) >= min_group
+        return a[is_large], b[is_large]
     compared = np.flatnonzero(sizes >= min_group)
     if reference >= 0:
         others = compared[compared != reference] if reference in compared else compared[:0]
@@ -470,14 +483,16 @@ def compute_gap_of(
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    The gap of two groups has the interval of its test (``estimate_gap_interval``), and bootstrap
-    samples to compare models by, with the degrees of freedom of the test; they are of the signed
-    difference, since the absolute one varies less near 0. The gap of more than two groups has no
-    interval, and models are not compared by it: the largest of several differences is positive by
-    chance, and larger for models whose values vary more.
+    The gap of two groups has the interval of its test (``estimate_gap_interval``), the difference
+    of more groups that of ``estimate_spread``; ratio and std of more have none. Bootstrap samples
+    compare the gaps of models. Those of two groups are of the signed difference, since the
+    absolute one varies less near 0; those of the difference of more are the means of each group,
+    in ``parts``, for ``compare_spreads``.
+
     A contrast of ``difference`` tests whether the groups differ: of two groups the test of
     ``summarize_groups``, of more Welch's analysis of variance, whose sides are the groups with the
-    largest and the smallest mean. The gap is
+    largest and the smallest mean, and if their names are numbers or ranges (``age=18-24``) the
+    test of a trend (``compare_trend``). The gap is
     undefined if a group has no defined value or there is only one group; the ratio also if a mean
     is negative or the largest is 0. There is no interval if a group has one value or the values
     of both are equal. ``rng`` is the same for all models that are compared.
@@ -496,17 +511,30 @@ def compute_gap_of(
     gap = Measurement(
         value, n, total - n, target=target, contrasts=tests if kind == "difference" else ()
     )
-    if means.size != 2 or math.isnan(value) or math.isnan(tests[0].ci_low):
+    if math.isnan(value) or (means.size > 2 and kind != "difference"):
+        return gap
+    if means.size == 2 and math.isnan(tests[0].ci_low):
         return gap
     covariance = _measure_covariance(members)
-    low, high = estimate_gap_interval(means, covariance, tests[0].df, kind)
     samples: FloatArray
+    parts: dict[str, FloatArray] = {}
+    replicates: FloatArray | None
     if members.overlap:
         samples = resample_shared_units(members.tabulate(), n_samples, rng)
     else:
-        samples = resample_group_means(members.values, members.codes, 2, n_samples, rng)
-    replicates = orient_gap(samples, means, kind) if is_same else None
-    return replace(gap, replicates=replicates, df=tests[0].df, ci_low=low, ci_high=high)
+        samples = resample_group_means(members.values, members.codes, means.size, n_samples, rng)
+    if means.size == 2:
+        replicates, df = orient_gap(samples, means, kind), tests[0].df
+        low, high = estimate_gap_interval(means, covariance, df, kind)
+    else:
+        low, high, df = estimate_spread(means, covariance, members.moments.n, rng)
+        if math.isnan(low):
+            return gap
+        table = np.vstack([means, samples]).T
+        parts, replicates = dict(zip(members.names, table, strict=True)), None
+    parts, replicates = (parts, replicates) if is_same else ({}, None)
+    parts = parts if len(parts) <= MOST_COMPARED else {}
+    return replace(gap, replicates=replicates, parts=parts, df=df, ci_low=low, ci_high=high)
 
 
 def _measure_covariance(members: Members) -> FloatArray:
@@ -555,11 +583,21 @@ def estimate_gap_interval(
 
 
 def _test_gap(members: Members) -> tuple[Contrast, ...]:
-    """Return the test of all groups; none if more than two groups share queries."""
+    """Return the tests of all groups; none if more than two groups share queries."""
     if len(members.names) == 2:
         pairs = np.array([0]), np.array([1])
         return tuple(_compare_groups(members, pairs)) if members.moments.n.all() else ()
-    return () if members.overlap else tuple(_compare_all_groups(members.names, members.moments))
+    if members.overlap:
+        return ()
+    return (*_compare_all_groups(members.names, members.moments), *_test_order(members))
+
+
+def _test_order(members: Members) -> Iterator[Contrast]:
+    """Yield the test of a trend over three or more groups that have an order."""
+    order = order_labels([name.partition("=")[2] for name in members.names])
+    if order is not None and len(order) > 2:
+        names = tuple(members.names[at] for at in order)
+        yield compare_trend(names, members.values, np.argsort(order)[members.codes])
 
 
 def _compare_all_groups(names: tuple[str, ...], group_moments: _Moments) -> list[Contrast]:
@@ -655,7 +693,11 @@ def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
 
 
 def compare_pooled_groups(
-    groups: Sequence[Measurement], *, min_group: int = 0, reference: str = ""
+    groups: Sequence[Measurement],
+    *,
+    min_group: int = 0,
+    reference: str = "",
+    named: Sequence[tuple[str, str]] = (),
 ) -> list[Contrast]:
     """Return the tests of pairs of pooled groups, as in ``summarize_groups``.
 
@@ -665,7 +707,8 @@ def compare_pooled_groups(
     """
     members = Members.of_pooled(groups)
     at = members.names.index(reference) if reference in members.names else -1
-    pairs = list_group_pairs(members.moments.n, min_group, at)
+    codes = [(members.names.index(a), members.names.index(b)) for a, b in named]
+    pairs = list_group_pairs(members.moments.n, min_group, at, codes)
     return _compare_groups(members, pairs) if 0 < pairs[0].size <= MAX_PAIRS else []
 
 

@@ -63,10 +63,12 @@ class CorrectedTest(InheritsSections):
     Args:
         alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric, in one
-            dataset, seed and fold or the mean over seeds and folds (``metric``); every comparison
-            in the run, of each seed and fold and of their mean (``report``); or an integer by
-            which p is multiplied.
+        family: The comparisons corrected together: those on one metric, in one dataset, seed and
+            fold or the mean over seeds and folds (``metric``): all pairs of models, or the tests
+            of groups and items within all models; every comparison in the run, of each seed and
+            fold and of their mean (``report``); or an integer by which p is multiplied.
+        against: The label of the model that each other model is compared with, in place of all
+            pairs.
 
     Raises:
         Contradiction: An integer as the family of ``holm`` or ``bh``.
@@ -80,6 +82,7 @@ class CorrectedTest(InheritsSections):
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
     family: Family = "metric"
+    against: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a family that the correction does not allow."""

@@ -122,3 +122,27 @@ def test_a_change_that_is_constant_within_groups_has_the_p_of_their_labels() -> 
     (row,) = compare_gaps([before, after]).to_dict("records")
     assert row["difference"] == 2
     assert row["p"] == pytest.approx(1 / 35)  # divisions of 7 names into 3 and 4
+
+
+def test_the_gap_of_three_groups_is_tested_over_the_units_of_both_runs() -> None:
+    """The gap rises from 2 to 4; each unit changes by 2 in the highest group, give or take 0.1."""
+    entry = {"name": "M", "parameters": {"by": "age", "gap": "groups"}, "metric": "M"}
+    gap = {**entry, "metric": "M gap", "parameters": {"by": "age", "gap": "difference"}}
+    runs = []
+    for label, top in (("a", 2.0), ("b", 4.0)):
+        groups = {
+            f"age={age}": {
+                f"u{age}-{unit}": mean + 0.3 * unit + (0.1 if (unit % 2) == (label == "a") else 0)
+                for unit in range(8)
+            }
+            for age, mean in ((18, 0.0), (25, 1.0), (50, top))
+        }
+        run = make_run(label, groups)
+        row = {**KEYS, "metric": "M gap", "group": "", "value": top}
+        metrics = pd.concat([run.metrics, pd.DataFrame([row])], ignore_index=True)
+        runs.append(replace(run, metrics=metrics, manifest={"metrics": [entry, gap]}))
+    table = compare_runs(runs)
+    (change,) = table[table["metric"] == "M gap"].to_dict("records")
+    assert (change["test"], change["n"], change["difference"]) == ("gap_change", 24, 2.0)
+    assert 1.5 < change["ci_low"] < 2.0 < change["ci_high"] < 2.5
+    assert change["p"] < 1e-3

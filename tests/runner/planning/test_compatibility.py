@@ -139,6 +139,14 @@ def test_the_worst_group_of_a_metric_without_a_better_value_is_refused(tmp_path:
     assert "choose gap: difference" in text
 
 
+def test_a_test_against_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    tests = [{"name": "paired_t", "against": "PureSVDD"}]
+    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
+    text = plan_and_collect_faults(tmp_path, models=models, metrics=["nDCG"], tests=tests)
+    assert "tests[0].against: no model is labelled 'PureSVDD'" in text
+    assert "did you mean PureSVD?" in text
+
+
 @pytest.mark.parametrize(
     ("label", "message", "remedy"),
     [

@@ -153,6 +153,7 @@ PEOPLE: dict[str, Any] = SPEC | {
         {"name": "HR", "by": "lang"},
         {"name": "MRR", "by": "gender", "reference_group": "M", "gap": "groups"},
         {"name": "Recall", "by": "age < 25", "gap": "groups"},
+        {"name": "HR", "by": "age in [20, 25, 30]", "gap": "groups", "pairs": [["30+", "20-24"]]},
     ],
 }
 
@@ -170,6 +171,8 @@ def test_groups_of_a_users_own_tables(tmp_path: Path, monkeypatch: pytest.Monkey
         ["MRR(by=gender)", "gender=F", "gender=M", "welch_t"],
         ["MRR(by=gender)", "gender=X", "gender=M", "welch_t"],
     ]
+    bins = columns[columns["metric"] == "HR(by=age in [20, 25, 30])"]
+    assert bins[["a", "b"]].to_numpy().tolist() == [["age=30+", "age=20-24"]]
     gap = run.metrics.set_index("metric")["value"]["nDCG(by=gender, gap=difference, min_group=20)"]
     means = run.metrics[run.metrics["metric"] == "nDCG(by=gender)"].set_index("group")["value"]
     assert gap == pytest.approx(abs(means["gender=F"] - means["gender=M"]))
@@ -188,6 +191,8 @@ def test_groups_of_a_users_own_tables(tmp_path: Path, monkeypatch: pytest.Monkey
             "reference_group",
             "gender=X has 4 queries, fewer than min_group: 9",
         ),
+        ({"pairs": [["M", "W"]]}, "pairs", "no group of 'gender' is called 'W'"),
+        ({"pairs": [["M", "gender=M"]]}, "pairs", "'M' is paired with itself"),
     ],
 )
 def test_groups_that_cannot_be_compared_are_refused_before_training(

@@ -113,7 +113,7 @@ def test_groups_over_folds_are_tested_by_their_mean_contributions(folder: Path) 
     ("setting", "message"),
     [
         ({"gap": "atkinson"}, "gap: atkinson needs the group of each query"),
-        ({"min_group": 5}, "min_group: min_group counts the queries of a group"),
+        ({"min_group": 5}, "min_group: min_group needs the group of each query"),
         ({"by": "probability of a & b"}, "by: 'probability of a & b' crosses probabilities"),
     ],
 )

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from recbias.core.dataset import FloatArray
+from recbias.statistics.spread import compare_spreads, estimate_spread, find_contenders, find_df
+
+
+def make_rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def test_of_two_groups_far_apart_it_is_welchs_interval(rng: np.random.Generator) -> None:
+    samples = [rng.normal(mean, 1.0, n) for mean, n in ((0.0, 12), (30.0, 20), (15.0, 9))]
+    means = np.array([sample.mean() for sample in samples])
+    variances = np.array([sample.var(ddof=1) / sample.size for sample in samples])
+    sizes = np.array([12, 20, 9])
+    low, high, df = estimate_spread(means, np.diag(variances), sizes, make_rng())
+    test = stats.ttest_ind(samples[1], samples[0], equal_var=False)
+    expected = test.confidence_interval()
+    assert (low, high) == pytest.approx((expected.low, expected.high), rel=2e-3)
+    assert df == pytest.approx(test.df)
+    assert find_df(means, variances, sizes) == pytest.approx(test.df)
+
+
+def test_of_groups_that_may_be_equal_it_excludes_0_as_the_studentised_range_does() -> None:
+    """The limit of R / se, for 4 groups of 1,000: q(0.95; 4) / √2 of the pair's error."""
+    limit = stats.studentized_range.ppf(0.95, 4, 3996) / math.sqrt(2.0)
+    for factor, is_excluded in ((0.97, False), (1.03, True)):
+        means = np.array([0.0, 0.5, 0.5, 1.0]) * factor * limit * math.sqrt(2e-4)
+        low, high, _ = estimate_spread(means, 1e-4 * np.eye(4), np.full(4, 1000), make_rng())
+        assert (low > 0.0) is is_excluded
+        assert low <= np.ptp(means) <= high
+
+
+def test_contenders_are_the_pairs_near_the_largest() -> None:
+    # errors of 0.1 each; the differences 1.0 and 0.9 are near each other, those with 0.5 are not
+    a, b = find_contenders(np.array([0.0, 0.1, 0.5, 1.0]), 1e-2 * 0.25 * np.eye(4))
+    assert sorted(zip(a.tolist(), b.tolist(), strict=True)) == [(3, 0), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("variances", "sizes"),
+    [([0.1, 0.1, math.nan], [5, 5, 1]), ([0.1, 0.0, 0.0], [5, 5, 5]), ([0.1] * 201, [5] * 201)],
+)
+def test_without_errors_it_is_undefined(variances: list[float], sizes: list[int]) -> None:
+    means = np.arange(len(sizes)) / len(sizes)
+    ends = estimate_spread(means, np.diag(variances), np.array(sizes), make_rng())
+    assert all(map(math.isnan, ends))
+
+
+def join(parts: FloatArray) -> FloatArray:
+    """The covariance of the means of both models, from ``parts[2, 2, g]``."""
+    return np.block([[np.diag(part) for part in row] for row in parts])
+
+
+def test_of_one_pair_that_leads_in_both_models_it_is_the_difference_of_differences() -> None:
+    # 0 -> 10 in a and 0 -> 9 in b: 1 ± t se, se² = Σ of (v_a + v_b - 2 c) over the two groups
+    means = np.array([[0.0, 5.0, 10.0], [0.0, 5.0, 9.0]])
+    parts = np.empty((2, 2, 3))
+    parts[0, 0], parts[1, 1], parts[0, 1], parts[1, 0] = 0.04, 0.09, 0.03, 0.03
+    test = compare_spreads(means, join(parts), 40.0, 0.05, make_rng())
+    error = math.sqrt(2 * (0.04 + 0.09 - 0.06))
+    half = stats.t.ppf(0.975, 40) * error
+    assert test["difference"] == pytest.approx(1.0)
+    assert (test["ci_low"], test["ci_high"]) == pytest.approx((1 - half, 1 + half), rel=0.05)
+    assert test["p"] == pytest.approx(2 * stats.t.sf(1 / error, 40), rel=0.1)
+
+
+def test_identical_models_have_no_change() -> None:
+    parts = np.full((2, 2, 3), 0.01)
+    test = compare_spreads(np.array([[0.1, 0.2, 0.4]] * 2), join(parts), 30.0, 0.05, make_rng())
+    assert (test["difference"], test["p"]) == (0.0, 1.0)
+    assert test["ci_low"] <= 0.0 <= test["ci_high"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_p_and_interval_of_a_change_agree_and_its_sign_follows_the_models(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0.0, 1.0, (2, 4, 25)) + rng.uniform(0, 1.2, (2, 4, 1))
+    parts = np.stack([np.cov(values[:, code]) / 25 for code in range(4)], axis=2)
+    tests = [
+        compare_spreads(values[order].mean(axis=2), join(parts[order][:, order]), 48.0, 0.05, rng)
+        for order in ([0, 1], [1, 0])
+    ]
+    assert tests[0]["difference"] == pytest.approx(-tests[1]["difference"])
+    assert tests[0]["ci_low"] == pytest.approx(-tests[1]["ci_high"], rel=0.1, abs=0.05)
+    for test in tests:
+        assert test["ci_low"] <= test["difference"] <= test["ci_high"]
+        if abs(test["p"] - 0.05) > 0.01:
+            assert (test["p"] <= 0.05) is (not test["ci_low"] <= 0.0 <= test["ci_high"])
+
+
+@pytest.mark.slow  # many samples
+@pytest.mark.parametrize("n_groups", [3, 6])
+def test_the_interval_of_equal_groups_holds_0_in_95_of_100_worlds(n_groups: int) -> None:
+    rng, sizes = np.random.default_rng(1), np.full(n_groups, 20)
+    held = 0
+    for _ in range(800):
+        values = rng.exponential(1.0, (n_groups, 20))
+        covariance = np.diag(values.var(axis=1, ddof=1) / 20)
+        held += estimate_spread(values.mean(axis=1), covariance, sizes, rng)[0] == 0.0
+    assert 0.93 <= held / 800 <= 0.975
