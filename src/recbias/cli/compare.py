@@ -76,6 +76,7 @@ from recbias.runs.tables import find_run
 _TESTS = {
     "paired_t": "paired t-test",
     "paired_bootstrap": "(values of whole sets) paired bootstrap",
+    "gap_change": "(gaps of several groups) simultaneous bounds",
 }
 """The tests in words."""
 
