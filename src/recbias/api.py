@@ -6,12 +6,10 @@ The functions that read results are those of ``recbias.runs``.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +29,6 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.files import forbid_network
-from recbias.core.machine import measure_peak_memory_mb
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
 from recbias.runner.estimate import Preview, preview
@@ -52,7 +49,7 @@ from recbias.runner.stage_planner import has_device, warn_about_device
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
-    from recbias.runner.folder import RunTiming
+    from recbias.runner.folder import RunCost
     from recbias.runner.ray import RayTasks
     from recbias.runs.tables import Run
 
@@ -275,7 +272,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
     from recbias.runner import folder as run_folder  # plans do not need these
     from recbias.runs.tables import Run
 
-    start_seconds, started = time.perf_counter(), datetime.now(UTC)
+    cost = run_folder.RunCost()
     out, fresh = options.results_folder, options.fresh
     _require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
@@ -313,10 +310,9 @@ def run(spec: Spec, options: RunOptions) -> Run:
             if warning not in plan_warnings:
                 displayed.warned(warning)
         return Run(unchanged)
-    peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb or 0.0 for record in records))
-    timing = run_folder.RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
+    cost.peak_memory_mb = max(record.peak_memory_mb or 0.0 for record in records)
     with run_folder.new_run_folder(out, run_plan) as folder:
-        late = _write_files(folder.temporary, run_plan, execution, timing, plan_warnings, address)
+        late = _write_files(folder.temporary, run_plan, execution, cost, plan_warnings, address)
         with collect_warnings() as last_warnings:
             published = folder.publish()
         for warning in (*late, *last_warnings):
@@ -328,7 +324,7 @@ def _write_files(
     folder: Path,
     run_plan: Plan,
     execution: Executor,
-    timing: RunTiming,
+    cost: RunCost,
     plan_warnings: Sequence[str],
     address: str,
 ) -> list[str]:
@@ -341,39 +337,59 @@ def _write_files(
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
 
-    experiment, start_seconds = run_plan.experiment, time.perf_counter()
-    with collect_warnings() as warnings:
-        metrics = tables.collect_measurements(run_plan, execution)
-        tables.warn_about_zero_accuracy(experiment.models, metrics)
-        tables.warn_about_equal_values(metrics)
-        groups = tables.collect_groups(metrics, run_plan, execution)
-        comparisons, failures = compare_models(
-            metrics, experiment.tests, experiment.seeds[0], groups
-        )
-        failed = tables.list_failed_values(run_plan, execution)
-        checks = judge_checks(experiment, metrics, failed)
-    timing = replace(timing, seconds=timing.seconds + time.perf_counter() - start_seconds)
-    run_manifest = run_folder.build_manifest(
-        run_plan, execution, timing, (*plan_warnings, *warnings)
+    experiment, failures = run_plan.experiment, list[Any]()
+    files = run_folder.StoredFiles(
+        *(folder, run_plan, Store(execution.store.folder), cost),
+        reuse=not execution.fresh,
+        may_keep=lambda: not (failures or any(r.failure for r in execution.records.values())),
     )
-    run_manifest.offline, run_manifest.checks = run_plan.options.offline, checks
+    measure = cache(partial(tables.collect_measurements, run_plan, execution))
+
+    def write_tables(folder: Path) -> dict[str, Any]:
+        measured = measure()
+        tables.warn_about_zero_accuracy(experiment.models, measured)
+        tables.warn_about_equal_values(measured)
+        groups = tables.collect_groups(measured, run_plan, execution)
+        tests, seed = experiment.tests, experiment.seeds[0]
+        significance, failed_tests = compare_models(measured, tests, seed, groups)
+        failures.extend(failed_tests)
+        failed = tables.list_failed_values(run_plan, execution)
+        checks = judge_checks(experiment, measured, failed)
+        write_tradeoffs(folder, experiment.models, experiment.metrics, measured)
+        run_folder.write_tables(
+            *(folder, run_plan, execution),
+            measured=measured,
+            groups=groups,
+            significance=significance,
+        )
+        inputs = run_folder.describe_inputs(run_plan, execution)
+        return {**inputs, "checks": [check.model_dump() for check in checks]}
+
+    with collect_warnings() as warnings:
+        facts = files.fill("tables", write_tables)
+    run_manifest = run_folder.build_manifest(
+        run_plan, execution, cost, (*plan_warnings, *warnings), facts
+    )
     run_manifest.failures += failures
     if run_plan.experiment.claim is not None:
         run_manifest.claim = evaluate_claim(run_plan, execution)
     with collect_warnings() as late_warnings:
-        # the manifest, which write_results writes, lists the files that are there
-        run_folder.write_groups(folder, groups)
-        write_tradeoffs(folder, experiment.models, experiment.metrics, metrics)
-        run_folder.write_results(
-            folder,
-            run_plan,
-            execution,
-            measured=metrics,
-            significance=comparisons,
-            manifest=run_manifest,
+        files.fill(
+            "units",
+            lambda folder: run_folder.write_units(folder, run_plan, execution, measure()),
         )
-        settings = {**vars(experiment.report), "address": address}
+        files.fill("lists", partial(run_folder.write_answers, plan=run_plan, executor=execution))
+        run_folder.write_spec(folder, run_plan, execution)
+        run_folder.write_manifest(folder, run_manifest)
+        settings = dict(vars(experiment.report))
         del settings["examples"]  # the page reads it from the spec, also when it is made again
-        write = partial(write_reports, folder, **settings)
+        write = partial(
+            write_reports,
+            folder,
+            **settings,
+            address=address,
+            store_plots=partial(files.fill, "plots"),
+            measure_cost=cost.measure,
+        )
         run_folder.attempt_reports(folder, run_manifest, write)
     return [*warnings, *late_warnings]

@@ -80,7 +80,7 @@ class GapStudy:
                 if self.folds == "samples":
                     inside &= part == fold
                 ids = np.flatnonzero(inside).astype(str).astype(object)
-                units = UnitScores("user", ids, values[inside])
+                units = UnitScores("user", ids, values[inside], self.sample is sample_hits)
                 rows.append(Measurement.from_units(units, group=f"g{code}"))
         return rows
 
@@ -248,9 +248,9 @@ method lie within {intervals}; others are marked as above.
 The interval of a gap ends at 0 (that of a ratio at 1), and a gap has no sign: where the true gap
 is not far above its standard error, an estimate with the wrong sign counts as near, and up to
 97.5% of the intervals hold the truth. With fewer than 5 values in a group a run warns: the
-interval is wide, and its coverage depends on the distribution. Hits of 0 and 1 have no interval
-if all are equal in both groups, and few of them are not near a normal distribution; nor are few
-skewed values beside many (5 + 50). This section alone:
+interval is wide, and its coverage depends on the distribution. Hits of 0 and 1 have Newcombe's
+interval, of which exactly 93.8% hold 0 with 5 + 5 values and 88.5% with 2 + 2 (hit rates of 0.4).
+Few skewed values beside many (5 + 50) are not near a normal distribution. This section alone:
 `python studies/calibration/gap_studies.py`.
 """
 HEAD = (

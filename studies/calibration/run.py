@@ -37,6 +37,7 @@ from dial_studies import write_dial_section  # noqa: E402
 from gap_studies import write_gap_section  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
 from several_groups import write_several_section  # noqa: E402
+from small_group_studies import write_small_group_section  # noqa: E402
 from table import write_page  # noqa: E402
 from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
 from uncertain_studies import write_uncertain_section  # noqa: E402
@@ -149,6 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "probabilities": write_uncertain_section,
         "gaps": write_gap_section,
         "several groups": write_several_section,
+        "small groups": write_small_group_section,
         "power": write_power_section,
     }
     for name, write_section in sections.items():

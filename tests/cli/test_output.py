@@ -234,7 +234,9 @@ def create_record(**changes: object) -> StageRecord:
 def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stages = [Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "01"]
+    stages = [
+        Stage("fit", "fit ItemKNN", digit, str, (), Keys(), subject="ItemKNN") for digit in "01"
+    ]
     plain = Plain(verbose=False)
     plain.planned(RemainingWork(stages, clock=lambda: 0.0))
     for stage in stages:
@@ -353,7 +355,7 @@ def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:
 
 def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:
     stages = [
-        Stage("fit", "fit ItemKNN", digit, str, (), Keys(model="ItemKNN")) for digit in "012"
+        Stage("fit", "fit ItemKNN", digit, str, (), Keys(), subject="ItemKNN") for digit in "012"
     ]
     live = Live(verbose=False)
     live._console = live._progress.live.console = Console(

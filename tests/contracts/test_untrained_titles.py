@@ -19,7 +19,11 @@ UNRATED = 30
 HISTORIES = {"u1": [1, 2], "u2": [1, 3], "u3": [1, 2]}
 """Films 1, 2 and 3 have popularity 3, 2 and 1."""
 
-METRICS = ["log_popularity_difference", "popularity_lift", "gini_difference", "ARP", "unmatched"]
+RAW = [
+    {"name": name, "corrected": False, "label": name}
+    for name in ("log_popularity_difference", "popularity_lift")
+]
+METRICS = [*RAW, "gini_difference", "ARP", "unmatched"]
 
 
 def choose(seen: list[int]) -> list[int]:
@@ -60,7 +64,7 @@ def test_an_unrated_film_matches_a_title(tmp_path: Path) -> None:
 
 
 def test_smoothing_gives_an_unrated_film_a_logarithm(tmp_path: Path) -> None:
-    metric = {"name": "log_popularity_difference", "smoothing": 1}
+    metric = {**RAW[0], "smoothing": 1}
     units = get_units(run_films(tmp_path, metrics=[metric]))
     plain = (math.log(2) + math.log(1)) / 2 - (math.log(4) + math.log(3)) / 2
     only = math.log(1) - (math.log(4) + math.log(2)) / 2

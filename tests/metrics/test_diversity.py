@@ -116,14 +116,26 @@ def test_self_information_by_hand() -> None:
     queries = make_user_queries(4)
     lists = make_lists([[0, 1], [1, 2], [3], []])
     evidence = make_evidence(lists, n_items=4, train=train, queries=queries)
+    raw = SelfInformation(corrected=False)
     with collect_warnings() as warnings:
-        (measurement,) = SelfInformation().measure(evidence)
-        assert measure(SelfInformation(k=1), evidence)[:2] == [0.0, 1.0]
+        (measurement,) = raw.measure(evidence)
+        assert measure(SelfInformation(k=1, corrected=False), evidence)[:2] == [0.0, 1.0]
     assert measurement.units is not None
     assert measurement.units.values[:2] == pytest.approx([0.5, 1.5], abs=1e-12)
     assert (measurement.n, measurement.undefined) == (2, 2)
     message = "1 positions of the lists hold an item of unknown popularity and are excluded"
     assert warnings == [f"the metric: {message}"] * 2
+    # minus 1 / (2 n) + 1 / 8 nats, plus 1 / n for items of the own history: u0 has both items, of
+    # n = 4 and 2 users, u1 item 1 of its list
+    own = [
+        (1 / 8 + 1 / 8 - 1 / 4 + 1 / 4 + 1 / 8 - 1 / 2) / 2,
+        (1 / 4 + 1 / 2 + 1 / 4 - 1 / 2) / 2,
+    ]
+    expected = [0.5 - own[0] / math.log(2), 1.5 - own[1] / math.log(2)]
+    with collect_warnings():
+        (measurement,) = SelfInformation().measure(evidence)
+    assert measurement.units is not None
+    assert measurement.units.values[:2] == pytest.approx(expected, abs=1e-12)
 
 
 def make_popular_world(
@@ -214,7 +226,7 @@ def test_the_spread_of_the_bootstrap_is_that_of_new_users() -> None:
     [
         ("intra_list_distance, genres", IntraListDistance(attribute="genre")),
         ("intra_list_distance, vectors", IntraListDistance()),
-        ("self_information", SelfInformation()),
+        ("self_information", SelfInformation(corrected=False)),
     ],
 )
 def test_lists_of_several_lengths(name: str, metric: Any) -> None:

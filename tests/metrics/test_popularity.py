@@ -46,16 +46,45 @@ def test_arp_is_the_mean_popularity_of_the_list() -> None:
 def test_log_popularity_difference_by_hand() -> None:
     # u0: list {0, 1}: (ln 4 + ln 2) / 2 = 1.5 ln 2; history {0, 1, 2}: (2 + 1 + 0) ln 2 / 3 = ln 2
     # u1: list {2, 3}: 0;                            history {0, 1}: 1.5 ln 2
-    values = measure_queries(LogPopularityDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
-    assert values == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
+    world = make_popularity_evidence([[0, 1], [2, 3]])
+    raw = [0.5 * math.log(2), -1.5 * math.log(2)]
+    assert measure_queries(LogPopularityDifference(corrected=False), world) == pytest.approx(raw)
+    # ln φ + 1 / (2 φ), for items of the user's own history - 1 / (2 φ)
+    # u0: list -(1/8 + 1/4) / 2; history -(1/8 + 1/4 + 1/2) / 3
+    # u1: list  (1/2 + 1/2) / 2; history -(1/8 + 1/4) / 2
+    own = [-3 / 16 + 7 / 24, 1 / 2 + 3 / 16]
+    corrected = [value + change for value, change in zip(raw, own, strict=True)]
+    assert measure_queries(LogPopularityDifference(), world) == pytest.approx(corrected)
 
 
 def test_popularity_lift_by_hand() -> None:
     # u0: list {0, 1}: 3; history {0, 1, 2}: 7/3; lift (3 - 7/3) / (7/3) = 2/7
     # u1: list {2, 3}: 1; history {0, 1}: 3;      lift -2/3
-    assert measure_queries(
-        PopularityLift(), make_popularity_evidence([[0, 1], [2, 3]])
-    ) == pytest.approx([2 / 7, -2 / 3])
+    world = make_popularity_evidence([[0, 1], [2, 3]])
+    raw = PopularityLift(corrected=False)
+    assert measure_queries(raw, world) == pytest.approx([2 / 7, -2 / 3])
+    # the own interactions raise 3 and 7/3 of u0 by 1 each, and 3 of the history of u1
+    # u0: 2/7 - 1 / (7/3) + 3 / (7/3)² = 2/7 - 3/7 + 27/49;  u1: 1/3 (1 + 1/3) - 1
+    assert measure_queries(PopularityLift(), world) == pytest.approx([20 / 49, -5 / 9])
+
+
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_the_corrected_mean_is_that_of_the_known_popularity(metric: Any) -> None:
+    # users choose items with known chances, and lists are at random: counted, the items of a
+    # history look more popular than they are, by each user's own interaction
+    rng, chances = np.random.default_rng(5), 0.6 / np.arange(1, 41) ** 0.5
+    items = make_item_counts((1e6 * chances).tolist())
+    kinds = [metric(popularity="n_ratings"), metric(corrected=False), metric()]
+    values = []
+    for _ in range(20):
+        chosen = rng.random((60, 40)) < chances
+        chosen[:, 0] |= ~chosen.any(axis=1)
+        train = make_interactions([(u, i) for u, i in np.argwhere(chosen).tolist()], n_items=40)
+        lists = make_lists(rng.random((60, 40)).argsort(axis=1)[:, :8].tolist())
+        world = make_evidence(lists, n_items=40, train=train, items=items)
+        values.append([kind.measure(world)[0].value for kind in kinds])
+    truth, raw, corrected = np.mean(values, axis=0)
+    assert abs(corrected - truth) < abs(raw - truth) / 4
 
 
 def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
@@ -63,7 +92,7 @@ def test_listed_items_of_popularity_0_are_excluded_with_a_warning() -> None:
     # u1: no item remains
     with collect_warnings() as warnings:
         values = measure_queries(
-            LogPopularityDifference(), make_popularity_evidence([[4, 0], [4], [0]])
+            LogPopularityDifference(corrected=False), make_popularity_evidence([[4, 0], [4], [0]])
         )
     assert values == [pytest.approx(math.log(2)), pytest.approx(math.nan, nan_ok=True), 0.0]
     message = "2 positions of the lists hold an item of popularity 0 and are excluded"
@@ -88,7 +117,7 @@ def test_popularity_0_in_a_history_raises_an_error_that_names_the_first_items() 
 def test_smoothing_is_added_to_every_popularity() -> None:
     # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
     values = measure_queries(
-        LogPopularityDifference(smoothing=1), make_popularity_evidence([[4, 0]])
+        LogPopularityDifference(smoothing=1, corrected=False), make_popularity_evidence([[4, 0]])
     )
     assert values == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
 
@@ -105,7 +134,7 @@ def test_planted_bias_is_measured(metric: Any, rng: np.random.Generator) -> None
     of = make_evidence(lists, n_items=100, train=train)
     assert of.popularity[:50].tolist() == [40] * 50
     assert of.popularity[50:].tolist() == [20] * 50
-    (measurement,) = metric().measure(of)
+    (measurement,) = metric(corrected=False).measure(of)
     assert measurement.value == pytest.approx(
         math.log(2) if metric is LogPopularityDifference else 1.0
     )
@@ -364,7 +393,8 @@ def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
     evidence = make_popularity_evidence([[0, 4], [3]], item_counts=counts)
     # u0: list (ln 4 + ln 1) / 2 = ln 2; history {0, 1, 2}: (2 + 1 + 1) ln 2 / 3
     # u1: list 2 ln 2; history {0, 1}: 1.5 ln 2
-    values = measure_queries(LogPopularityDifference(popularity="all"), evidence)
+    raw = LogPopularityDifference(popularity="all", corrected=False)
+    values = measure_queries(raw, evidence)
     assert values == pytest.approx([-math.log(2) / 3, math.log(2) / 2])
     assert measure_queries(ARP(popularity="all"), evidence) == [2.5, 4.0]
 

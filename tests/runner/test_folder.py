@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import recbias
 from recbias import api
 from recbias.core.errors import Unwritable
+from recbias.runner import folder as folder_module
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.plan import Plan
 from support.specs import make_small_spec
@@ -82,3 +84,66 @@ def test_api_keys_of_the_environment_are_not_written(
     for path in run.folder.rglob("*"):
         if path.is_file():
             assert b"sk-this-must-never-be-written" not in path.read_bytes(), path
+
+
+FILES = ("lists.parquet", "per_unit.parquet", "metrics.csv")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "reused"),
+    [
+        ({"report": {"formats": ["csv", "md"]}}, {}, set(FILES)),
+        ({"tests": ["wilcoxon"]}, {}, {"lists.parquet", "per_unit.parquet"}),
+        ({"metrics": ["nDCG", "HR", "MRR"]}, {}, {"lists.parquet"}),
+        ({"models": ["MostPop", "Random"]}, {}, set()),
+        ({"report": {"formats": ["csv", "md"]}}, {"fresh": True}, set()),
+    ],
+)
+def test_files_that_nothing_changes_are_those_of_an_earlier_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    options: dict[str, Any],
+    reused: set[str],
+) -> None:
+    checks = [{"metric": "nDCG", "at_least": 0.9}]
+    first = recbias.run(make_small_spec(checks=checks), out=tmp_path)
+    written: list[str] = []
+    for name in ("write_tables", "write_units", "write_answers"):
+        write = getattr(folder_module, name)
+
+        def record(*args: Any, _name: str = name, _write: Any = write, **kwargs: Any) -> None:
+            written.append(_name)
+            _write(*args, **kwargs)
+
+        monkeypatch.setattr(folder_module, name, record)
+    second = recbias.run(make_small_spec(checks=checks, **changes), out=tmp_path, **options)
+    assert second.folder != first.folder
+    makers = {"lists.parquet": "answers", "per_unit.parquet": "units", "metrics.csv": "tables"}
+    assert {f"write_{makers[name]}" for name in FILES if name not in reused} == {*written}
+    for name in reused:
+        ours, theirs = second.folder / name, first.folder / name
+        assert ours.read_bytes() == theirs.read_bytes()
+        assert ours.samefile(theirs) is (name != "metrics.csv"), "tables may be edited"
+    if "metrics.csv" in reused:
+        assert second.manifest["checks"] == first.manifest["checks"] != []
+        assert second.manifest["datasets"] == first.manifest["datasets"]
+
+
+def test_a_damaged_file_in_the_store_is_made_again(tmp_path: Path) -> None:
+    first = recbias.run(make_small_spec(), out=tmp_path)
+    content = (first.folder / "lists.parquet").read_bytes()
+    (first.folder / "lists.parquet").write_bytes(b"damaged")  # the stored file is the same one
+    second = recbias.run(make_small_spec(report={"formats": ["md"]}), out=tmp_path)
+    assert (second.folder / "lists.parquet").read_bytes() == content
+    assert list((second.folder / "figures").glob("*.svg"))
+
+
+def test_the_files_of_a_run_with_a_failed_stage_are_not_stored(tmp_path: Path) -> None:
+    broken = {"name": "ItemKNN", "label": "broken", "neighbors": 10}
+    spec = make_small_spec(models=["MostPop", broken])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recbias.models.knn.ItemKNN.fit", lambda *_: 1 / 0)
+        assert recbias.run(spec, out=tmp_path, on_error="continue").failures
+    second = recbias.run(spec, out=tmp_path)
+    assert set(second.metrics["model"]) == {"MostPop", "broken"}

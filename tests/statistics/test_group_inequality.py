@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist
 from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.measures import Measurement, UnitScores
 from recbias.core.queries import Groups, group_by
+from recbias.statistics.groups import compute_gap
 from recbias.statistics.inequality import GroupInequality, InequalityKind
 
 ATKINSON = ("atkinson", "atkinson_within", "atkinson_total")
@@ -172,6 +173,18 @@ def test_queries_in_several_groups_have_no_interval() -> None:
     assert index.value > 0
     assert math.isnan(index.ci_low)
     assert index.n == 4
+
+
+@pytest.mark.parametrize("sizes", [(4, 6), (30, 9)])
+def test_the_interval_of_two_groups_is_that_of_the_ratio_of_their_means(
+    sizes: tuple[int, int], rng: np.random.Generator
+) -> None:
+    labels = "a" * sizes[0] + "b" * sizes[1]
+    values = rng.random(sum(sizes)) + 1.0
+    index = compute(values.tolist(), [*labels], "cross_entropy")
+    gap = compute_gap(measure(values.tolist()), group([*labels]), "ratio", rng=rng)
+    low, high = (((1 + end) ** 2 / (4 * end) - 1) / 2 for end in (gap.ci_high, gap.ci_low))
+    assert (index.ci_low, index.ci_high) == pytest.approx((low, high))
 
 
 def test_samples_are_of_the_queries_of_each_group_and_shared_by_models() -> None:

@@ -11,6 +11,8 @@ from scipy import stats
 from recbias.core.measures import Measurement
 from recbias.statistics.intervals import (
     bootstrap_standard_error,
+    compare_share_ratio,
+    compare_shares,
     log_interval,
     normal_interval,
     rating_share_interval,
@@ -121,3 +123,36 @@ def test_wilson_interval_holds_its_value() -> None:
     for n in range(1, 200):
         low, high = (Measurement.from_values(np.full(n, v), share=True) for v in (0.0, 1.0))
         assert (low.ci_low, high.ci_high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "n_a", "b", "n_b", "low", "high"),
+    [
+        (9, 10, 3, 10, 0.1705, 0.8090),
+        (6, 7, 2, 7, 0.0582, 0.8062),
+        (5, 56, 0, 29, -0.0381, 0.1926),
+        (0, 10, 0, 20, -0.1611, 0.2775),
+        (0, 10, 0, 10, -0.2775, 0.2775),
+        (10, 10, 0, 20, 0.6791, 1.0),
+    ],
+)
+def test_differences_of_shares_have_the_published_intervals(
+    a: int, n_a: int, b: int, n_b: int, low: float, high: float
+) -> None:
+    """Newcombe 1998, table II, method 10."""
+    ends = compare_shares(a / n_a, n_a, b / n_b, n_b)[:2]
+    assert ends == pytest.approx((low, high), abs=6e-5)
+    swapped = compare_shares(b / n_b, n_b, a / n_a, n_a)[:2]
+    assert swapped == pytest.approx((-high, -low), abs=6e-5)
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_p_and_the_ratio_of_shares_agree_with_the_interval_of_the_difference(n: int) -> None:
+    shares = np.arange(n + 1) / n
+    a, b = (side.ravel() for side in np.meshgrid(shares, shares))
+    low, high, p = compare_shares(a, n, b, n)
+    np.testing.assert_array_equal(p < 0.05, (low > 0) | (high < 0))
+    for share, other, least, most in zip(a, b, low, high, strict=True):
+        ratio = compare_share_ratio(share, n, other, n)
+        assert (ratio[0] <= 1 <= ratio[1]) == (least <= 0 <= most)
+        assert other == 0 or ratio[0] - 1e-12 <= share / other <= ratio[1] + 1e-12

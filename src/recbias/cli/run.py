@@ -276,16 +276,17 @@ def _show_plan(
     )
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
-    show_requests(requests, quiet=quiet)
-    unknown = "{:,} of the stages are of a kind that has not run yet and are left out"
+    from recbias.runner.request_totals import asks_language_models
+
+    if asks_language_models(plan.experiment):
+        show_requests(requests, quiet=quiet)
     if preview.expected_seconds is not None:
-        left = f"; {unknown.format(preview.n_unexpected)}" if preview.n_unexpected else ""
-        print_line(f"estimated time: about {describe_seconds(preview.expected_seconds)}{left}")
-    if preview.memory_mb is not None:
-        left = f"; {unknown.format(preview.n_without_memory)}" if preview.n_without_memory else ""
-        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB{left}")
+        time = describe_seconds(preview.expected_seconds)
+        print_line(f"estimated time: {time}, from stored results of the same kind")
+    if preview.memory_mb is None:
+        print_line("estimated memory: unknown without stored results of the same kind")
     else:
-        print_line("estimated memory: unknown until stages of the same kinds have run")
+        print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 
 def _render_steps(steps: Sequence[Step]) -> list[list[str]]:

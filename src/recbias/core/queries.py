@@ -37,6 +37,7 @@ from recbias.core.dataset import (
     Ids,
     Sentences,
     Vocabulary,
+    count_distinct,
 )
 from recbias.core.errors import (
     Contradiction,
@@ -555,7 +556,7 @@ class Groups:
     @property
     def overlap(self) -> bool:
         """Whether a row is in several groups."""
-        return self.rows is not None and len(np.unique(self.rows)) < len(self.rows)
+        return self.rows is not None and count_distinct(self.rows) < len(self.rows)
 
     def find_rows(self, code: int) -> AnyArray:
         """Return the rows of a group, in order."""
@@ -735,8 +736,7 @@ def _has_several_values(labels: Attributes, part: str) -> bool:
     """Return whether a part of a crossing is a column in which a cell holds several values."""
     if part not in labels.frame.columns or labels.column(part).dtype.kind == "f":
         return False
-    cells = labels.column(part).dropna().astype(str)
-    return bool(cells.str.contains(SEPARATOR, regex=False).any())
+    return any(SEPARATOR in str(cell) for cell in labels.column(part).dropna().unique())
 
 
 def _split_cells(

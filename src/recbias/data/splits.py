@@ -22,6 +22,7 @@ from recbias.core.dataset import (
     Interactions,
     Split,
     Vocabulary,
+    count_distinct,
     encode_pairs,
 )
 from recbias.core.errors import (
@@ -169,7 +170,7 @@ class GivenSplit:
                 remedy = "lower least_grade; a row without a rating has the grade 1"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
         is_tested = path != self.train
-        if is_tested and (n_repeats := len(rows) - np.unique(encode_pairs(rows)).size):
+        if is_tested and (n_repeats := len(rows) - count_distinct(encode_pairs(rows))):
             warn(f"{path.name}: {n_repeats:,} rows repeat a user and an item and count once")
         return rows
 

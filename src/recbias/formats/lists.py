@@ -25,6 +25,7 @@ from recbias.core.dataset import (
     Ids,
     TrainingData,
     Vocabulary,
+    count_distinct,
     sort_naturally,
 )
 from recbias.core.errors import (
@@ -336,6 +337,10 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
 
 def _sort(rows: ListRows) -> RowOrder:
     if rows.ranks is not None:
+        is_next = np.diff(rows.ranks) > 0
+        steps = np.diff(rows.queries)
+        if ((steps > 0) | ((steps == 0) & is_next)).all():
+            return np.arange(rows.queries.size)
         return np.lexsort((rows.ranks, rows.queries))
     scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
     if rows.in_order:
@@ -346,9 +351,11 @@ def _sort(rows: ListRows) -> RowOrder:
 
 
 def _validate_lists(rows: ListRows, order: RowOrder) -> None:
-    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
-    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "occurs twice in the list")
     queries = rows.queries[order]
+    keys = queries.astype(np.int64) * len(rows.item_ids) + rows.items[order]
+    if count_distinct(keys) < keys.size:
+        keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
+        _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "occurs twice in the list")
     same_list = queries[1:] == queries[:-1]
     if rows.ranks is not None:
         not_whole = ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks)

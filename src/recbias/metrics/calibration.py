@@ -16,7 +16,7 @@ from annotated_types import Interval
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongType
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Bounds, Direction, Measurement
+from recbias.core.measures import ROUNDING, Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
 
@@ -202,10 +202,14 @@ def _finish(
     terms: FloatArray,
     disjoint: float,
 ) -> FloatArray:
-    """Return the divergence of rows without a common cell, plus the terms of the common cells."""
-    sums = np.bincount(rows, weights=terms, minlength=target.shape[0])
+    """Return the divergence of rows without a common cell, plus the terms of the common cells.
+
+    A sum that is 0 but for rounding is 0: a ratio of two of them would be any number.
+    """
+    sums = disjoint + np.bincount(rows, weights=terms, minlength=target.shape[0])
+    sums[sums < ROUNDING] = 0.0
     has_both = _has_entries(target) & _has_entries(shares)
-    return np.where(has_both, np.clip(disjoint + sums, 0.0, disjoint), np.nan)
+    return np.where(has_both, np.minimum(sums, disjoint), np.nan)
 
 
 def _has_entries(shares: Matrix) -> BoolArray:

@@ -6,7 +6,6 @@ how the lists compare with ideal lists of a synthetic world.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ import numpy as np
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Evidence, mark_contained, rank_ideal_lists, weigh_lists
-from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
+from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import (
     Cutoff,
@@ -35,12 +34,11 @@ from recbias.metrics.popularity import (
     average_rows,
     build_history_matrix,
     build_list_matrix,
-    compute_counted_interval,
     count_by_user,
     differentiate_logarithms,
     weigh_averages,
 )
-from recbias.statistics.counted import resample_counts
+from recbias.statistics.counted import CountedValues, resample_counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,15 +212,21 @@ class SelfInformation(PerQuery):
     finite value; they are excluded and counted in a warning, while RecTools gives them n_i = 1.
     Undefined for a list without an item that has a training interaction.
 
-    The interval refers to all users that could be sampled, of whom those
-    of the training data are a sample: it includes the sampling error of the counts, and is moved
-    by their bias. Tests and the intervals of groups (``by``) treat the counts as known.
+    The value is corrected (``corrected``) for the bias of the logarithm of a count, and of items
+    of a user's own history, which imported lists may hold: log2( U / n_i ) is replaced by
+
+        log2( U / n_i ) - ( 1 / (2 n_i) + 1 / (2 U) - [i in H_u] / n_i ) / ln 2
 
     Args:
+        corrected: Whether the values are corrected. Corrected, the mean refers to all users that
+            could be sampled, of whom those of the training data are a sample, and its interval
+            includes the sampling error of the counts; tests and the intervals of groups (``by``)
+            treat the counts as known. ``false`` is the value of the source: it refers to the
+            counts in these training data, which the interval treats as known.
         k: How many ranks of each list are evaluated; by default all.
 
     Range:
-        0 or more, at most log2 U; undefined for an empty list.
+        0 or more, about log2 U at most; undefined for an empty list.
 
     Source:
         Zhou, Kuscsik, Liu, Medo, Wakeling and Zhang, "Solving the apparent diversity-accuracy
@@ -232,6 +236,7 @@ class SelfInformation(PerQuery):
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
     direction: ClassVar[Direction] = "higher"
 
+    corrected: bool = True
     k: Cutoff = None
 
     def values(self, evidence: Evidence) -> FloatArray:
@@ -240,16 +245,21 @@ class SelfInformation(PerQuery):
         histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
         n_users = _count_active_users(histories)
         bits = np.where(counts > 0, np.log2(max(n_users, 1) / np.maximum(counts, 1)), np.nan)
-        return aggregate_lists(evidence, bits, average_rows, self.k)
+        values = aggregate_lists(evidence, bits, average_rows, self.k)
+        if not self.corrected:
+            return values
+        return np.maximum(self._count(evidence, values).correct(), 0.0)
 
-    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
         """Return an interval that accounts for the counts."""
+        return self._count(evidence, values).compute_interval() if self.corrected else None
+
+    def _count(self, evidence: Evidence, values: FloatArray) -> CountedValues:
         counts = self._count_users(evidence)
         weights = weigh_averages(build_list_matrix(evidence, self.k), counts > 0)
-        slopes, curvatures = differentiate_logarithms([weights], counts.astype(float), base=0.5)
-        ends = compute_counted_interval(values, evidence, None, slopes, curvatures)
-        histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-        return limit_ends(ends, (0.0, math.log2(max(_count_active_users(histories), 1))))
+        derivatives = differentiate_logarithms([weights], counts.astype(float), base=0.5)
+        histories = evidence.train.binary.astype(np.float64)  # type: ignore[union-attr]
+        return CountedValues(values, evidence.queries.users, histories, *derivatives)
 
     def _count_users(self, evidence: Evidence) -> AnyArray:
         evidence.need("train")

@@ -25,6 +25,7 @@ from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, mark_contained
 from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
+from recbias.core.plugins import OnlyWith
 from recbias.kernels.sparse import (
     build_rows,
     cover_without_rows,
@@ -242,31 +243,9 @@ def weigh_averages(rows: Matrix, counted: BoolArray) -> Slopes:
     return Slopes(rows, 1.0 / np.maximum(rows @ of_item, 1.0), of_item)
 
 
-def compute_counted_interval(
-    values: FloatArray,
-    evidence: Evidence,
-    popularity: str | None,
-    slopes: Sequence[Slopes],
-    curvatures: FloatArray | None = None,
-) -> tuple[float, float]:
-    """Return the interval of a mean over all users that could be sampled.
-
-    Args:
-        values: The values of the queries.
-        evidence: The interactions that are counted.
-        popularity: ``train`` or None, or ``all``.
-        slopes: The derivatives of the value of each query by the popularity of each item, which
-            add up.
-        curvatures: The second derivatives, summed over the queries, ``float64[n_items]``.
-    """
-    counts = count_by_user(evidence, popularity)
-    flat = np.zeros(counts.shape[1]) if curvatures is None else curvatures
-    return CountedValues(values, evidence.queries.users, counts, slopes, flat).compute_interval()
-
-
 def differentiate_logarithms(
     weights: Sequence[Slopes], popularity: FloatArray, base: float = np.e
-) -> tuple[Sequence[Slopes], FloatArray]:
+) -> tuple[Sequence[Slopes], Sequence[Slopes]]:
     """Return the slopes and curvatures of weighted means of logarithms of the popularity.
 
     Args:
@@ -276,9 +255,7 @@ def differentiate_logarithms(
     """
     inverse = np.divide(1.0, popularity, out=np.zeros(popularity.size), where=popularity > 0)
     slopes = [part.scale(of_count=inverse / np.log(base)) for part in weights]
-    every_query = np.ones(weights[0].of_query.size, dtype=bool)
-    totals = sum((part.add_queries(every_query) for part in slopes), np.zeros(popularity.size))
-    return slopes, -totals * inverse
+    return slopes, [part.scale(of_count=-inverse) for part in slopes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -605,29 +582,6 @@ class _HistoryComparison(_OfPopularity, PerQuery):
         lists = aggregate_lists(evidence, values, aggregate, self.k)
         return self._compare(lists, _aggregate_histories(evidence, values, aggregate))
 
-    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
-        """Return an interval that accounts for counted popularity."""
-        if not _is_counted(self.popularity):
-            return None
-        return self._account_for_counts(evidence, values)
-
-    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
-        counts = count_by_user(evidence, self.popularity)
-        prepare = partial(self._prepare, evidence)
-        return resample_counts(values, evidence.queries.users, counts, prepare, rng=evidence.rng())
-
-    def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
-        """Return a function from the popularity of each item to the value of these queries."""
-        lists = build_list_matrix(evidence, self.k)[rows]
-        histories = build_history_matrix(evidence)[rows]
-        aggregate = type(self).aggregate
-
-        def evaluate(popularity: FloatArray) -> FloatArray:
-            values = self._transform(popularity)
-            return self._compare(aggregate(lists, values), aggregate(histories, values))
-
-        return evaluate
-
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         """Return the value for sets of popularities, ``float64[..., n]``."""
         lists, histories = (
@@ -645,6 +599,68 @@ class _HistoryComparison(_OfPopularity, PerQuery):
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
         return lists - histories
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LevelComparison(_HistoryComparison):
+    """A comparison of levels, corrected for the sampling error of a counted popularity.
+
+    Args:
+        corrected: Whether the values are corrected where the popularity is counted. Corrected, the
+            mean refers to all users that could be sampled, of whom those of the training data are
+            a sample, and its interval includes the sampling error of the counts; tests and the
+            intervals of groups (``by``) treat the popularity as known. ``false`` is the value of
+            the source: it refers to the popularity in these training data, which the interval
+            treats as known.
+    """
+
+    corrected: Annotated[bool, OnlyWith("popularity", *_COUNTS)] = True
+
+    def values(self, evidence: Evidence) -> FloatArray:
+        """Return the value of each query."""
+        values = super().values(evidence)
+        return self._count(evidence, values).correct() if self._is_corrected else values
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return an interval that accounts for counted popularity."""
+        return self._count(evidence, values).compute_interval() if self._is_corrected else None
+
+    @property
+    def _is_corrected(self) -> bool:
+        return self.corrected and _is_counted(self.popularity)
+
+    def _count(self, evidence: Evidence, values: FloatArray) -> CountedValues:
+        """Return the values with their derivatives by the counts."""
+        counts = count_by_user(evidence, self.popularity)
+        return CountedValues(values, evidence.queries.users, counts, *self._derive(evidence))
+
+    def _derive(self, evidence: Evidence) -> tuple[Sequence[Slopes], Sequence[Slopes]]:
+        """Return the first and second derivatives by the popularity of each item."""
+        raise NotImplementedError
+
+
+class _SpreadComparison(_HistoryComparison):
+    """A comparison of how unevenly popularities are spread."""
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return an interval that accounts for counted popularity."""
+        if not _is_counted(self.popularity):
+            return None
+        counts = count_by_user(evidence, self.popularity)
+        prepare = partial(self._prepare, evidence)
+        return resample_counts(values, evidence.queries.users, counts, prepare, rng=evidence.rng())
+
+    def _prepare(self, evidence: Evidence, rows: AnyArray) -> Callable[[FloatArray], FloatArray]:
+        """Return a function from the popularity of each item to the value of these queries."""
+        lists = build_list_matrix(evidence, self.k)[rows]
+        histories = build_history_matrix(evidence)[rows]
+        aggregate = type(self).aggregate
+
+        def evaluate(popularity: FloatArray) -> FloatArray:
+            values = self._transform(popularity)
+            return self._compare(aggregate(lists, values), aggregate(histories, values))
+
+        return evaluate
 
 
 _Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
@@ -759,7 +775,7 @@ class ARP(_OfPopularity, PerQuery):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogPopularityDifference(_HistoryComparison):
+class LogPopularityDifference(_LevelComparison):
     """Mean log popularity of a user's list minus that of the user's history.
 
         Δ(u) = (1/|p_r|) Σ_{i in p_r} ln φ(i)  -  (1/|p_u|) Σ_{i in p_u} ln φ(i)
@@ -771,10 +787,14 @@ class LogPopularityDifference(_HistoryComparison):
     added to every φ. Items of unknown popularity are excluded and counted. Undefined if none
     remains in the list or in the history.
 
-    The interval of a counted popularity refers to all users that could be sampled, of whom those
-    of the training data are a sample: it includes the sampling error of the counts, and is moved
-    by their bias, which a user's own interactions cause. Tests and the intervals of groups
-    (``by``) treat the popularity as known.
+    Where the popularity is counted, the value is corrected (``corrected``): with the
+    interactions h_u(i) of the user with the item, ln φ(i) is replaced by
+
+        ln φ(i) - h_u(i) / φ(i) + Σ_v h_v(i)² / ( 2 φ(i)² )
+
+    which is ln φ + 1 / (2 φ) for an item of the list, and ln φ - 1 / (2 φ) for one of the history,
+    if nobody has an item twice. The first term beside ln φ leaves out the user's own interactions,
+    which make items of a history look popular; the second is the bias of the logarithm of a count.
 
     Args:
         smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
@@ -813,14 +833,11 @@ class LogPopularityDifference(_HistoryComparison):
             warn(f"{evidence.metric}: {n_zeros:,} {message}")
         return super().values(evidence)
 
-    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+    def _derive(self, evidence: Evidence) -> tuple[Sequence[Slopes], Sequence[Slopes]]:
         smoothed = read_popularity(evidence, self.popularity) + (self.smoothing or 0.0)
-        has_logarithm = smoothed > 0
-        lists = weigh_averages(build_list_matrix(evidence, self.k), has_logarithm)
-        histories = weigh_averages(build_history_matrix(evidence), has_logarithm)
-        weights = (lists, histories.scale(-1.0))
-        slopes, curvatures = differentiate_logarithms(weights, smoothed)
-        return compute_counted_interval(values, evidence, self.popularity, slopes, curvatures)
+        lists = weigh_averages(build_list_matrix(evidence, self.k), smoothed > 0)
+        histories = weigh_averages(build_history_matrix(evidence), smoothed > 0)
+        return differentiate_logarithms((lists, histories.scale(-1.0)), smoothed)
 
     def _transform(self, popularity: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):  # ln 0 is excluded from the means
@@ -847,7 +864,7 @@ class LogPopularityDifference(_HistoryComparison):
         raise OutOfRange(message, where="smoothing", remedy=remedy)
 
 
-class PopularityLift(_HistoryComparison):
+class PopularityLift(_LevelComparison):
     """Relative difference in mean popularity between a user's list and the user's history.
 
         lift(u) = ( AP(L_u) - AP(H_u) ) / AP(H_u),    AP(X) = (1/|X|) Σ_{i in X} φ(i)
@@ -856,10 +873,10 @@ class PopularityLift(_HistoryComparison):
     0 is neutral, 1 is a list that is twice as popular as the history, -1 the minimum. Undefined
     for an empty list, or a history that is empty or has popularity 0.
 
-    The interval of a counted popularity refers to all users that could be sampled, of whom those
-    of the training data are a sample: it includes the sampling error of the counts, and is moved
-    by their bias, which a user's own interactions cause. Tests and the intervals of groups
-    (``by``) treat the popularity as known.
+    Where the popularity is counted, the value is corrected (``corrected``) for the user's own
+    interactions, which raise AP(H_u) by c: 1 if nobody has an item twice.
+
+        lift(u) = ( AP(L_u) / AP(H_u) ) ( 1 + c / AP(H_u) ) - 1
 
     Range:
         -1 or more; undefined for an empty list or history.
@@ -871,7 +888,7 @@ class PopularityLift(_HistoryComparison):
 
     direction: ClassVar[Direction] = "zero"
 
-    def _account_for_counts(self, evidence: Evidence, values: FloatArray) -> tuple[float, float]:
+    def _derive(self, evidence: Evidence) -> tuple[Sequence[Slopes], Sequence[Slopes]]:
         popularity = read_popularity(evidence, self.popularity)
         every_item = np.ones(popularity.size, dtype=bool)
         histories = weigh_averages(build_history_matrix(evidence), every_item)
@@ -880,8 +897,7 @@ class PopularityLift(_HistoryComparison):
             part.of_query * (part.rows @ popularity) for part in (histories, lists)
         )
         inverse = np.divide(1.0, of_history, out=np.zeros(of_history.size), where=of_history > 0)
-        slopes = (lists.scale(inverse), histories.scale(-of_list * inverse**2))
-        return compute_counted_interval(values, evidence, self.popularity, slopes)
+        return (lists.scale(inverse), histories.scale(-of_list * inverse**2)), ()
 
     def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
         return divide(lists - histories, histories)
@@ -1008,7 +1024,7 @@ def _count_by_group(
     return counts
 
 
-class GiniDifference(_HistoryComparison):
+class GiniDifference(_SpreadComparison):
     """Gini index of the popularities in a user's list minus that in the user's history.
 
         Gini(L_u) - Gini(H_u),    Gini(X) = Σ_i ((2 i - n - 1) / n) φ_i / Σ_j φ_j
@@ -1039,7 +1055,7 @@ class GiniDifference(_HistoryComparison):
     aggregate = gini_of_rows
 
 
-class HerfindahlDifference(_HistoryComparison):
+class HerfindahlDifference(_SpreadComparison):
     """Herfindahl index of the popularities in a user's list minus that in the user's history.
 
         H(L_u) - H(H_u),    H(X) = Σ_{i in X} ( φ(i) / Σ_{j in X} φ(j) )²

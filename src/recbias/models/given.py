@@ -28,6 +28,7 @@ from recbias.core.dataset import (
     Ids,
     TrainingData,
     Vocabulary,
+    count_distinct,
     sort_naturally,
 )
 from recbias.core.errors import (
@@ -243,7 +244,7 @@ class _FittedLists:
         n_missing = int((codes < 0).sum())
         if n_missing:
             warn(f"{name} has no list for {n_missing:,} of {codes.size:,} queries: empty lists")
-        n_excluded = len(self.rows.query_ids) - np.unique(codes[codes >= 0]).size
+        n_excluded = len(self.rows.query_ids) - count_distinct(codes[codes >= 0])
         if n_excluded:
             warn(f"{name} has lists for {n_excluded:,} queries that are not in the run: excluded")
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -107,6 +108,11 @@ class Gallery:
         """Return every plot."""
         return [plot for _, plot in self.overview]
 
+    def dump(self) -> dict[str, Any]:
+        """Return what ``load_gallery`` reads."""
+        overview = [(dataset, vars(plot)) for dataset, plot in self.overview]
+        return {"overview": overview, "skipped": self.skipped}
+
 
 @dataclass(eq=False)
 class _Draughts:
@@ -151,6 +157,15 @@ def draw_gallery(run: RunTables) -> Gallery:
     overview += _draw_paper_plots(run, draughts)
     skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
     return Gallery(tuple(overview), tuple(skipped))
+
+
+def load_gallery(stored: Mapping[str, Any]) -> Gallery:
+    """Return the plots of a run, from what ``dump`` returned for one with the same tables."""
+    plots = [
+        (dataset, Plot(**{**plot, "body": Safe(plot["body"])}))
+        for dataset, plot in stored["overview"]
+    ]
+    return Gallery(tuple(plots), tuple(stored["skipped"]))
 
 
 def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from recbias.core.files import has_file
@@ -96,30 +95,40 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     """Return a metric's value for each unit, its mean over seeds and folds.
 
     Returns:
-        ``model``, ``group``, ``target``, ``unit_id`` and ``value``, in the order of the file; no
-        rows without ``per_unit.parquet``.
+        ``model``, ``group``, ``target``, ``unit_id`` (categories) and ``value``, in the order of
+        the file; no rows without ``per_unit.parquet``.
     """
     keys = ["model", "group", "target", "unit_id"]
     path = run.folder / "per_unit.parquet"
     if not has_file(path):
-        return pd.DataFrame(columns=[*keys, "value"])
+        return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
     import pyarrow.parquet as pq
 
-    label = metric.title.rpartition("@")[0] or metric.title
-    filters = [("metric", "in", [label, metric.title]), ("dataset", "==", dataset)]
-    columns = [*keys, "seed", "fold", "metric", "k", "value"]
-    with convert_parquet_errors(path):
-        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    columns = [*keys, "seed", "fold", "metric", "k", "dataset", "value"]
+    with convert_parquet_errors(path), pq.ParquetFile(path) as file:
+        chosen = [n for n in range(file.num_row_groups) if _may_hold(file, n, metric, dataset)]
+        units: pd.DataFrame = file.read_row_groups(chosen, columns=columns).to_pandas()
+    keeps = units["dataset"].eq(dataset) & units["value"].notna()
+    for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
+        if views.format_title(*pair) != metric.title:
+            keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
+    units = units[keeps].astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
     units = name_values(run, units)
-    pairs = units[["metric", "k"]].drop_duplicates()
-    matching = [
-        views.format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)
-    ]
-    units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])
-    units = units.dropna(subset="value").astype(dict.fromkeys(keys, object))
-    if len(units[["seed", "fold"]].drop_duplicates()) < 2:
-        return units[[*keys, "value"]].reset_index(drop=True)
-    return units.groupby(keys, sort=False)["value"].mean().reset_index()
+    if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
+        units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
+    return units[[*keys, "value"]].reset_index(drop=True)
+
+
+def _may_hold(file: Any, number: int, metric: Definition, dataset: str) -> bool:
+    """Return whether a row group may have values of a metric and a dataset, by its statistics."""
+    group = file.metadata.row_group(number)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    ranges = {column.path_in_schema: column.statistics for column in columns}
+    label = metric.title.rpartition("@")[0] or metric.title
+    return all(
+        ranges[name] is None or any(ranges[name].min <= text <= ranges[name].max for text in texts)
+        for name, texts in (("metric", (label, metric.title)), ("dataset", (dataset,)))
+    )
 
 
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:

@@ -682,12 +682,16 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
     """Return the values, one row per unit in a random order and one column per model."""
     units = rows.read_units(run, metric, dataset)
     units = units[(units["group"] == "") & (units["target"] == "")]
-    if len(units["unit_id"].unique()) < _FEWEST_UNITS:
+    ids = units["unit_id"].cat.remove_unused_categories().cat
+    models = rows.sort_models(run, units["model"].unique())
+    table = pd.DataFrame(np.nan, range(len(ids.categories)), models)
+    if len(table) < _FEWEST_UNITS:
         return None
-    table = units.pivot_table(index="unit_id", columns="model", values="value", observed=True)
+    for model in models:
+        is_of_model = (units["model"] == model).to_numpy()
+        table.loc[ids.codes[is_of_model], model] = units["value"].to_numpy()[is_of_model]
     order = np.random.default_rng(_ORDER_SEED).permutation(len(table))
-    models = [model for model in list_models(run) if model in table.columns]
-    return table.iloc[order][models]
+    return table.iloc[np.argsort(ids.categories.to_numpy(dtype=object))[order]]
 
 
 def _draw_means_of_units(

@@ -512,6 +512,7 @@ _TESTS = {
     "fisher_exact": "Fisher's exact test",
     "paired_bootstrap": "paired bootstrap",
     "welch_t": "Welch's t-test",
+    "newcombe": "Newcombe's test of two shares",
     "overlap_t": "t-test of groups that share units",
     "uncertain_t": "t-test of groups known as probabilities",
     "permutation": "permutation test",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +18,7 @@ from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
 from recbias.reports.figures import IMAGES, convert_svg, list_figures
+from recbias.reports.gallery import load_gallery
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.render import Content, render_html, render_json, render_markdown
@@ -30,7 +32,7 @@ FORMATS = ("csv", "json", "md", "html", "latex", "card", *IMAGES)
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
 
 
-def write_reports(
+def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     folder: Path,
     *,
     formats: Sequence[str],
@@ -38,6 +40,8 @@ def write_reports(
     tolerance: float = 0.01,
     key: bytes | None = None,
     address: str | None = None,
+    store_plots: Callable[[Callable[[Path], dict[str, Any]]], Mapping[str, Any]] | None = None,
+    measure_cost: Callable[[], Mapping[str, float]] | None = None,
 ) -> list[Path]:
     """Write the reports of a run into its folder and return the paths of the files.
 
@@ -49,6 +53,10 @@ def write_reports(
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
+        store_plots: Returns what the function that it gets returns for the same run, now or
+            earlier.
+        measure_cost: What the run has taken so far; it is called when the plots are drawn, the
+            longest part of reports, and stands in them and in the manifest.
 
     Raises:
         MissingRun: The folder does not hold a run.
@@ -62,6 +70,13 @@ def write_reports(
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
+    if store_plots is not None and _FORMATS_WITH_PLOTS & {*formats}:
+        plots = store_plots(lambda _: content.gallery.dump())
+        vars(content).setdefault("gallery", load_gallery(plots))
+    if measure_cost is not None:
+        cost = measure_cost()
+        run = replace(run, manifest={**run.manifest, **cost})
+        vars(content.run)["manifest"].update(cost)
     files = [*_render_files(content, set(formats))]
     if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
         files.append(("checks.xml", render_junit(content.run)))

@@ -348,6 +348,7 @@ _LIBRARIES_ENVIRONMENT = (
 """Packages whose versions the manifest lists."""
 
 
+@cache
 def describe_environment() -> dict[str, Any]:
     """Return the versions, the commit and the platform of this run."""
     return {

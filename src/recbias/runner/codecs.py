@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from recbias.core.dataset import (
     Vocabulary,
 )
 from recbias.core.evidence import Embeddings, Predictions, RankedLists, Responses, SentenceScores
+from recbias.core.files import digest_file
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Queries
 from recbias.runner.stages import ItemLabels, ModelOutputs
@@ -87,6 +90,22 @@ def _save_ids(ids: Ids, path: Path) -> None:
 def _load_ids(path: Path) -> Ids:
     """Read identifiers or texts from Parquet."""
     return _load_frame(path)["id"].to_numpy(dtype=object)
+
+
+def _load_vocabulary(path: Path) -> Vocabulary:
+    """Read the identifiers of units; results that have the same ones share them in memory."""
+    digest = digest_file(path)
+    if digest not in _recent:
+        if len(_recent) == _MOST_RECENT:
+            del _recent[next(iter(_recent))]
+        _recent[digest] = Vocabulary(_load_ids(path))
+    return _recent[digest]
+
+
+_MOST_RECENT = 4
+"""Vocabularies that stay in memory: users and items of the dataset, queries, and one more."""
+
+_recent: dict[str, Vocabulary] = {}
 
 
 _CURVE = "learning_curve.parquet"
@@ -224,7 +243,7 @@ def save_queries(queries: Queries, folder: Path) -> None:
 
 def load_queries(folder: Path) -> Queries:
     """Read queries."""
-    ids = Vocabulary(_load_ids(folder / "ids.parquet"))
+    ids = _load_vocabulary(folder / "ids.parquet")
     texts = folder / "texts.parquet"
     return Queries(
         ids=ids,
@@ -252,7 +271,7 @@ def _save_parts(
 
 
 def _load_parts(arrays: Mapping[str, Any], folder: Path) -> dict[str, Interactions]:
-    ids = [Vocabulary(_load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
+    ids = [_load_vocabulary(folder / f"{kind}_ids.parquet") for kind in ("user", "item")]
     parts: dict[str, Interactions] = {}
     for name in ("all", "train", "validation", "test"):
         if f"{name}_users" in arrays:
@@ -309,7 +328,8 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
     records = json.loads((folder / "measurements.json").read_text(encoding="utf-8"))
     arrays = _load_arrays(folder)
     n_ids = 1 + max((record["ids"] for record in records if "ids" in record), default=-1)
-    unit_ids = [_load_ids(folder / f"units_{number}.parquet") for number in range(n_ids)]
+    paths = [folder / f"units_{number}.parquet" for number in range(n_ids)]
+    unit_ids = [_load_vocabulary(path).ids for path in paths]
     measurements = []
     for index, record in enumerate(records):
         units = None
@@ -337,6 +357,20 @@ def _read_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.nan if value is None else value for name, value in record.items()}
 
 
+def _copy_files(source: Path, folder: Path) -> None:
+    """Copy the files of a folder; Parquet, which nobody edits, becomes a link to the same file."""
+    for path in source.rglob("*"):
+        target = folder / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+            continue
+        if path.suffix == ".parquet":
+            with suppress(OSError):  # another disk, or one without links
+                target.hardlink_to(path)
+                continue
+        shutil.copyfile(path, target)
+
+
 FORMATS: Mapping[str, tuple[Callable[[Any, Path], None], Callable[[Path], Any]]] = {
     "dataset": (save_dataset, load_dataset),
     "split": (_save_split, _load_split),
@@ -351,5 +385,6 @@ FORMATS: Mapping[str, tuple[Callable[[Any, Path], None], Callable[[Path], Any]]]
     "fit": (_save_arrays, _load_arrays),
     "answer": (_save_answers, _load_answers),
     "measure": (_save_measurements, _load_measurements),
+    "files": (_copy_files, Path),
 }
 """How results of each kind of stage are written to a folder, and read again."""

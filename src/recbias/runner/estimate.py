@@ -20,14 +20,17 @@ from recbias.core.machine import measure_peak_memory_mb
 from recbias.core.plugins import get_least_memory
 from recbias.core.queries import Queries
 from recbias.runner.plan import Plan
-from recbias.runner.stage import Stage
+from recbias.runner.stage import Keys, Stage
 from recbias.runner.store import Store, list_checkpoints
 
 _Sizes: TypeAlias = Mapping[str, int]
 """Counts of what a stage reads and makes, by name: ``users``, ``training``, ``bytes``."""
 
-MOST_RECORDS = 1000
+_MOST_RECORDS = 1000
 """The number of stored results that are read; addresses are in random order."""
+
+FILES = ("tables", "units", "lists", "plots")
+"""The files of a run that are stored together."""
 
 _LEAST_RATIO = 1.5
 """The ratio of two sizes from which on what they took tells how it grows."""
@@ -87,6 +90,7 @@ def _get_extent(kind: str, sizes: _Sizes) -> int:
         "label": ("items",),
         "answer": ("queries", "training"),
         "measure": ("queries", "training", "interactions"),
+        "files": ("lists",),
     }.get(kind, ("training", "interactions"))
     return next((sizes[name] for name in names if sizes.get(name)), 0)
 
@@ -230,14 +234,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run would do, in one process."""
+    """What a run would do, in one process; ``writing_mb`` is its peak while it writes files."""
 
     steps: tuple[Step, ...]
+    writing_mb: float | None = None
 
     @property
     def memory_mb(self) -> float | None:
-        """The largest peak of a stage, as measured or as estimated; None if none is known."""
-        return max((step.memory_mb for step in self.steps if step.memory_mb), default=None)
+        """The largest peak of a stage and of writing the files; None if one is not known."""
+        peaks = [step.memory_mb for step in self.steps if step.memory_mb]
+        if self.writing_mb is None or self.n_without_memory:
+            return None
+        return max([*peaks, self.writing_mb])
 
     @property
     def n_without_memory(self) -> int:
@@ -246,9 +254,9 @@ class Preview:
 
     @property
     def expected_seconds(self) -> float | None:
-        """The time of the stages to run whose time is known, None if there is none."""
+        """The time of the stages to run, None if there are none or that of one is not known."""
         seconds = [step.expected.seconds for step in self.steps if step.expected is not None]
-        return sum(seconds) if seconds else None
+        return sum(seconds) if seconds and not self.n_unexpected else None
 
     @property
     def n_unexpected(self) -> int:
@@ -277,7 +285,7 @@ def preview(
         for stage in (() if fresh else stages)
         if store.has(stage.digest) and (record := store.record(stage.digest)) is not None
     }
-    earlier = [record for _, record in islice(store, MOST_RECORDS)]
+    earlier = [record for _, record in islice(store, _MOST_RECORDS)]
     measured = {digest: record.sizes for digest, record in stored.items()}
     measured |= {digest: record.sizes for digest, record in (rehearsed or {}).items()}
     sizes, costs = StageSizes(measured, stages, earlier), StoredCosts(earlier)
@@ -295,7 +303,14 @@ def preview(
         n_stored = sum(store.has(trial.digest) for trial in trials)
         return replace(step, trials=n_stored, partial=stage.digest in unfinished)
 
-    return Preview(tuple(map(preview_stage, stages)))
+    queries = [sizes.find(each.data_context.queries) for each in plan.model_plans]
+    extent = {"lists": sum(size.get("queries", 0) for size in queries)}
+    writing = [
+        costs.estimate(Stage("files", "", "", print, (), Keys(), subject=name), extent)
+        for name in FILES
+    ]
+    peaks = [estimate.memory_mb for estimate in writing if estimate and estimate.memory_mb]
+    return Preview(tuple(map(preview_stage, stages)), max(peaks, default=None))
 
 
 def _estimate(stage: Stage, sizes: _Sizes, costs: StoredCosts) -> Step:

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
@@ -44,7 +43,7 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.core.text import guard_messages
 from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt
-from recbias.runner.estimate import MOST_RECORDS, measure_sizes
+from recbias.runner.estimate import measure_sizes
 from recbias.runner.plan import DataContext, ModelPlan, Plan
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.stage import (
@@ -358,8 +357,7 @@ def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
     for model_plan in plan.model_plans:
         stages += _select_needed_stages(executor, model_plan)
     stored = {stage.digest for stage in stages if executor.is_stored(stage)}
-    earlier = (record for _, record in islice(executor.store, MOST_RECORDS))
-    return RemainingWork(stages, stored, earlier, workers=workers)
+    return RemainingWork(stages, stored, workers=workers)
 
 
 _NO_SHARES: Mapping[str, float] = MappingProxyType({})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
-from recbias.core.context import Failure, StageRecord, warn
+from recbias.core.context import Failure, StageRecord, Stored, collect_warnings, warn
 from recbias.core.dataset import Dataset, Split
 from recbias.core.docstrings import read_formula, read_section, read_summary
 from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists
 from recbias.core.files import compute_digest, digest_file, has_file
-from recbias.core.machine import point_link
+from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_memory
 from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
 from recbias.core.queries import Queries, parse_uncertain_label
 from recbias.formats import manifest
@@ -64,23 +64,40 @@ from recbias.runner.tuning import SearchResult, nan_to_none
 from recbias.statistics.groups import DEFINITIONS, UNCERTAIN_MEANS
 
 
-@dataclass(frozen=True)
-class RunTiming:
-    """The start, duration and memory of a run.
+@dataclass
+class RunCost:
+    """What a run takes from the moment that this object is made: seconds, and the largest peak."""
 
-    Args:
-        peak_memory_mb: The largest peak of its stages and of this process.
-    """
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    peak_memory_mb: float = 0.0
+    _start: float = field(default_factory=time.perf_counter)
 
-    started: datetime
-    seconds: float
-    peak_memory_mb: float
+    def measure(self) -> dict[str, Any]:
+        """Return what the run has taken so far, as the manifest has it."""
+        self.peak_memory_mb = max(self.peak_memory_mb, measure_peak_memory_mb())
+        return {
+            "seconds": round(time.perf_counter() - self._start, 3),
+            "peak_memory_mb": round(self.peak_memory_mb, 1),
+        }
+
+
+def describe_inputs(plan: Plan, executor: Executor) -> dict[str, Any]:
+    """Return what the manifest has of the datasets and queries, as plain values."""
+    datasets, queries = _describe_datasets(plan, executor), _describe_queries(plan, executor)
+    return {
+        "datasets": [row.model_dump() for row in datasets],
+        "queries": [row.model_dump() for row in queries],
+    }
 
 
 def build_manifest(
-    plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
+    plan: Plan,
+    executor: Executor,
+    cost: RunCost,
+    warnings: Sequence[str],
+    facts: Mapping[str, Any],
 ) -> Manifest:
-    """Return the manifest of a run, as far as its plan and stages determine it."""
+    """Return the manifest of a run; ``facts`` are its datasets, queries and checks."""
     records = [*executor.records.values()]
     experiment, searches = plan.experiment, list_searches(plan, executor)
     failed = [
@@ -93,13 +110,12 @@ def build_manifest(
         name=experiment.name,
         spec_digest=plan.spec_digest,
         **describe_environment(),
-        started=timing.started.isoformat(timespec="seconds"),
-        seconds=round(timing.seconds, 3),
-        peak_memory_mb=round(timing.peak_memory_mb, 1),
+        started=cost.started.isoformat(timespec="seconds"),
+        **cost.measure(),
         seeds=list(experiment.seeds),
         limit=plan.options.limit,
-        datasets=_describe_datasets(plan, executor),
-        queries=_describe_queries(plan, executor),
+        datasets=[manifest.Dataset(**row) for row in facts["datasets"]],
+        queries=[manifest.Asked(**row) for row in facts["queries"]],
         split=_describe_plugin(experiment.split) if experiment.split else None,
         models=[_describe_model(model, plan) for model in experiment.models],
         gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
@@ -123,6 +139,8 @@ def build_manifest(
             for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
         ],
         stages=[_describe_stage(record) for record in records],
+        checks=[manifest.Check(**row) for row in facts["checks"]],
+        offline=plan.options.offline,
         failures=failed,
         warnings=merge_warnings(records, warnings),
     )
@@ -338,13 +356,14 @@ def address_run(plan: Plan) -> str:
             "spec": plan.spec_digest,
             "stages": [stage.digest for stage in plan.stages],
             "options": [plan.options.limit, plan.options.offline],
-            "code": [
-                digest_package(),
-                digest_own_sources(t.plugin for t in plan.experiment.tests),
-            ],
+            "code": _digest_code(plan),
             "environment": describe_environment(),
         }
     )
+
+
+def _digest_code(plan: Plan) -> list[str]:
+    return [digest_package(), digest_own_sources(test.plugin for test in plan.experiment.tests)]
 
 
 def find_unchanged(
@@ -385,35 +404,121 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
         yield _RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
 
 
-def write_results(
+_UNUSED: Mapping[str, frozenset[str]] = {
+    "tables": frozenset({"report", "claim"}),
+    "plots": frozenset({"report"}),
+    "units": frozenset({"report", "claim", "checks", "tests"}),
+    "lists": frozenset({"report", "claim", "checks", "tests", "metrics"}),
+}
+"""The keys of a spec that files do not depend on; the others, and the stages, are the address."""
+
+
+@dataclass(frozen=True)
+class StoredFiles:
+    """The files of a run that are stored, and put into the folders of later runs.
+
+    Args:
+        folder: The run folder.
+        reuse: Whether stored files may be reused.
+        may_keep: Whether files that were just made may be stored: not those of failed stages.
+    """
+
+    folder: Path
+    plan: Plan
+    store: Store
+    cost: RunCost
+    reuse: bool
+    may_keep: Callable[[], bool]
+
+    def fill(self, name: str, write: Callable[[Path], dict[str, Any] | None]) -> dict[str, Any]:
+        """Put files into the run folder: those at their address, else what ``write`` makes.
+
+        ``write`` gets an empty folder, and returns what is to be known of the files later. Its
+        warnings are repeated where the files are reused.
+        """
+        digest = self._address(name)
+        stored = self.store.place(digest, self.folder) if self.reuse else None
+        if stored is not None:
+            for warning in stored.warnings:
+                warn(warning)
+            return stored.facts
+        self.cost.measure()
+        reset_peak_memory()
+        start = time.perf_counter()
+        with self.store.temporary() as new:
+            with collect_warnings() as warnings:
+                facts = write(new) or {}
+            if self.may_keep():
+                record = Stored(
+                    *(f"write {name}", "files", {}, time.perf_counter() - start),
+                    *(measure_peak_memory_mb(), tuple(warnings), facts, name),
+                    sizes={"lists": self._count_lists()},
+                )
+                self.store.save(digest, new, record, replace=True)
+            for path in new.iterdir():
+                path.rename(self.folder / path.name)
+        for warning in warnings:
+            warn(warning)
+        return facts
+
+    def _count_lists(self) -> int:
+        """Return the number of queries of all models together."""
+        queries = [model_plan.data_context.queries for model_plan in self.plan.model_plans]
+        records = filter(None, [self.store.record(stage.digest) for stage in queries])
+        return sum(record.sizes.get("queries", 0) for record in records)
+
+    def _address(self, name: str) -> str:
+        spec = self.plan.experiment.as_spec()
+        kinds = {"measure"} if "metrics" in _UNUSED[name] else set()
+        return compute_digest(
+            {
+                "files": name,
+                "spec": {key: spec[key] for key in spec if key not in _UNUSED[name]},
+                "stages": [stage.digest for stage in self.plan.stages if stage.kind not in kinds],
+                "code": _digest_code(self.plan),
+                "libraries": describe_environment()["libraries"],
+            }
+        )
+
+
+def write_spec(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write ``spec.yaml``, with the settings that were found."""
+    searches = list_searches(plan, executor)
+    spec = dump(plan.experiment.as_spec()) + "".join(describe_searches(searches))
+    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+
+
+def write_tables(
     folder: Path,
     plan: Plan,
     executor: Executor,
     *,
     measured: Sequence[ModelMeasurement],
+    groups: Sequence[ModelMeasurement],
     significance: pd.DataFrame,
-    manifest: Manifest,
 ) -> None:
-    """Write every file of a run except the reports."""
-    searches = list_searches(plan, executor)
-    spec = dump(plan.experiment.as_spec()) + "".join(describe_searches(searches))
-    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
-    if searches:
+    """Write the tables of values, tests, searches and rounds."""
+    if searches := list_searches(plan, executor):
         write_searches(folder, searches)
     METRICS.write(folder, build_metrics_table(measured))
     SIGNIFICANCE.write(folder, significance)
+    if groups:
+        GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
+    write_rounds(folder, plan, executor)
+
+
+def write_units(
+    folder: Path, plan: Plan, executor: Executor, measured: Sequence[ModelMeasurement]
+) -> None:
+    """Write what is behind the values: units, bootstrap samples, counts and directions."""
     write_supplements(folder, measured, _digest_queries(plan, executor))
+
+
+def write_answers(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write what the models answered, and what their training recorded."""
     _write_lists(folder, plan, executor)
     write_label_replies(folder / "label_replies.jsonl", plan, executor)
     write_learning_curves(folder, plan, executor)
-    write_rounds(folder, plan, executor)
-    _write_manifest(folder, manifest)
-
-
-def write_groups(folder: Path, groups: Sequence[ModelMeasurement]) -> None:
-    """Write ``groups.csv`` if the run has metrics by group."""
-    if groups:
-        GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
 
 
 def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
@@ -425,7 +530,7 @@ def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
     return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
 
 
-def _write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the size in bytes and the SHA-256 digest of each table."""
     suffixes = {".csv", ".jsonl", ".parquet", ".xml"}
     tables = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
@@ -448,7 +553,7 @@ def attempt_reports(folder: Path, manifest: Manifest, write: Callable[[], object
     remedy = failure.help or "the results are published; `recbias report` writes the reports again"
     record = describe_failure("write the reports", replace(failure, help=remedy))
     failures = [*manifest.failures, record]
-    _write_manifest(folder, manifest.model_copy(update={"failures": failures}))
+    write_manifest(folder, manifest.model_copy(update={"failures": failures}))
 
 
 def describe_failure(step: str, failure: Failure) -> FailedStep:

@@ -12,6 +12,7 @@ import numpy as np
 
 from recbias.config.specs import Grouping
 from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
 from recbias.core.measures import Direction, Measurement
 from recbias.core.queries import (
@@ -107,6 +108,9 @@ def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
 LEAST_VALUES = 5
 """From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""
 
+_FEW, _BESIDE = 20, 5
+"""Fewer skewed values beside so many times as many have an interval that is too narrow."""
+
 _MAX_SHOWN = 5
 """The number of small groups that a warning names."""
 
@@ -183,13 +187,19 @@ class GroupMeasurements:
     def _warn_of_small_groups(self, members: Sequence[Members]) -> None:
         """Warn of groups of fewer values than the interval of a gap needs."""
         sizes = np.min([each.moments.n for each in members], axis=0)
-        small = np.flatnonzero((sizes >= self.grouping.min_group) & (sizes < LEAST_VALUES))
-        if small.size:
-            names = [f"{members[0].names[code]} ({sizes[code]})" for code in small[:_MAX_SHOWN]]
-            shown = ", ".join(names) + (", ..." if small.size > _MAX_SHOWN else "")
-            message = f"{small.size:,} group(s) have fewer than {LEAST_VALUES} values"
+        is_compared, is_small = sizes >= self.grouping.min_group, sizes < LEAST_VALUES
+        if text := _name_groups(members[0].names, sizes, is_compared & is_small):
+            message = f"have fewer than {LEAST_VALUES} values"
             reason = "the intervals of their gaps, and checks by them, are approximate"
-            warn(f"{self.name}: {message}, so {reason}: {shown}")
+            warn(f"{self.name}: {text[0]} {message}, so {reason}: {text[1]}")
+        is_few = is_compared & ~is_small & (sizes < _FEW) & (sizes * _BESIDE <= sizes.max())
+        is_skewed = not all(each.share for each in members)
+        if text := _name_groups(members[0].names, sizes, is_few & is_skewed):
+            message = f"have fewer than {_FEW} values beside {_BESIDE} times as many"
+            reason = (
+                "if values are skewed, fewer than 93 of 100 intervals of the gap hold the truth"
+            )
+            warn(f"{self.name}: {text[0]} {message}; {reason}: {text[1]}")
 
     def _require_values(self, measurement: Measurement, queries: Queries) -> None:
         units = measurement.units
@@ -205,6 +215,16 @@ class GroupMeasurements:
             warn_of_probabilities(groups, self.name)
         rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
         return _measure_by_probability(measurements, groups, self.grouping, rng)
+
+
+def _name_groups(
+    names: Sequence[str], sizes: AnyArray, is_named: BoolArray
+) -> tuple[str, str] | None:
+    """Return how many groups are named, and the first of them with their sizes; None if none."""
+    codes = np.flatnonzero(is_named)
+    shown = ", ".join(f"{names[code]} ({sizes[code]})" for code in codes[:_MAX_SHOWN])
+    more = ", ..." if codes.size > _MAX_SHOWN else ""
+    return (f"{codes.size:,} group(s)", shown + more) if codes.size else None
 
 
 def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:

@@ -6,20 +6,15 @@ Checks of files, models and metrics on the data, before any model is trained.
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from recbias.config.experiment import Experiment
 from recbias.config.experiment import PluginSpec as PluginSpec_of_experiment
-from recbias.config.settings import read_settings
-from recbias.config.specs import PluginSpec, Range
+from recbias.config.specs import PluginSpec
 from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import Interactions
-from recbias.core.errors import Faults, TooLittleMemory, UnknownColumn, UserError
+from recbias.core.errors import Faults, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.machine import require_memory
 from recbias.core.plugins import (
@@ -59,96 +54,15 @@ def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserE
     return UnknownColumn(message, where=error.where, remedy=remedy)
 
 
-_BYTES = 4
-"""A weight in single precision."""
-
-_COPIES = 4
-"""A weight that is trained by torch: itself, its gradient and the two moments of Adam."""
-
-
 def _check_memory(model: PluginSpec, interactions: Interactions) -> None:
-    """Refuse a model, or a value of its search, that cannot fit into memory with some data."""
-    n_users, n_items, n_rows = interactions.n_users, interactions.n_items, len(interactions)
+    """Refuse a model whose matrices of the items cannot fit into memory."""
+    n_users, n_items = interactions.n_users, interactions.n_items
     require_memory(
         get_least_memory(model.plugin, n_users, n_items),
         f"the matrices of {model.name} for {n_items:,} items",
         where="",
         remedy="filter more (k_core, sample_users), or choose another model",
     )
-    check_widths(model.plugin, n_items, n_rows)
-    if model.tune:
-        _check_searched_widths(model, n_items, n_rows)
-
-
-def check_widths(plugin: Any, n_items: int, n_rows: int = 0) -> None:
-    """Refuse a model whose weights, or the vectors of a batch, cannot fit into memory.
-
-    The estimate is a lower bound: one table of the items, one matrix for each layer, and one
-    vector for each of the ``n_rows`` interactions that are in a batch.
-
-    Raises:
-        TooLittleMemory: The location is the setting that is large.
-    """
-    copies = _COPIES if "torch" in getattr(plugin, "libraries", ()) else 1
-    for setting, n_weights in _count_weights(plugin, n_items):
-        require_memory(
-            _BYTES * copies * n_weights,
-            f"the {n_weights:,} weights of this size",
-            where=setting,
-            remedy=f"lower {setting}",
-        )
-    width = max(_get_number(plugin, setting) for setting in ("embedding_size", "hidden_size"))
-    batch = min(_get_number(plugin, "batch_size"), n_rows)
-    require_memory(
-        _BYTES * width * batch,
-        f"the {width:,} values of each of the {batch:,} interactions of a batch",
-        where="batch_size",
-        remedy="lower batch_size",
-    )
-
-
-def _check_searched_widths(model: PluginSpec, n_items: int, n_rows: int) -> None:
-    """Refuse a search whose largest values, which a trial may combine, cannot fit into memory."""
-    cls: type = type(model.plugin)
-    settings, largest = read_settings(cls), copy.copy(model.plugin)
-    searched = {}
-    for dimension in model.tune.space if model.tune else ():
-        values = (dimension.high,) if isinstance(dimension, Range) else dimension.parsed_values
-        if dimension.parameter in settings and all(isinstance(value, int) for value in values):
-            searched[dimension.parameter] = max(values)
-            name = settings[dimension.parameter].field.name
-            object.__setattr__(largest, name, max(values))
-    try:
-        check_widths(largest, n_items, n_rows)
-    except TooLittleMemory as error:
-        names = [error.where] if error.where in searched else [*searched]
-        message = ", ".join(f"{name} {searched[name]}" for name in searched)
-        raise TooLittleMemory(
-            f"the largest values ({message}): {error.message}",
-            where=f"tune.space.{names[0]}",
-            remedy=f"search lower values of {' or '.join(names)}",
-        ) from error
-
-
-def _count_weights(plugin: Any, n_items: int) -> Iterator[tuple[str, int]]:
-    """Yield the settings of widths with the number of weights that they need at least."""
-    width = _get_number(plugin, "embedding_size")
-    for setting in ("embedding_size", "factors", "hidden_size"):
-        yield setting, _get_number(plugin, setting) * n_items
-    hidden = getattr(plugin, "hidden_sizes", None)
-    if isinstance(hidden, tuple):
-        yield "hidden_sizes", sum(math.prod(pair) for pair in pairwise((max(width, 1), *hidden)))
-    words = _get_number(plugin, "word_size")
-    yield "word_size", words
-    yield "filters", words * _get_number(plugin, "filters")
-    if hasattr(plugin, "max_length") and hasattr(plugin, "layers"):  # a model of sequences
-        yield "max_length", width * _get_number(plugin, "max_length")
-        yield "layers", width**2 * _get_number(plugin, "layers")
-
-
-def _get_number(plugin: Any, setting: str) -> int:
-    value = getattr(plugin, setting, None)
-    return value if isinstance(value, int) else 0
 
 
 MAX_CHECKED_BYTES = 100 * 2**20
@@ -290,19 +204,20 @@ def _is_missing(executor: Executor, stage: Stage | None) -> bool:
 
 def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:
     """Return the faults that the data shows in the metrics, unless stored or short of files."""
-    measures = [
-        stage
-        for model_plan in plan.model_plans
-        if model_plan.data_context is context
-        for stage in model_plan.measures
-    ]
+    missing: dict[tuple[str, int | None], bool] = {}
+    for model_plan in plan.model_plans:
+        if model_plan.data_context is context:
+            for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+                key = metric.label, metric.cutoff
+                missing[key] = missing.get(key, False) or _is_missing(executor, stage)
     metrics = [
         metric
         for metric in plan.experiment.metrics
         if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+        if missing.get((metric.label, metric.cutoff), True)
     ]
     is_needed = metrics and not may_lack_files(getattr(context.dataset.work, "source", None))
-    is_measured = measures and not any(_is_missing(executor, stage) for stage in measures)
+    is_measured = missing and not any(missing.values())
     if not is_needed or is_measured:  # without measures if every model has a fault
         return []
     evidence = build_evidence(

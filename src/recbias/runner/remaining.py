@@ -10,37 +10,28 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from statistics import fmean
-from typing import TypeAlias
 
-from recbias.core.context import StageRecord, Stored
+from recbias.core.context import StageRecord
 from recbias.runner.stage import Stage
 
-_MODEL_KINDS = frozenset({"baseline", "trial", "fit", "answer"})
-"""Kinds of stage whose time depends on the model."""
-
-_LEAST_MODELS = 3
-"""The least number of models whose mean estimates the time of another one."""
+_LEAST_SHOWN = 10.0
+"""The least seconds that are said to be left: the reports, which are no stages, take some."""
 
 _RENEWED_EVERY = 1.0
 """Seconds between two estimates, since a plan may have many stages."""
-
-_Seconds: TypeAlias = dict[str, list[float]]
 
 
 class RemainingWork:
     """The stages of a run, and how many of them are done.
 
-    The time that a stage takes is estimated by the mean of the most similar stages: of the same
-    title in this run (another fold or seed), else in the store, else of the same kind and model,
-    else of the same kind. The training of a model that is searched takes as long as a trial; that
-    of a model without any record as long as the mean of at least ``_LEAST_MODELS`` others. Other
-    data may have been stored, so the store counts only once a stage of the kind is finished in
-    this run. There is no estimate before every stage has such a basis.
+    A stage is expected to take the mean of those of its kind and plug-in that this run has
+    computed: of another fold or seed, another setting of the model, the same metric of another
+    model. The training of a model that is searched takes as long as a trial. There is no estimate
+    before every stage has such a basis.
 
     Args:
         stages: The stages that the run needs.
         stored: The addresses of those that are not computed again.
-        earlier: The records of stored results.
         workers: The number of processes.
         clock: Returns the seconds.
     """
@@ -49,7 +40,6 @@ class RemainingWork:
         self,
         stages: Iterable[Stage],
         stored: Collection[str] = (),
-        earlier: Iterable[Stored] = (),
         *,
         workers: int = 1,
         clock: Callable[[], float] = time.monotonic,
@@ -62,12 +52,7 @@ class RemainingWork:
         self._since = 0.0
         self._sum: float | None = None
         self._summed_at = 0.0
-        self._by_title: _Seconds = defaultdict(list)
-        self._by_model: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self._by_kind: dict[str, _Seconds] = defaultdict(lambda: defaultdict(list))
-        self._earlier: _Seconds = defaultdict(list)
-        for record in earlier:
-            self._earlier[record.stage].append(record.seconds)
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     @property
     def n_done(self) -> int:
@@ -80,12 +65,10 @@ class RemainingWork:
 
     def finish(self, record: StageRecord) -> None:
         """Take note of the record of a stage; those after a failed one are skipped."""
-        self._waiting.pop(record.digest, None)
+        stage = self._waiting.pop(record.digest, None)
         self._running = None
-        if record.failure is None and not record.reused:
-            self._by_title[record.stage].append(record.seconds)
-            self._by_model[record.kind, record.model].append(record.seconds)
-            self._by_kind[record.kind][_get_subject(record.stage)].append(record.seconds)
+        if stage is not None and record.failure is None and not record.reused:
+            self._seconds[stage.kind, stage.subject].append(record.seconds)
         elif record.failure is not None and record.kind != "measure":
             self._skip_after(record)
 
@@ -124,20 +107,9 @@ class RemainingWork:
     def _estimate(self, stage: Stage) -> float | None:
         if stage.kind == "search":  # it compares the trials
             return 0.0
-        kind, model = stage.kind, stage.keys.model
-        similar = (
-            self._by_title.get(stage.title),
-            self._earlier.get(stage.title) if kind in self._by_kind else None,
-            self._by_model.get((kind, model)),
-            self._by_model.get(("trial", model)) if kind == "fit" else None,
-        )
-        records = next(filter(None, similar), None)
-        if records is None:
-            means = [fmean(seconds) for seconds in self._by_kind.get(kind, {}).values()]
-            records = (
-                means if len(means) >= (_LEAST_MODELS if kind in _MODEL_KINDS else 1) else None
-            )
-        return fmean(records) if records else None
+        kinds = (stage.kind, "trial") if stage.kind == "fit" else (stage.kind,)
+        similar = (self._seconds.get((kind, stage.subject)) for kind in kinds)
+        return next((fmean(seconds) for seconds in similar if seconds), None)
 
     def describe(self) -> str:
         """Return how many stages are done, and the time that is left if it is known."""
@@ -145,17 +117,9 @@ class RemainingWork:
         return f"{count}, {left}" if (left := self.describe_time()) else count
 
     def describe_time(self) -> str:
-        """Return the time that is left, such as ``2 min left``.
-
-        Blank if it is not known, as when the last stage takes longer than was estimated.
-        """
-        seconds = self.estimate()
-        return f"{describe_seconds(seconds)} left" if seconds else ""
-
-
-def _get_subject(title: str) -> str:
-    """Return what a stage is about: ``trial 3 of ItemKNN`` is about the same as trial 4."""
-    return title.rpartition(" of ")[2]
+        """Return the time that is left, as in ``2 min left``; blank if short or unknown."""
+        seconds = self.estimate() or 0.0
+        return f"{describe_seconds(seconds)} left" if seconds >= _LEAST_SHOWN else ""
 
 
 def describe_seconds(seconds: float) -> str:

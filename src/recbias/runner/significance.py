@@ -206,7 +206,20 @@ def compare_models(
     if not tables:
         return SIGNIFICANCE.build(), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+    _warn_of_no_spread(table)
     return table, failures
+
+
+def _warn_of_no_spread(table: pd.DataFrame) -> None:
+    """Count the comparisons within models whose sides differ, but have no spread to test."""
+    keys = ["model", "dataset", "seed", "fold", *METRIC_KEY_COLUMNS, "test", "a", "b"]
+    within = table[~table["between"].astype(str).str.startswith("model")].drop_duplicates(keys)
+    rows = within[within["p"].isna() & (within["difference"].abs() > 0)]
+    if len(rows):
+        names = ", ".join(dict.fromkeys(rows["metric"] + " by " + rows["test"]))
+        counts = f"{len(rows):,} of {len(within):,} comparisons within models have no p-value"
+        reason = "a side has fewer than two values, or only equal ones"
+        warn(f"{counts} ({names}): the sides differ, and no test is possible, as {reason}")
 
 
 def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:

@@ -446,10 +446,8 @@ class TakeQueries:
 def align_dataset(dataset: Dataset, split: Split) -> Dataset:
     """Return the dataset with the training interactions and the vocabularies of the split."""
     train = split.train
-    if (train.user_ids.digest, train.item_ids.digest) == (
-        dataset.user_ids.digest,
-        dataset.item_ids.digest,
-    ):
+    ids = (train.user_ids, train.item_ids), (dataset.user_ids, dataset.item_ids)
+    if ids[0] == ids[1] or all(a.digest == b.digest for a, b in zip(*ids, strict=True)):
         return replace(dataset, interactions=train)
     users = dataset.users.align(train.user_ids) if dataset.users else None
     items = dataset.items.align(train.item_ids) if dataset.items else None

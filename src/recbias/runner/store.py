@@ -88,7 +88,8 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         stored = Stored(**{**record, "warnings": tuple(record["warnings"])})
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    is_inside = all(name == Path(name).name != "" for name in stored.files)
+    paths = [Path(name) for name in stored.files]
+    is_inside = not any(path.is_absolute() or {"..", ""} & {*path.parts} for path in paths)
     if not is_of_address or stored.kind not in FORMATS or not is_inside:
         return None
     return stored
@@ -199,15 +200,8 @@ class Store:
         stored, folder = self.record(digest), self.path(digest)
         if stored is None:
             return None
-        try:
-            is_intact = all(
-                digest_file(folder / name) == checksum
-                for name, (_, checksum) in stored.files.items()
-            )
-        except MissingFile:
-            is_intact = False
         remove, value = partial(self.remove, digest), None
-        if is_intact:
+        if self._is_intact(stored, folder):
             load = partial(FORMATS[stored.kind][1], folder)
             value, _ = attempt(load, on_lasting_failure=remove, passes_on=is_shortage)
         else:
@@ -215,6 +209,30 @@ class Store:
         if value is None:
             warn(describe_damage(stored.stage))
         return value
+
+    def place(self, digest: str, folder: Path) -> Stored | None:
+        """Put the files of a result into a folder; return its record, None if it is not whole."""
+        stored, source = self.record(digest), self.path(digest)
+        if stored is None or not self._is_intact(stored, source):
+            return None
+        try:
+            FORMATS[stored.kind][0](source, folder)
+            (folder / RECORD).unlink()
+        except FileNotFoundError:  # another process has replaced it
+            return None
+        self.touch(digest)
+        return stored
+
+    @staticmethod
+    def _is_intact(stored: Stored, folder: Path) -> bool:
+        """Return whether every file of a result has its checksum."""
+        try:
+            return all(
+                digest_file(folder / name) == checksum
+                for name, (_, checksum) in stored.files.items()
+            )
+        except MissingFile:
+            return False
 
     def save(self, digest: str, value: Any, stored: Stored, *, replace: bool = False) -> None:
         """Write a result and its record; unless ``replace``, a stored result stays.
@@ -225,8 +243,9 @@ class Store:
         with report_unwritable(self.folder), self.temporary() as folder:
             FORMATS[stored.kind][0](value, folder)
             files = {
-                path.name: (path.stat().st_size, digest_file(path))
-                for path in sorted(folder.iterdir())
+                path.relative_to(folder).as_posix(): (path.stat().st_size, digest_file(path))
+                for path in sorted(folder.rglob("*"))
+                if path.is_file()
             }
             record = dataclasses.replace(stored, files=files)
             (folder / RECORD).write_text(render_record(record, digest), encoding="utf-8")

@@ -340,7 +340,7 @@ _POWER_COLUMNS = (
 _DISTANCES = frozenset({"difference", "std", "ugf", "mad"})
 """Gaps that are distances between means."""
 
-_OF_SHARES = frozenset({"welch_t", "overlap_t"})
+_OF_SHARES = frozenset({"welch_t", "newcombe", "overlap_t"})
 """Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
 
 

@@ -333,8 +333,8 @@ def compare_replicates(
     resampled differences are equal, z is undefined; p is 1 if the estimates are equal too, else
     p and the interval are undefined: there is no standard error.
 
-    Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
-    larger of |a|, |b| and the bootstrap standard errors of the two systems.
+    Estimates of identical lists may differ by rounding, so se, and d where se is 0, count as 0
+    below 1e-12 of the larger of |a|, |b| and the bootstrap standard errors of the two systems.
 
     Samples on which one of two systems is undefined are excluded from ``replicates[s, b]``; p is
     NaN below two samples. If the samples are of few units, ``df`` are the degrees of freedom of
@@ -351,12 +351,19 @@ def compare_replicates(
     from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
     a, b = list_pairs(len(points))
-    magnitudes = np.fmax(np.abs(points), bootstrap_standard_error(replicates))
-    tolerance = ROUNDING * np.fmax(magnitudes[a], magnitudes[b])
-    differences = points[a] - points[b], bootstrap_standard_error(replicates[a] - replicates[b])
-    difference, error = (np.where(abs(x) < tolerance, 0.0, x) for x in differences)
-    is_same = (error == 0) & (difference == 0)
-    error = np.where((error == 0) & ~is_same, np.nan, error)
+    difference, changes = points[a] - points[b], replicates[a] - replicates[b]
+    error, magnitude = (
+        bootstrap_standard_error(changes),
+        np.fmax(np.abs(points[a]), np.abs(points[b])),
+    )
+    for side in (a, b):
+        defined = np.where(np.isnan(changes), np.nan, replicates[side])
+        magnitude = np.fmax(magnitude, bootstrap_standard_error(defined))
+    tolerance = ROUNDING * magnitude
+    lacks_spread = error <= tolerance
+    is_same = lacks_spread & ((difference == 0) | (np.abs(difference) < tolerance))
+    difference = np.where(is_same, 0.0, difference)
+    error = np.where(is_same, 0.0, np.where(lacks_spread, np.nan, error))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
     normal = math.isnan(df)
@@ -505,7 +512,7 @@ def compute_group_means(
 def bootstrap_t_interval(
     point: npt.ArrayLike, replicates: npt.ArrayLike, df: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Return 95% bootstrap-t intervals, which account for few clusters.
+    """Return 95% t intervals with the bootstrap standard error, which account for few clusters.
 
         point ± t(0.975; df) · se,    se the bootstrap standard error
 
@@ -526,7 +533,7 @@ def bootstrap_t_interval(
 
 
 def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% bootstrap-t interval of a share, on the scale of its logit.
+    """Return the 95% t interval of a share, on the scale of its logit.
 
         logit x ± t(0.975; df) · se,    logit x = log( x / (1 - x) )
 
@@ -542,7 +549,7 @@ def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[f
 
     Source:
         The logit as the scale of intervals of shares: Agresti, "Categorical Data Analysis", 2013,
-        section 1.4; bootstrap-t as in ``bootstrap_t_interval``.
+        section 1.4; t as in ``bootstrap_t_interval``.
     """
     from scipy.special import expit, logit
 
@@ -555,7 +562,7 @@ def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[f
 
 
 def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% bootstrap-t interval of a share that may be 0, on the scale of its arcsine.
+    """Return the 95% t interval of a share that may be 0, on the scale of its arcsine.
 
         sin²( g ± t(0.975; df) · se ),    g = arcsin √x,    within 0 and 1
 
@@ -569,7 +576,7 @@ def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple
 
     Source:
         Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika
-        1948; bootstrap-t as in ``bootstrap_t_interval``.
+        1948; t as in ``bootstrap_t_interval``.
     """
     rows = np.arcsin(np.sqrt(np.clip(replicates[~np.isnan(replicates)], 0.0, 1.0)))
     ends = bootstrap_t_interval(np.arcsin(np.sqrt(point)), rows, df)

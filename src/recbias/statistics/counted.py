@@ -148,12 +148,19 @@ class Slopes:
         totals: FloatArray = self.rows.T @ np.where(included, self.of_query, 0.0)
         return totals * self.of_count
 
-    def multiply(self, queries: AnyArray, counts: Matrix) -> float:
-        """Return the sum of the products of the derivatives of queries with rows of counts."""
-        rows = _take_rows(self.rows, queries)
-        blocks = [slice(at, at + _BLOCK_ROWS) for at in range(0, queries.size, _BLOCK_ROWS)]
-        sums = [rows[block].multiply(counts[block]) @ self.of_count for block in blocks]
-        return float(self.of_query[queries] @ np.concatenate([np.empty(0), *sums]))
+    def add_counts(self, factors: FloatArray) -> FloatArray:
+        """Return the sum of the derivatives of each query times factors, ``float64[q]``."""
+        totals: FloatArray = self.rows @ (self.of_count * factors)
+        return totals * self.of_query
+
+    def add_own(self, users: AnyArray, counts: Matrix) -> FloatArray:
+        """Return the sum of the derivatives of each query times its row of counts."""
+        own, totals = np.flatnonzero(users >= 0), np.zeros(users.size)
+        for start in range(0, own.size, _BLOCK_ROWS):
+            block = own[start : start + _BLOCK_ROWS]
+            rows, of_user = _take_rows(self.rows, block), _take_rows(counts, users[block])
+            totals[block] = rows.multiply(of_user) @ self.of_count
+        return totals * self.of_query
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,36 +173,63 @@ class CountedValues:
         counts: The contribution of each user to the count of each item, CSR ``(n, m)``; the count
             is the column sum.
         slopes: The derivatives of the value of each query by each count, which add up.
-        curvatures: The second derivatives by each count, summed over the queries, ``float64[m]``.
+        curvatures: The second derivatives of each query by each count, which add up.
     """
 
     values: FloatArray
     users: AnyArray
     counts: Matrix
     slopes: Sequence[Slopes]
-    curvatures: FloatArray
+    curvatures: Sequence[Slopes] = ()
+
+    def correct(self) -> FloatArray:
+        """Return the values without the bias that the sampling error of the counts causes.
+
+            x_u - Σ_i (h_ui - φ_i / n) ∂x_u/∂φ_i - ½ Σ_i (Σ_v h_vi² - φ_i² / n) ∂²x_u/∂φ_i²
+
+        h_vi is the contribution of user v to the count φ_i of item i, and n the number of users
+        with one, or with a query. A user's own interactions are counted too, and a curved function
+        of a count is not the function of its expectation. The mean of the corrections is the bias
+        of the mean to second order in the weights of the users, without the curvature between two
+        items.
+
+        >>> from scipy.sparse import csr_array
+        >>> counts = csr_array(np.array([[1.0], [1.0], [0.0], [0.0]]))
+        >>> slopes = [Slopes(csr_array(np.ones((4, 1))), np.ones(4), np.ones(1))]
+        >>> counted = CountedValues(np.full(4, 2.0), np.arange(4), counts, slopes)  # x_u = φ
+        >>> counted.correct().tolist()  # 2 - (1 - 2 / 4), 2 - (0 - 2 / 4)
+        [1.5, 1.5, 2.5, 2.5]
+
+        Source:
+            Efron, "The jackknife, the bootstrap and other resampling plans", 1982, chapter 6.
+        """
+        n = max(int(np.count_nonzero(self._mark_sampled(self.users))), 1)
+        items, m = self.counts.indices, self.counts.shape[1]
+        totals, squares = (
+            np.bincount(items, self.counts.data**power, minlength=m) for power in (1, 2)
+        )
+        corrected = self.values.copy()
+        for part in self.slopes:
+            corrected -= part.add_own(self.users, self.counts) - part.add_counts(totals / n)
+        for part in self.curvatures:
+            corrected -= part.add_counts((squares - totals**2 / n) / 2)
+        return corrected
 
     def compute_interval(self) -> tuple[float, float]:
         """Return the 95% interval of the mean over all users that could be sampled.
 
-            θ - b ± t(0.975; n - 1) · √( n / (n - 1) Σ_v (θ'_v - mean θ')² )
+            θ ± t(0.975; n - 1) · √( n / (n - 1) Σ_v (θ'_v - mean θ')² )
             θ'_v = Σ_{u of v} (x_u - θ) / q + Σ_i h_vi g_i,    g_i = (1/q) Σ_u ∂x_u / ∂φ_i
-            b = (1/q) [ Σ_u Σ_i h_ui ∂x_u / ∂φ_i - Σ_u Σ_i h_ui g_i
-                        + ½ Σ_i c_i (Σ_v h_vi² - φ_i² / n) ]
 
         θ is the mean of the values x_u of the q defined queries u, h_vi the contribution of user v
-        to the count φ_i of item i, and c_i the curvature. θ'_v is the derivative of the mean by
-        the weight of user v, and b the bias of the mean to second order in the weights, without
-        the curvature between two items: a user's own interactions are counted too, and a curved
-        function of a count is not the function of its expectation.
+        to the count φ_i of item i, and θ'_v the derivative of the mean by the weight of user v.
 
         Returns:
             The two ends; NaN for fewer than two users.
 
         >>> from scipy.sparse import csr_array
         >>> counts = csr_array(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
-        >>> values, users = np.array([1.0, 2.0, 3.0]), np.arange(3)
-        >>> counted = CountedValues(values, users, counts, (), np.zeros(2))
+        >>> counted = CountedValues(np.array([1.0, 2.0, 3.0]), np.arange(3), counts, ())
         >>> [round(end, 4) for end in counted.compute_interval()]  # no slopes: 2 ± 4.3027 / √3
         [-0.4841, 4.4841]
 
@@ -212,31 +246,24 @@ class CountedValues:
         mean = float(self.values[defined].mean())
         rows = self.users[defined]
         gradient = sum((part.add_queries(defined) for part in self.slopes), np.zeros(m)) / q
-        of_counts = np.append(self.counts @ gradient, 0.0)  # row -1 reads the last entry
-        derivatives = of_counts[:-1].copy()
+        derivatives = self.counts @ gradient
         deviations = (self.values[defined] - mean) / q
         is_of_user = rows >= 0
         np.add.at(derivatives, rows[is_of_user], deviations[is_of_user])
-        is_sampled = np.diff(self.counts.indptr) > 0
-        is_sampled[rows[is_of_user]] = True
-        influences = np.concatenate([derivatives[is_sampled], deviations[~is_of_user]])
+        of_users = derivatives[self._mark_sampled(rows)]
+        influences = np.concatenate([of_users, deviations[~is_of_user]])
         n = influences.size
         if n < 2:
             return math.nan, math.nan
         error = math.sqrt(n) * float(influences.std(ddof=1))
-        totals = np.asarray(self.counts.sum(axis=0)).ravel()
-        squares = totals
-        if not (self.counts.data == 1).all():
-            squares = np.asarray(self.counts.power(2).sum(axis=0)).ravel()
-        of_users, own = (
-            np.flatnonzero(defined)[is_of_user],
-            _take_rows(self.counts, rows[is_of_user]),
-        )
-        own_slopes = sum(part.multiply(of_users, own) for part in self.slopes)
-        bias = own_slopes / q - float(of_counts[rows].sum()) / q
-        bias += float(self.curvatures @ (squares - totals**2 / n)) / (2 * q)
         half_width = float(stdtrit(n - 1, 0.975)) * error
-        return mean - bias - half_width, mean - bias + half_width
+        return mean - half_width, mean + half_width
+
+    def _mark_sampled(self, queried: AnyArray) -> BoolArray:
+        """Return which rows of the counts have a count or one of the queried users."""
+        is_sampled = np.diff(self.counts.indptr) > 0
+        is_sampled[queried[queried >= 0]] = True
+        return np.asarray(is_sampled)
 
 
 def _take_rows(matrix: Matrix, rows: AnyArray) -> Matrix:

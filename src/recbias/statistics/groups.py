@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray, count_distinct
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
-from recbias.statistics.intervals import solve_fieller
+from recbias.statistics.intervals import compare_share_ratio, compare_shares, solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
 from recbias.statistics.spread import MOST_COMPARED, estimate_spread
 from recbias.statistics.trend import compare_trend
@@ -153,6 +153,7 @@ class Members:
         units: The unit of each membership, ``int[m]``; one in several groups has several.
         values: The value of each membership, ``float64[m]``; NaN if undefined.
         n_units: The number of units, also of those without a group.
+        share: Whether every value is 0 or 1.
     """
 
     names: tuple[str, ...]
@@ -161,14 +162,15 @@ class Members:
     values: FloatArray
     n_units: int
     target: str = ""
+    share: bool = False
 
     @classmethod
     def of_queries(cls, measurement: Measurement, groups: Groups) -> Self:
         """Return the queries of each group, with their values."""
-        values, inside = _get_units(measurement).values, np.flatnonzero(groups.codes >= 0)
+        scores, inside = _get_units(measurement), np.flatnonzero(groups.codes >= 0)
         rows = inside if groups.rows is None else groups.rows[inside]
-        codes, target = groups.codes[inside], measurement.target
-        return cls(groups.names, codes, rows, values[rows], values.size, target)
+        values, fields = scores.values, (measurement.target, scores.share)
+        return cls(groups.names, groups.codes[inside], rows, values[rows], values.size, *fields)
 
     @classmethod
     def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
@@ -177,7 +179,8 @@ class Members:
         codes = np.repeat(np.arange(len(names)), [row.values.size for row in scores])
         values = np.concatenate([row.values for row in scores])
         ids, units = np.unique(np.concatenate([row.ids for row in scores]), return_inverse=True)
-        return cls(names, codes, units, values, ids.size, groups[0].target)
+        share = all(row.share for row in scores)
+        return cls(names, codes, units, values, ids.size, groups[0].target, share)
 
     @cached_property
     def moments(self) -> _Moments:
@@ -187,12 +190,12 @@ class Members:
     @cached_property
     def overlap(self) -> bool:
         """Whether a unit is in several groups."""
-        return np.unique(self.units).size < self.units.size
+        return count_distinct(self.units) < self.units.size
 
     @property
     def n_defined(self) -> int:
         """The number of units of the groups with a defined value, each counted once."""
-        return np.unique(self.units[~np.isnan(self.values)]).size
+        return count_distinct(self.units[~np.isnan(self.values)])
 
     def tabulate(self) -> FloatArray:
         """Return the value of each unit in each group, ``float64[g, u]``; NaN if it has none."""
@@ -241,6 +244,27 @@ def welch_contrasts(
     lacks_spread = (moments.n[a] > 1) & (moments.n[b] > 1) & np.isnan(columns["statistic"])
     columns["p"] = np.where(lacks_spread, _permute_constants(moments, (a, b)), columns["p"])
     return _make_contrasts(names, (a, b), columns, between=between, test="welch_t")
+
+
+def share_contrasts(names: tuple[str, ...], moments: _Moments, pairs: _Pairs) -> list[Contrast]:
+    """Compare pairs of groups of values of 0 and 1 by Newcombe's interval of two shares.
+
+    p is that of the same interval (``compare_shares``), and the statistic the quantile of p, with
+    the sign of the difference. Both are NaN if a group has fewer than two values. Student's t is
+    wrong for few hits: if those of a small group are equal, its standard error is 0.
+    """
+    from scipy.special import ndtri
+
+    a, b = pairs
+    parts = moments.variance / np.maximum(moments.n, 1)
+    columns = _compare_means(moments, pairs, (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    testable = np.minimum(moments.n[a], moments.n[b]) > 1
+    ends = compare_shares(moments.mean[a], moments.n[a], moments.mean[b], moments.n[b])
+    low, high, p = (np.where(testable, column, np.nan) for column in ends)
+    statistic = -np.sign(columns["difference"]) * ndtri(p / 2.0)
+    columns |= {"statistic": statistic, "p": p, "df": np.full(p.shape, np.nan)}
+    columns |= {"ci_low": low, "ci_high": high}
+    return _make_contrasts(names, pairs, columns, between="groups", test="newcombe")
 
 
 def _permute_constants(moments: _Moments, pairs: _Pairs) -> FloatArray:
@@ -404,7 +428,7 @@ def summarize_groups(
     reference: int = -1,
     named: Sequence[tuple[int, int]] = (),
 ) -> list[Measurement]:
-    """Return the mean of each group; pairs of groups are compared by Welch's t-test.
+    """Return the mean of each group; pairs are compared by Welch's t-test, or as two shares.
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
     interval is the t interval of the group's mean. Groups of fewer than ``min_group`` defined
@@ -445,6 +469,8 @@ def list_group_pairs(
 
 
 def _compare_groups(members: Members, pairs: _Pairs) -> list[Contrast]:
+    if members.share and not members.overlap:
+        return share_contrasts(members.names, members.moments, pairs)
     if not members.overlap:
         return welch_contrasts(members.names, members.moments, between="groups", pairs=pairs)
     table = members.tabulate()
@@ -483,7 +509,8 @@ def compute_gap_of(
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    The gap of two groups has the interval of its test (``estimate_gap_interval``), the difference
+    The gap of two groups has the interval of its test (``estimate_gap_interval``; for
+    values of 0 and 1 ``estimate_share_gap``), the difference
     of more groups that of ``estimate_spread``; ratio and std of more have none. Bootstrap samples
     compare the gaps of models. Those of two groups are of the signed difference, since the
     absolute one varies less near 0; those of the difference of more are the means of each group,
@@ -515,7 +542,6 @@ def compute_gap_of(
         return gap
     if means.size == 2 and math.isnan(tests[0].ci_low):
         return gap
-    covariance = _measure_covariance(members)
     samples: FloatArray
     parts: dict[str, FloatArray] = {}
     replicates: FloatArray | None
@@ -523,9 +549,13 @@ def compute_gap_of(
         samples = resample_shared_units(members.tabulate(), n_samples, rng)
     else:
         samples = resample_group_means(members.values, members.codes, means.size, n_samples, rng)
+    covariance = _measure_covariance(members)
     if means.size == 2:
         replicates, df = orient_gap(samples, means, kind), tests[0].df
-        low, high = estimate_gap_interval(means, covariance, df, kind)
+        if tests[0].test == "newcombe":
+            df, (low, high) = n - 2.0, estimate_share_gap(means, members.moments.n, kind)
+        else:
+            low, high = estimate_gap_interval(means, covariance, df, kind)
     else:
         low, high, df = estimate_spread(means, covariance, members.moments.n, rng)
         if math.isnan(low):
@@ -580,6 +610,22 @@ def estimate_gap_interval(
     scale = math.sqrt(2.0) if kind == "std" else 1.0
     half_width = t * math.sqrt(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
     return max(high - low - half_width, 0.0) / scale, (high - low + half_width) / scale
+
+
+def estimate_share_gap(means: FloatArray, n: AnyArray, kind: GapKind) -> tuple[float, float]:
+    """Return the 95% interval of the gap of two shares; see ``compare_shares``.
+
+    >>> ends = estimate_share_gap(np.array([48 / 80, 56 / 70]), np.array([80, 70]), "difference")
+    >>> [round(end, 4) for end in ends]
+    [0.0524, 0.3339]
+    """
+    low, high = np.argsort(means, kind="stable")
+    if kind == "ratio":
+        ends = compare_share_ratio(means[low], n[low], means[high], n[high])
+        return ends[0], min(ends[1], 1.0)
+    scale = math.sqrt(2.0) if kind == "std" else 1.0
+    least, most, _ = compare_shares(means[high], n[high], means[low], n[low])
+    return max(float(least), 0.0) / scale, float(most) / scale
 
 
 def _test_gap(members: Members) -> tuple[Contrast, ...]:

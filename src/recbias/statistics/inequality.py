@@ -13,7 +13,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.measures import Direction, Measurement
 from recbias.core.queries import Groups
 from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
-from recbias.statistics.groups import Members, compute_moments
+from recbias.statistics.groups import Members, compute_moments, estimate_gap_interval
 
 
 def gini(counts: npt.ArrayLike) -> FloatArray:
@@ -214,10 +214,12 @@ class GroupInequality:
     queries, with Satterthwaite's degrees of freedom as in Welch's test, ``atkinson_within`` and
     ``atkinson_total`` on the scale of the logarithm. These
     two depend on the sizes of the groups, which are those of a sample as well and are resampled
-    too. The others are positive by chance for groups that do not differ; the interval then
-    includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have intervals of
-    their own, and the extreme one of several is extreme by chance. There is none either if a query
-    is in several groups; it counts in each of them.
+    too. ``atkinson`` and the cross entropy of two groups are functions of the ratio of two means,
+    of √x or of x, and their interval is that of this ratio (Fieller's) unless it has no end.
+    Those of more groups are positive by chance for groups that do not differ; the
+    interval then includes 0. ``mad``, ``worst`` and ``worst_quarter`` have none: the groups have
+    intervals of their own, and the extreme one of several is extreme by chance. There is none
+    either if a query is in several groups; it counts in each of them.
 
     Args:
         kind: The index.
@@ -274,6 +276,8 @@ class GroupInequality:
             samples *= _resample_shares(np.bincount(members.codes), self.n_samples, rng)[..., None]
         replicates, df = self._compute(samples), self._count_df(sums, columns, members.codes)
         low, high = compute_sample_interval(value, replicates, df=df, log_scale=is_skewed)
+        ends = self._compare_two(members) if n_groups == 2 and not is_skewed else ()
+        low, high = ends if ends and math.isfinite(ends[1]) else (low, high)
         index = replace(
             index, replicates=replicates if is_same else None, df=df, log_scale=is_skewed
         )
@@ -281,6 +285,22 @@ class GroupInequality:
             return index
         highest = math.inf if self.kind == "cross_entropy" else 1.0
         return replace(index, ci_low=max(low, 0.0), ci_high=min(high, highest))
+
+    def _compare_two(self, members: Members) -> tuple[float, float]:
+        """Return the interval of the index of two groups: that of the ratio of their means."""
+        roots = members.values if self.kind == "cross_entropy" else np.sqrt(members.values)
+        moments = compute_moments(roots, members.codes, 2)
+        parts = moments.variance / moments.n
+        if not parts.any():
+            return math.nan, math.nan
+        df = float(parts.sum() ** 2 / (parts**2 / (moments.n - 1)).sum())
+        ends = np.array(estimate_gap_interval(moments.mean, np.diag(parts), df, "ratio"))
+        means = np.ones((2, 2))
+        means[:, int(moments.mean.argmin())] = ends
+        totals = moments.n * means
+        columns = np.broadcast_to(moments.n, totals.shape), totals, totals
+        high, low = self._compute(np.stack(columns, axis=-1)).tolist()
+        return low, high
 
     def _count_df(self, sums: FloatArray, columns: FloatArray, codes: AnyArray) -> float:
         """Return Satterthwaite's degrees of freedom of the index, linear in the group sums.

@@ -55,6 +55,9 @@ def test_server_that_recommends_the_most_popular_titles_equals_mostpop(films: Fi
             assert values["WOK", metric, target] == values["MostPop", metric, target]
 
 
+RAW = {"name": "log_popularity_difference", "corrected": False, "label": "bias"}
+
+
 @pytest.mark.parametrize(
     ("chosen", "difference"),
     [
@@ -72,8 +75,9 @@ def test_planted_log_popularity_difference_is_measured(
     others = {"a": [7, 8, 9, 10], "b": [7, 8, 9, 11]}
     world = write_films(tmp_path, {"u1": [4, 5, 6], "u2": [4, 5, 6], **fans, **others})
     with serve_chat(recommend(lambda seen: chosen if seen == [4, 5, 6] else [])) as server:
-        values = get_units(world.run([make_wok(server)])).set_index(["metric", "unit_id"])["value"]
-    measured = values["log_popularity_difference"]
+        run = world.run([make_wok(server)], metrics=[RAW])
+    values = get_units(run).set_index(["metric", "unit_id"])["value"]
+    measured = values["bias"]
     assert measured[["u1", "u2"]].tolist() == pytest.approx([difference] * 2)
     assert measured.drop(["u1", "u2"]).isna().all()  # no list
 
@@ -85,7 +89,7 @@ def test_popularity_all_counts_the_films_that_are_held_out(
     # the last film of each user is held out: film 1 has 4 ratings, of which 2 are held out
     histories = {"u1": [2, 3, 1], "u2": [2, 3, 1], "u3": [1, 4], "u4": [1, 2]}
     world = write_films(tmp_path, histories)
-    metric = {"name": "log_popularity_difference", "popularity": popularity}
+    metric = {**RAW, "popularity": popularity}
     with serve_chat(recommend(lambda seen: [1] if seen == [2, 3] else [2])) as server:
         run = world.run([make_wok(server)], metrics=[metric], split={"name": "leave_one_out"}, k=1)
     # train: films 1, 2 and 3 have 2 ratings; all: they have 4, 3 and 2

@@ -234,6 +234,14 @@ SMALL = (
 )
 
 
+def test_few_values_beside_many_are_warned_of() -> None:
+    labels, values = [*"aaaaa", *"b" * 25], [*np.arange(30) / 30.0]
+    (_, warnings) = group(labels, values, "difference")
+    message = "1 group(s) have fewer than 20 values beside 5 times as many; if values are skewed, "
+    reason = "fewer than 93 of 100 intervals of the gap hold the truth"
+    assert warnings == [f"nDCG: {message}{reason}: g=a (5)"]
+
+
 def test_groups_of_five_values_have_an_interval_without_a_warning() -> None:
     (gap,), warnings = group([*"aaaaabbbbb"], [*np.arange(10) / 10.0], "difference")
     interval = stats.ttest_ind(np.arange(5, 10) / 10, np.arange(5) / 10, equal_var=False)
