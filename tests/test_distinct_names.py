@@ -55,6 +55,7 @@ BESIDE: Mapping[str, dict[str, Any]] = {
 
 UNTRIED = {
     "goodbooks-10k.side": "has one choice",
+    "steam.side": "has one choice",
     "BERT4Rec.loss": "one loss needs negatives, and the other has none",
     "WOK.prompt": "the content of a file",
     "LMRerank.prompt": "the content of a file",
