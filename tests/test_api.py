@@ -33,7 +33,7 @@ def test_a_run_gives_its_tables(run: recbias.Run) -> None:
     assert run.lists is not None
     assert run.lists["rank"].min() == 1
     assert run.lists["rank"].max() == 5
-    assert run.failures == []
+    assert run.failures.empty
 
 
 def test_a_finished_run_is_loaded_from_its_folder(run: recbias.Run) -> None:

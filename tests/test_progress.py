@@ -67,8 +67,8 @@ def test_a_notebook_without_widgets_shows_one_line_per_stage(tmp_path: Path) -> 
     assert [re.sub(r"^\[\d+/\d+\] | \[.*", "", line) for line in lines] == [
         "load demo",
         "split demo",
-        *("fit MostPop", "ask MostPop"),
-        *("fit ItemKNN", "ask ItemKNN"),
+        *("fit MostPop", "recommend MostPop"),
+        *("fit ItemKNN", "recommend ItemKNN"),
     ]
     assert output.stderr == ""  # a notebook shows it in red
 

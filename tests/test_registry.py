@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from recbias.core.docstrings import read_formula, read_section
+from recbias.core.measures import name_metric
 from recbias.core.registry import Registry
 from recbias.registry import REGISTRIES
 
@@ -39,3 +40,9 @@ def test_every_metric_documents_formula_range_source_and_direction(name: str) ->
     for title in ("Range", "Source"):
         assert read_section(metric, title), title
     assert vars(metric)["direction"] in {"higher", "lower", "zero", "none"}
+
+
+def test_no_two_metrics_have_the_same_name_for_people() -> None:
+    names = [name_metric(name) for name in REGISTRIES["metrics"].table]
+    assert len(names) == len(set(names))
+    assert {name for name in names if "_" in name} == {"HIT_BAD", "MRR_BAD"}  # of their papers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, assert_type, get_type_hints
+from typing import assert_type, get_type_hints
 
 import pandas as pd
 import pytest
@@ -23,7 +23,7 @@ def test_results_have_their_types(tmp_path: Path) -> None:
     assert_type(tables, tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame])
     assert_type(run.per_unit, pd.DataFrame | None)
     assert_type(run.lists, pd.DataFrame | None)
-    assert_type(run.failures, list[dict[str, Any]])
+    assert_type((run.failures, run.checks), tuple[pd.DataFrame, pd.DataFrame])
     assert_type(run.report(), Path)
     assert_type(recbias.load(run.folder), recbias.Run)
     frames = (

@@ -381,10 +381,12 @@ def _write_files(
         files.fill("lists", partial(run_folder.write_answers, plan=run_plan, executor=execution))
         run_folder.write_spec(folder, run_plan, execution)
         run_folder.write_manifest(folder, run_manifest)
+        settings = dict(vars(experiment.report))
+        del settings["examples"]  # the page reads it from the spec, also when it is made again
         write = partial(
             write_reports,
             folder,
-            **vars(experiment.report),
+            **settings,
             address=address,
             store_plots=partial(files.fill, "plots"),
             measure_cost=cost.measure,

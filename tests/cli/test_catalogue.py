@@ -180,11 +180,11 @@ def new_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_new_plugins_pass_their_own_tests_as_written(new_plugins: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "."]
+    files = [f"test_my_{kind}.py" for kind in PLUGIN_KINDS]
+    command = [sys.executable, "-m", "unittest", "-v", *files]
     tests = subprocess.run(command, cwd=new_plugins, capture_output=True, text=True)
-    assert tests.returncode == 0, tests.stdout
-    passed = re.findall(r"^PASSED test_my_(\w+)\.py::", tests.stdout, re.MULTILINE)
-    assert sorted(passed) == sorted(2 * PLUGIN_KINDS), tests.stdout
+    assert tests.returncode == 0, tests.stderr
+    assert tests.stderr.count("... ok\n") == 2 * len(PLUGIN_KINDS), tests.stderr
 
 
 @pytest.mark.parametrize("kind", PLUGIN_KINDS)

@@ -80,3 +80,18 @@ def test_units_that_are_no_queries_have_no_history(tmp_path: Path) -> None:
     assert set(table["unit"]) == {"name"}
     assert set(table["history"]) == {()}
     assert table["text"].str.contains(table["unit_id"].iloc[0], regex=False).all()
+
+
+def test_the_page_shows_them_unless_the_spec_says_no(folder: Path) -> None:
+    page = next((folder / "results" / "cinema").glob("*/report.html")).read_text()
+    section = page.partition('id="examples"')[2].partition('id="plots"')[0]
+    assert "This section holds data of single users or prompts" in section
+    assert "user cy" in section
+    assert "Missed: Jaws" in section
+    assert '<li class="hit">Alien ✓</li>' in section
+    spec = SPEC.replace("name: cinema", "name: private") + "report: {examples: false}\n"
+    (folder / "private.yaml").write_text(spec)
+    assert invoke_recbias("run", "private.yaml", folder=folder).code == 0
+    page = next((folder / "results" / "private").glob("*/report.html")).read_text()
+    assert 'id="examples"' not in page
+    assert "Jaws" not in page

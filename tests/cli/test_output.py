@@ -272,7 +272,7 @@ def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int
     code, screen = run_in_terminal("run", "groups.yaml", folder=folder, width=width)
     assert code == 0, screen.text()
     lines = screen.text()
-    first = lines.index("Results")
+    first = lines.index("Results (@5)")
     table = lines[
         first : next(
             at for at, line in enumerate(lines) if at > first and line.startswith("run folder:")
@@ -287,7 +287,7 @@ def test_metrics_that_do_not_fit_are_left_out_and_named(folder: Path, width: int
     assert "ratio of groups" not in text
     note = text.partition("Too wide to show: ")[2].partition(" (metrics.csv and ")[0]
     left_out = note.split("; ") if note else []
-    assert ["HR@5", "Gini@5", "ARP@5"][3 - len(left_out) :] == left_out
+    assert ["HR", "Gini index", "ARP"][3 - len(left_out) :] == left_out
     shown = next(line for line in table if line.startswith("MostPop  a")).split()
     values = [word for word in shown if re.fullmatch(r"-?\d+\.\d+", word)]
     assert len(values) + len(left_out) == 4 + 4

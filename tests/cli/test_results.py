@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import recbias
-from recbias.cli.compare import find_run
 from recbias.reports.run import read_run
+from recbias.runs.tables import find_run
 from support.commands import invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
@@ -34,7 +34,7 @@ def test_report_writes_the_named_formats_again(results: Path) -> None:
     ("arguments", "message"),
     [
         (("report", "none"), "neither a run folder nor"),
-        (("report", "one", "--format", "pdf"), "no format is called 'pdf'"),
+        (("report", "one", "--format", "doc"), "no report format is called 'doc'"),
         (("report", "one", "--reference", "children/a99"), "children/a99"),
         (("compare", "one"), "a single run cannot be compared"),
         (("compare", "one", "alone"), "share no metric value"),
@@ -141,8 +141,8 @@ def test_published_and_measured_values_are_compared(finished_runs: Path) -> None
     result = invoke_recbias("compare", "one", "--reference", "children/a3", folder=finished_runs)
     assert result.code == 0, result.err
     lines = result.out.splitlines()
-    assert lines[0] == "one and children/a3"
-    row = next(line.split() for line in lines if line.startswith("MostPop  nDCG@10"))
+    assert lines[0] == "one: Comparison with children/a3 (@10)"
+    row = next(line.split() for line in lines if line.startswith("MostPop  nDCG "))
     measured = read_value(finished_runs / "results", "one", model="MostPop", metric="nDCG")
     difference = measured - 0.1622
     assert row[2:5] == ["0.1622", f"{measured:.4f}", f"{difference:.4f}"]

@@ -44,7 +44,7 @@ def test_run_folder_has_every_documented_file(finished_run: Path) -> None:
 
 def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
     result = invoke_recbias("run", write_small_spec(tmp_path), folder=tmp_path)
-    assert "nDCG@5" in result.out
+    assert "Results (@5)" in result.out
     assert "MostPop" in result.out
     assert "fit ItemKNN" in result.err
     assert "fit ItemKNN" not in result.out
@@ -292,7 +292,7 @@ def test_failing_report_leaves_the_result_files(
     write_small_spec(tmp_path)
     result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1
-    assert "nDCG@5" in result.out
+    assert "Results (@5)" in result.out
     assert "write the reports: ZeroDivisionError: no axis" in result.err
     assert "recbias report" in result.err
     latest = tmp_path / "results/small/latest"

@@ -138,7 +138,7 @@ MODELS = ("LMRec", "TFIDF-LR", "Encoder-LR")
 def test_values_of_table_3_agree_with_scikit_learn(
     run: recbias.Run, stages: Mapping[str, Any], model: str
 ) -> None:
-    result = stages[f"ask {model}"].predictions
+    result = stages[f"recommend {model}"].predictions
     right, first, ranked = result.items, result.ranked[:, 0], result.ranked
     assert ranked.shape == (48, 6)  # a fifth of 40 reviews of each of 6 venues
     scores = np.zeros(ranked.shape)
@@ -340,7 +340,7 @@ def awkward(world: Path) -> recbias.Run:
 
 
 def test_unusual_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -> None:
-    assert awkward.failures == []
+    assert awkward.failures.empty
     counts = awkward.manifest["datasets"][0]["counts"]
     assert counts["bad_lines"] == 3
     assert counts["interactions"] == 67

@@ -75,7 +75,7 @@ def select_values(run: recbias.Run, metric: str) -> pd.DataFrame:
 
 
 def test_all_models_recommend_to_the_same_users(run: recbias.Run) -> None:
-    assert run.failures == []
+    assert run.failures.empty
     values = select_values(run, "nDCG")
     assert sorted(values.index) == sorted([*CLASSICAL, *TEXT])
     assert (values["n"] == 40).all()

@@ -83,7 +83,7 @@ def test_a_failure_shows_the_line_of_the_package(folder: Path, workers: int) -> 
     run = recbias.run(spec, out=folder / "out", workers=workers)
     assert set(run.metrics["metric"]) == {"their-package/Whole"}
     assert set(run.metrics["value"]) == {5.0}
-    (failure,) = run.failures
+    (failure,) = run.failures.to_dict("records")
     assert "'NoneType' object has no attribute 'sum'" in failure["message"]
     assert "(sums.py:2: return filled.sum(axis=1).astype('float64'))" in failure["message"]
 

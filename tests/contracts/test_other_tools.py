@@ -37,7 +37,7 @@ def measure_lists(
         "metrics": metrics,
     }
     run = api.run(spec, out=folder / "results", data=folder)
-    assert run.failures == []
+    assert run.failures.empty
     assert run.per_unit is not None
     table = run.per_unit.pivot_table(
         index="unit_id", columns="metric", values="value", dropna=False, observed=True

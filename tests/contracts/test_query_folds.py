@@ -53,7 +53,7 @@ def test_samples_are_disjoint_and_each_is_a_fold(run: recbias.Run) -> None:
 def test_each_model_is_trained_and_asked_once(run: recbias.Run) -> None:
     assert [stage["model"] for stage in list_stages(run, "fit")] == ["MostPop", "ItemKNN"]
     titles = [stage["stage"] for stage in list_stages(run, "answer")]
-    assert titles.count("ask MostPop") == titles.count("ask ItemKNN") == 1
+    assert titles.count("recommend MostPop") == titles.count("recommend ItemKNN") == 1
     assert titles.count("take sample 5 of MostPop") == 1
 
 
@@ -173,4 +173,4 @@ def test_a_failed_training_is_reported_once(tmp_path: Path) -> None:
     models = ["MostPop", {"name": "WOK", "llm": {"model": "m", "base_url": "http://127.0.0.1:9"}}]
     failed = recbias.run(make_spec(models=models, metrics=["HR"]), out=tmp_path, offline=True)
     manifest = json.loads((failed.folder / "manifest.json").read_text())
-    assert [failure["stage"] for failure in manifest["failures"]] == ["ask WOK"]
+    assert [failure["stage"] for failure in manifest["failures"]] == ["recommend WOK"]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.compare import find_run
 from recbias.core.errors import TooLittleMemory, WrongType
 from recbias.core.machine import (
     VARIABLE,
@@ -19,6 +18,7 @@ from recbias.core.machine import (
     require_memory,
     write_to_disk,
 )
+from recbias.runs.tables import find_run
 from support.commands import invoke_recbias, write_small_spec
 
 

@@ -178,7 +178,7 @@ def test_a_model_learns_from_reviews_of_rated_films(tmp_path: Path) -> None:
     }
     (tmp_path / "films.json").write_text(json.dumps(spec), encoding="utf-8")
     run = recbias.run(tmp_path / "films.json", out=tmp_path / "results", data=tmp_path)
-    assert run.failures == []
+    assert run.failures.empty
     assert run.metrics.set_index("metric")["value"].to_dict() == {
         "class_accuracy": 1.0,
         "class_MRR": 1.0,

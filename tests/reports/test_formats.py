@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -18,11 +19,21 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import UnknownName, Unwritable
 from recbias.reports.environments import escape_latex, load_environment, render_csv, render_latex
+from recbias.reports.figures import IMAGES
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import read_run
-from recbias.reports.wording import Cell, Column, Table, list_warnings, make_columns
+from recbias.reports.wording import (
+    Cell,
+    Column,
+    Table,
+    list_warnings,
+    make_columns,
+    state_cutoff_once,
+)
 from recbias.reports.write import FORMATS, write_reports
 from support.run_folders import HOSTILE, RunSpec, make_run
+
+TEXTS = [name for name in FORMATS if name not in IMAGES]  # without an extra
 
 
 def list_names(folder: Path, paths: list[Path]) -> set[str]:
@@ -36,7 +47,7 @@ def list_names(folder: Path, paths: list[Path]) -> set[str]:
         (["json"], {"report.json"}, {"report.md", "figures/long-tail.svg"}),
         (["md"], {"report.md", "figures/long-tail.svg"}, {"report.html"}),
         (["html"], {"report.html", "figures/accuracy-popularity.svg"}, {"report.json"}),
-        (["latex"], {"tables/summary.tex", "figures/significance-ndcg-10.svg"}, {"report.md"}),
+        (["latex"], {"tables/summary.tex", "figures/answer.svg"}, {"report.md"}),
         (["csv"], set(), {"report.json", "report.md", "report.html"}),
         ([], set(), {"report.json"}),
     ],
@@ -52,7 +63,7 @@ def test_each_format_writes_its_files(
 def test_reports_that_are_written_twice_are_identical(tmp_path: Path) -> None:
     make_run(tmp_path)
     contents = [
-        {path: path.read_bytes() for path in write_reports(tmp_path, formats=FORMATS)}
+        {path: path.read_bytes() for path in write_reports(tmp_path, formats=TEXTS)}
         for _ in range(2)
     ]
     assert contents[0] == contents[1]
@@ -68,7 +79,7 @@ def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
     )
     spec = "queries: {name: table, path: /home/ann/q.csv}\nsplit: {test: /home/ann/t.csv}\n"
     (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
-    for path in write_reports(tmp_path, formats=FORMATS):
+    for path in write_reports(tmp_path, formats=TEXTS):
         text = path.read_text(encoding="utf-8")
         assert "<script>alert" not in text or path.suffix == ".json"
         assert "/home/ann" not in text
@@ -156,8 +167,8 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
         *(
             "Further conclusions",
             "Data and settings",
-            "Results",
-            "Agreement of the metrics",
+            "Results (@10)",
+            "Agreement of the metrics (@10)",
             "Plots",
         ),
         *("Significance", "Definitions", "Models", "Stages", "Provenance"),
@@ -171,7 +182,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
 def test_blocks_are_separated_by_one_blank_line(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec(folds=2, users=20))
     assert "\n\n\n" not in text
-    assert re.search(r"[^\n]\n\n## Results\n\n\| model", text)
+    assert re.search(r"[^\n]\n\n## Results \(@10\)\n\n\| model", text)
     assert not re.search(r"[^|\n]\n\|", text)  # a table needs a blank line before it
 
 
@@ -203,26 +214,59 @@ def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
     latex = escape_latex(text)
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
         latex = latex.replace(command, "")
-    latex = re.sub(r"\\text(less|greater|bar|quotedbl)\{\}", "", latex)
+    latex = re.sub(r"\\(text(less|greater|bar)|char34)\{\}", "", latex)
     assert not re.search(r"(?<!\\)[&%$#_{}~^]", latex)
 
 
-def test_a_table_has_rules_bold_values_marks_and_notes() -> None:
+METRIC = Column("nDCG@10", numeric=True, direction="higher", key="nDCG@10", family="accuracy")
+
+
+def test_a_table_has_rules_the_best_and_second_best_marks_and_notes() -> None:
     table = Table(
         "Results & more",
-        (Column("model"), Column("nDCG@10", numeric=True, direction="higher")),
-        ((Cell("a_b", mark="a"), Cell("0.3000", 0.3, best=True, mark="b")),
-         (Cell("c"), Cell("-0.1000", -0.1))),
+        (Column("model"), METRIC),
+        (
+            (Cell("a_b", mark="a"), Cell("0.3000", 0.3, best=True, mark="b")),
+            (Cell("c"), Cell("-0.1000", -0.1, second=True)),
+        ),
         ("50% of them",),
-    )  # fmt: skip
-    latex = render_latex(table)
-    assert r"\caption{Results \& more}" in latex
+    )
+    latex = render_latex(state_cutoff_once(table))
+    assert "\\caption{Results \\& more (@10)}\n\\label{tab:results-more}\n" in latex
     assert r"\begin{tabular}{lr}" in latex
-    assert r"model & nDCG@10 $\uparrow$ \\" in latex
+    assert r"model & nDCG $\uparrow$ \\" in latex
     assert r"a\_b\textsuperscript{a} & \textbf{0.3000}\textsuperscript{b} \\" in latex
-    assert r"c & $-0.1000$ \\" in latex
+    assert r"c & \underline{$-$0.1000} \\" in latex
     assert r"50\% of them" in latex
     assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
+
+
+def test_two_cutoffs_are_headings_of_groups_of_columns() -> None:
+    columns = [replace(METRIC, title=f"{name}@{k}") for k in (5, 10) for name in ("nDCG", "HR")]
+    table = Table("Results", (Column("model"), *columns), ((Cell("a"), *[Cell("1", 1.0)] * 4),))
+    header = render_latex(table).partition("\\toprule\n")[2].splitlines()[:2]
+    arrow = r" $\uparrow$"
+    assert header == [
+        (
+            r"\multicolumn{1}{c}{} & \multicolumn{2}{c}{@5} & \multicolumn{2}{c}{@10} \\ "
+            r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}"
+        ),
+        rf"model & nDCG{arrow} & HR{arrow} & nDCG{arrow} & HR{arrow} \\",
+    ]
+
+
+def test_a_wide_table_is_split_by_families_into_tables_of_at_most_eight_columns() -> None:
+    families = ["accuracy"] * 3 + ["popularity"] * 3 + ["exposure"] * 2 + ["popularity"] + [""] * 9
+    columns = tuple(
+        Column(f"m{at}", numeric=True, key=f"m{at}", family=family)
+        for at, family in enumerate(families)
+    )
+    table = Table("T", (Column("model"), *columns), ((Cell("a"), *[Cell("1", 1.0)] * 18),))
+    latex = render_latex(table)
+    captions = ["T: accuracy, popularity", "T: exposure", "T: part 3", "T: part 4"]
+    assert re.findall(r"\\caption\{(.*)\}", latex) == captions
+    rows = [line for line in latex.splitlines() if line.startswith("a & ")]
+    assert [row.count("&") for row in rows] == [7, 2, 7, 2]
 
 
 def test_hostile_labels_do_not_break_the_table() -> None:
@@ -303,5 +347,5 @@ def test_a_run_in_which_every_stage_failed_is_reported(tmp_path: Path) -> None:
     make_run(tmp_path, RunSpec(significance=False, lists=False, failures=failures))
     header = (tmp_path / "metrics.csv").read_text(encoding="utf-8").partition("\n")[0]
     (tmp_path / "metrics.csv").write_text(f"{header}\n", encoding="utf-8")
-    write_reports(tmp_path, formats=FORMATS, reference="children/a3")
+    write_reports(tmp_path, formats=TEXTS, reference="children/a3")
     assert "fit X failed: boom" in (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -108,16 +108,18 @@ def test_the_table_has_one_row_per_compared_value() -> None:
             "table": ["children/a3"],
             "system": ["ItemKNN"],
             "metric": ["nDCG"],
+            "k": [10.0],
             "published": [0.2993],
             "measured": [0.2939],
             "difference": [-0.0054],
+            "relative": [-0.018],
             "within": [True],
         }
     )
     table = build_reference_table("children/a3", frame, ["a remark"])
-    assert table.title == "Comparison with children/a3"
+    assert table.title == "Comparison with children/a3 (@10)"
     assert [cell.text for cell in table.rows[0]] == [
-        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes")
+        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "-1.8%", "yes")
     ]
     assert table.notes == ("a remark",)
 

@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import recbias
+from recbias.reports.agreement import (
+    MetricAgreement,
+    build_agreement_tables,
+    compute_metric_agreement,
+)
+from recbias.reports.group_tables import build_group_tables
 from recbias.reports.render import Content, render_html
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
-    MetricAgreement,
-    build_agreement_tables,
     build_fold_table,
-    build_group_tables,
     build_runs_table,
     build_settings_tables,
     build_summary,
     collect_variants,
-    compute_metric_agreement,
     count_undefined,
     tabulate_comparisons,
 )
@@ -45,28 +47,31 @@ def test_the_summary_has_one_row_per_model_and_one_column_per_metric(tmp_path: P
     table = build_summary(read_run(make_run(tmp_path)))
     assert [column.title for column in table.columns] == [
         "model",
-        *("nDCG@10", "HR@10", "MRR@10", "log_popularity_difference@10"),
+        *("nDCG", "HR", "MRR", "popularity bias (log)"),
     ]
+    assert table.title == "Results (@10)"
+    assert [column.plugin for column in table.columns][-2:] == ["", "log_popularity_difference"]
     assert [column.numeric for column in table.columns] == [False, True, True, True, True]
     assert [row[0].text for row in table.rows][:2] == ["Random", "MostPop"]
     assert len(table.rows) == 7
 
 
 @pytest.mark.parametrize(
-    ("metric", "values", "wins"),
+    ("metric", "values", "wins", "second"),
     [
-        ("nDCG", [0.1, 0.3, 0.3, ""], ["b", "c"]),
-        ("ARP", [0.1, 0.3, 0.3, ""], ["a"]),
-        ("log_popularity_difference", [-0.1, 0.3, 0.05, ""], ["c"]),
-        ("Gini", [0.1, 0.3, 0.3, ""], []),
+        ("nDCG", [0.1, 0.3, 0.3, 0.2], ["b", "c"], ["d"]),
+        ("ARP", [0.1, 0.3, 0.3, ""], ["a"], ["b", "c"]),
+        ("log_popularity_difference", [-0.1, 0.3, 0.05, ""], ["c"], ["a"]),
+        ("Gini", [0.1, 0.3, 0.3, ""], [], []),
     ],
 )
 def test_the_best_value_depends_on_the_direction(
-    tmp_path: Path, metric: str, values: list[object], wins: list[str]
+    tmp_path: Path, metric: str, values: list[object], wins: list[str], second: list[str]
 ) -> None:
     make_run(tmp_path, RunSpec(models=("a", "b", "c", "d"), metrics=(metric,), significance=False))
     table = build_summary(rewrite_metrics(tmp_path, value=values))
     assert [row[0].text for row in table.rows if row[1].best] == wins
+    assert [row[0].text for row in table.rows if row[1].second] == second
 
 
 def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
@@ -83,7 +88,7 @@ def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:
     world = RunSpec(models=("a", "b"), metrics=("HR",), datasets=("y", "x"), users=20)
     table = build_summary(read_run(make_run(tmp_path, world)))
-    assert [column.title for column in table.columns] == ["dataset", "model", "HR@10"]
+    assert [column.title for column in table.columns] == ["dataset", "model", "HR"]
     heads = [(row[0].text, row[1].text) for row in table.rows]
     assert heads[:3] == [("all", "a"), ("all", "b"), ("y", "a")]
     assert sum(row[2].best for row in table.rows) == 3  # one in each block
@@ -93,7 +98,7 @@ def test_the_fold_table_has_every_seed_and_fold_with_the_mean_first(tmp_path: Pa
     world = RunSpec(models=("a",), metrics=("HR",), seeds=(10, 9), folds=2, users=20)
     table = build_fold_table(read_run(make_run(tmp_path, world)))
     assert table is not None
-    assert [column.title for column in table.columns] == ["seed", "fold", "model", "HR@10"]
+    assert [column.title for column in table.columns] == ["seed", "fold", "model", "HR"]
     places = [(row[0].text, row[1].text) for row in table.rows]
     assert places[0] == ("all", "all")
     assert places.index(("9", "1")) < places.index(("10", "1"))
@@ -104,10 +109,10 @@ def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), parts=shares)))
     (table,) = build_group_tables(run)
     assert table.title == "HR@10 by group and target"
-    assert [column.title for column in table.columns] == ["group", "target", "n", "a", "b"]
+    assert [column.title for column in table.columns] == ["race", "target", "n", "a", "b"]
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["race=black", "price=$", "200", "0.1000", "0.1000"],
-        ["race=white", "price=$", "200", "0.2000", "0.2000"],
+        ["black", "price=$", "200", "0.1000", "0.1000"],
+        ["white", "price=$", "200", "0.2000", "0.2000"],
     ]
     assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
 
@@ -330,7 +335,7 @@ def test_models_of_which_a_metric_is_undefined_are_excluded_from_its_pairs_and_c
     assert (result.agreement.n[0, 1], result.agreement.n[0, 2]) == (4, 5)
     assert dict(result.excluded) == {"b@10": ["ItemKNN"]}
     (table,) = build_agreement_tables(read_run(tmp_path))
-    assert [cell.text for cell in table.rows[0]] == ["1 a@10", "", "0.67", "-1.00"]
+    assert [cell.text for cell in table.rows[0]] == ["1 a", "", "0.67", "-1.00"]
     assert table.rows[0][2].note == "n 4"
     assert "over 4 to 5 models" in table.notes[0]
     assert table.notes[1:] == (
@@ -390,7 +395,7 @@ def test_all_runs_stand_in_one_table(tmp_path: Path) -> None:
     runs = {label: read_run(make_run(tmp_path / label, world)) for label, world in worlds.items()}
     table = build_runs_table(runs)
     titles = [column.title for column in table.columns]
-    assert titles == ["run", "dataset", "model", "nDCG@10", "HR@10", "Gini@10"]
+    assert titles == ["run", "dataset", "model", "nDCG", "HR", "Gini index"]
     heads = [tuple(cell.text for cell in row[:3]) for row in table.rows]
     assert heads == [
         ("a", "", "MostPop"),

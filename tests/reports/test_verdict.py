@@ -32,14 +32,14 @@ CHECK: dict[str, Any] = {
     "value": 0.1,
     "ci_low": 0.05,
     "ci_high": 0.15,
-    "line": "at most 0.04",
+    "limit": "at most 0.04",
     "verdict": "fail",
     "failed": True,
     "basis": "interval",
     "strict": False,
 }
-PASSED = {**CHECK, "line": "at most 0.5", "verdict": "pass", "failed": False}
-UNDECIDED = {**CHECK, "line": "at most 0.1", "verdict": "undecided", "failed": False}
+PASSED = {**CHECK, "limit": "at most 0.5", "verdict": "pass", "failed": False}
+UNDECIDED = {**CHECK, "limit": "at most 0.1", "verdict": "undecided", "failed": False}
 STOPPED = UNDECIDED | {"value": None, "ci_low": None, "ci_high": None, "basis": "failure"}
 WITHOUT_VALUE = "nDCG gap by gender undefined because a stage failed, limit at most 0.1"
 FAILED = "nDCG gap by gender 0.1000 [0.0500, 0.1500], limit at most 0.04"

@@ -14,13 +14,11 @@ import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
 from recbias.reports.llm import Search, build_reply_tables, collect_searches, tabulate_trials
+from recbias.reports.provenance import build_models_table, build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
-    build_models_table,
-    build_stages_table,
     collect_definitions,
     collect_estimates,
-    describe_data,
     flag_best,
     select_accuracy_metric,
     select_headline,

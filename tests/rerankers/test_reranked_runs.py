@@ -64,7 +64,7 @@ def test_versions_stand_beside_the_plain_model(run: recbias.Run) -> None:
 def test_the_model_is_trained_once_and_asked_once_for_candidates(run: recbias.Run) -> None:
     titles = [stage["stage"] for stage in run.manifest["stages"]]
     assert titles.count("fit ItemKNN") == 1
-    assert titles.count("ask ItemKNN for 20 candidates") == 1
+    assert titles.count("recommend ItemKNN, 20 candidates") == 1
     assert len([title for title in titles if title.startswith("re-rank")]) == 3
 
 
@@ -166,7 +166,7 @@ def test_parallel_workers_give_the_same_lists(run: recbias.Run, tmp_path: Path) 
     parallel = recbias.run(spec, out=tmp_path / "results", workers=2, progress=False)
     titles = [stage["stage"] for stage in parallel.manifest["stages"] if not stage["reused"]]
     assert titles.count("fit ItemKNN") == 1
-    assert titles.count("ask ItemKNN for 20 candidates") == 1
+    assert titles.count("recommend ItemKNN, 20 candidates") == 1
     for name in NAMES:
         pd.testing.assert_frame_equal(get_items(run, name), get_items(parallel, name))
 
@@ -185,7 +185,7 @@ def test_strength_is_searched_on_validation_users(tmp_path: Path) -> None:
     assert len(trials) == 2  # every combination once
     titles = [stage["stage"] for stage in run.manifest["stages"]]
     assert titles.count("fit ItemKNN") == 1
-    assert titles.count("ask ItemKNN for 20 candidates of the validation users") == 1
+    assert titles.count("recommend ItemKNN, 20 candidates of the validation users") == 1
     best = trials.sort_values("value").iloc[0]["settings"]
     assert run.manifest["searches"][0]["settings"] == eval(best)
 

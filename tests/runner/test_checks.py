@@ -152,7 +152,7 @@ def test_all_models_are_checked_but_the_baseline() -> None:
     assert resolve(metric="hits", at_most=1).models == ("MostPop", "ItemKNN")
     check = resolve(metric="hits", not_below="mostpop", margin=0.5)
     assert (check.models, check.baseline) == (("ItemKNN",), "MostPop")
-    assert check.spec.line == "not below MostPop - 0.5"
+    assert check.spec.limit == "not below MostPop - 0.5"
     assert resolve(metric="hits", at_most=1, models=["itemknn"]).models == ("ItemKNN",)
 
 

@@ -96,7 +96,7 @@ def test_another_device_has_another_address_but_another_gpu_has_not(tmp_path: Pa
     cuda = list_addresses(tmp_path, BPR)
     assert addresses["cuda:1"] == cuda
     differing = {title for title in cuda if cuda[title] != addresses["cpu"][title]}
-    assert differing == {"fit BPR-MF", "ask BPR-MF", "measure nDCG of BPR-MF"}
+    assert differing == {"fit BPR-MF", "recommend BPR-MF", "measure nDCG of BPR-MF"}
     without = [list_addresses(tmp_path, "MostPop", device=name) for name in ("cpu", "cuda")]
     assert without[0] == without[1], "a model without a device has the same address"
 
@@ -107,7 +107,7 @@ def test_stages_have_the_devices_of_their_model(tmp_path: Path) -> None:
     plan, _ = api.plan(spec, out=tmp_path)
     assert {stage.title: stage.devices for stage in plan.stages if stage.devices} == {
         "fit BPR-MF": ("cuda:1",),
-        "ask BPR-MF": ("cuda:1",),
+        "recommend BPR-MF": ("cuda:1",),
     }
 
 

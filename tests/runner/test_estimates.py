@@ -49,7 +49,7 @@ def make_stage(title: str, kind: str, model: str = "", fold: int = 1) -> Stage:
 def make_model(model: str, fold: int = 1) -> list[Stage]:
     return [
         make_stage(f"fit {model}", "fit", model, fold),
-        make_stage(f"ask {model}", "answer", model, fold),
+        make_stage(f"recommend {model}", "answer", model, fold),
         make_stage(f"measure HR of {model}", "measure", model, fold),
     ]
 
@@ -142,7 +142,7 @@ def test_a_plan_estimates_what_stages_take_by_what_other_data_have_taken(tmp_pat
     recbias.run(make_small_spec(seed=7, models=["MostPop"], metrics=["HR"]), out=tmp_path)
     again = preview(plan, store)
     titles = {step.stage.title for step in again.steps if not step.stored and not step.expected}
-    assert titles == {"fit Random", "ask Random"}
+    assert titles == {"fit Random", "recommend Random"}
     assert again.n_unexpected == again.n_without_memory == 2
     assert again.expected_seconds is again.memory_mb is None, "two stages are not known"
     known = preview_spec(tmp_path, seed=7, models=["MostPop"], metrics=["HR"], k=3)

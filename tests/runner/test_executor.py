@@ -90,7 +90,7 @@ def test_a_stage_whose_input_failed_is_skipped_and_names_it(store: Store) -> Non
 
     first = make_stage("fit EASE", fail)
     executor = Executor(store, Silent())
-    record = executor.ensure(make_stage("ask EASE", double, first))
+    record = executor.ensure(make_stage("recommend EASE", double, first))
     assert record.failure is not None
     assert "'fit EASE' failed: " in record.failure.message
     assert "ValueError: bad weights" in record.failure.message
@@ -223,7 +223,7 @@ def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
     jobs.finish(make_records(third))
     (last,) = jobs.take()
     assert [stage.title for stage in last.stages] == [
-        *("search ItemKNN", "fit ItemKNN", "ask ItemKNN", "measure nDCG of ItemKNN")
+        *("search ItemKNN", "fit ItemKNN", "recommend ItemKNN", "measure nDCG of ItemKNN")
     ]
 
 

@@ -48,11 +48,20 @@ def test_every_seed_and_fold_has_a_data_context(tmp_path: Path) -> None:
     ("change", "unchanged"),
     [
         ({"seed": 7}, set()),
-        ({"k": 4}, {"load demo", "split demo", "ask demo", "fit ItemKNN", "fit MostPop"}),
+        (
+            {"k": 4},
+            {"load demo", "split demo", "select queries of demo", "fit ItemKNN", "fit MostPop"},
+        ),
         (
             {"models": ["MostPop", {"name": "ItemKNN", "neighbors": 3}]},
             {
-                *("load demo", "split demo", "ask demo", "fit MostPop", "ask MostPop"),
+                *(
+                    "load demo",
+                    "split demo",
+                    "select queries of demo",
+                    "fit MostPop",
+                    "recommend MostPop",
+                ),
                 *("measure nDCG of MostPop", "measure HR of MostPop"),
             },
         ),

@@ -121,7 +121,7 @@ def test_a_state_that_cannot_be_stored_fails_its_model_only(tmp_path: Path) -> N
         path.write_text(MODEL.format(top="", method=method, end=""))
         models.append({"name": f"{path}:Odd", "label": state})
     run = recbias.run(make_small_spec(models=models), out=tmp_path / "out", workers=2)
-    messages = {failure["stage"]: failure["message"] for failure in run.failures}
+    messages = {failure["stage"]: failure["message"] for failure in run.manifest["failures"]}
     assert messages.keys() == {f"fit {state}" for state in STATES}
     for state, message in STATES.items():
         assert message in messages[f"fit {state}"]
@@ -137,7 +137,7 @@ def test_measurements_that_cannot_be_stored_fail_their_metric_only(
     )
     spec = make_small_spec(metrics=["nDCG", f"{tmp_path}/odd.py:Odd"])
     run = recbias.run(spec, out=tmp_path / "out")
-    assert run.failures
+    assert len(run.failures)
     assert set(run.metrics["metric"]) == {"nDCG"}
 
 
@@ -258,7 +258,7 @@ def run_and_collect(folder: Path, **changes: Any) -> str:
         run = recbias.run(make_small_spec(**changes), out=folder)
     except UserError as error:
         return str(error)
-    (failure,) = run.failures
+    (failure,) = run.failures.to_dict("records")
     assert set(run.metrics["model"]) >= {"MostPop"}  # the others are reported
     return str(failure["message"])
 
@@ -414,7 +414,7 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
 ) -> None:
     name = write_plugin(tmp_path, TEST, pairs=pairs)
     run = recbias.run(make_small_spec(tests=["paired_t", name]), out=tmp_path)
-    (failure,) = run.failures
+    (failure,) = run.failures.to_dict("records")
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}

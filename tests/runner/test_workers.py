@@ -78,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_workers_run_a_plug_in_file_as_it_was_when_the_run_was_planned(folder: Path) -> None:
     spec = make_spec(folder, "own.py", OWN.replace("counts_of_neighbors.N", "1"))
     run = recbias.run(spec, out=folder / "out", workers=2)
-    assert not run.failures
+    assert run.failures.empty
     make_spec(folder, "own.py", OWN)
     assert read_value(recbias.run(spec, out=folder / "one")) == read_value(run)
 

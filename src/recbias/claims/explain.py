@@ -23,8 +23,8 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.queries import Queries, group_by
+from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
-from recbias.runs.examples import Stages, choose_models, select_scores
 from recbias.runs.tables import Run, load
 from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
 from recbias.statistics.multiverse import Contrasts, estimate
@@ -129,6 +129,7 @@ def explain(  # noqa: PLR0913  as keywords
     name, by = _split(gap)
     tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
     scores, direction = select_scores(tables, name)
+    scores = scores.astype(dict.fromkeys(TEXTS, str))
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]
@@ -165,6 +166,7 @@ def explain(  # noqa: PLR0913  as keywords
     units = wide.index.to_numpy()[used]
     worst, members = _find_worst(sign * values[used], properties, units, rng)
     worst[["mean", "others", "difference"]] *= sign
+    stages.read_lists(members)
     examples = [
         row
         for unit in members
@@ -187,7 +189,7 @@ def explain(  # noqa: PLR0913  as keywords
         parts=parts,
         properties=pd.DataFrame(means),
         worst=worst,
-        examples=pd.DataFrame(examples),
+        examples=pd.DataFrame(examples, columns=list(EXAMPLE_COLUMNS) if examples else None),
         changes=_compare_models(wide, label, codes, sign),
         notes=notes,
     )

@@ -1,17 +1,10 @@
-"""The gaps between the groups of a metric, in runs that report the groups alone.
-
-The values of a comparison that are out of tolerance: ``--fail-over``.
-The notes below the tables of ``recbias compare``.
-The tables of ``recbias compare``: runs side by side.
-The tables of ``recbias compare --reference``: runs next to published results.
-``recbias runs``, ``report`` and ``compare``.
-"""
+"""``recbias compare``, ``report`` and ``runs``, and the tables of a comparison."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations, permutations
@@ -34,9 +27,13 @@ from recbias.cli.output import (
     report_errors,
 )
 from recbias.core.errors import Contradiction, MixedRuns, UnknownName
-from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.text import normalize_name, suggest
-from recbias.reports.published import compare_published, list_remarks, load_published
+from recbias.reports.published import (
+    build_reference_table,
+    compare_published,
+    list_remarks,
+    load_published,
+)
 from recbias.reports.run import RunTables, read_run, to_records
 from recbias.reports.tables import build_runs_table
 from recbias.reports.views import Definition, collect_definitions, format_title
@@ -52,188 +49,29 @@ from recbias.runner.gates import (
     Tolerances,
     is_within,
     measure_distance,
-    measure_worsening,
     parse_tolerance,
 )
 from recbias.runs.compare import (
     Renaming,
     RunFrames,
-    align_names,
+    align_runs,
     compare_gaps,
     compare_runs,
-    list_missing,
+    label_runs,
     merge_metrics,
     pair_runs,
 )
-
-_FAMILY = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name != "group"]
-_GROUPING = frozenset({"gap", "min_group", "reference_group", "pairs"})
-
-
-def _define_gaps(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
-    """Return the gap of each metric with groups, by the title of that metric."""
-    present = [_identify(metric) for metric in definitions.values() if metric.gap == "difference"]
-    return {
-        title: _define_gap(metric)
-        for title, metric in definitions.items()
-        if metric.parameters.get("gap") == "groups" and _identify(metric) not in present
-    }
-
-
-def _define_all_gaps(
-    definitions: Sequence[Mapping[str, Definition]], renamings: Sequence[Renaming]
-) -> list[dict[str, Definition]]:
-    """Return the gaps of each run, also of metrics that have the name of the first run."""
-    gaps = [_define_gaps(metrics) for metrics in definitions]
-    names = {item.name_a for item in renamings if item.column == "metric"}
-    renamed = {
-        title: gap
-        for title, gap in gaps[0].items()
-        if title in names or title.rpartition("@")[0] in names
-    }
-    return [{**renamed, **of_run} for of_run in gaps]
-
-
-def _add_gaps(run: RunFrames, gaps: Mapping[str, Definition]) -> RunFrames:
-    """Return a run with the values of its gaps: the largest minus the smallest mean of a group.
-
-    As for ``gap: difference``, groups of fewer than ``min_group`` defined values are excluded, and
-    the gap is undefined if a mean is, or if there is one group only. The gap over seeds and folds
-    is that of the means over them.
-    """
-    rows = [*_measure_gaps(run.metrics, gaps)]
-    return replace(run, metrics=pd.concat([run.metrics, pd.DataFrame(rows)])) if rows else run
-
-
-def _measure_gaps(
-    metrics: pd.DataFrame, gaps: Mapping[str, Definition]
-) -> Iterator[dict[str, Any]]:
-    is_mean = metrics["dataset"].isin([ALL, POOLED])
-    families = metrics[~is_mean & (metrics["group"].fillna("") != "")]
-    for values, groups in families.groupby(_FAMILY, sort=False, dropna=False):
-        keys: dict[str, Any] = dict(zip(_FAMILY, values, strict=True))
-        k = None if pd.isna(keys["k"]) else float(keys["k"])
-        if (gap := gaps.get(format_title(keys["metric"], k))) is not None:
-            least = int(gap.parameters.get("min_group") or 0)
-            means = groups.loc[groups["n"] >= least, "value"]
-            spread = means.max(skipna=False) - means.min(skipna=False)
-            value = float(spread) if len(means) > 1 else float("nan")
-            yield keys | {"metric": _name_gap(keys["metric"], gap), "group": "", "value": value}
-
-
-def _define_gap(metric: Definition) -> Definition:
-    gap = replace(metric, direction="lower", parameters={**metric.parameters, "gap": "difference"})
-    label, at, cutoff = metric.title.rpartition("@")
-    has_cutoff = bool(at) and cutoff.isdecimal()
-    title = _name_gap(label if has_cutoff else metric.title, gap)
-    return replace(gap, title=f"{title}@{cutoff}" if has_cutoff else title)
-
-
-def _name_gap(label: str, gap: Definition) -> str:
-    """Return the label of a gap from that of the groups, as a spec gives it."""
-    least = gap.parameters.get("min_group")
-    suffix = f", gap=difference, min_group={least}" if least else ", gap=difference"
-    return f"{label[:-1]}{suffix})" if label.endswith(")") else f"{label}{suffix}"
-
-
-def _identify(metric: Definition) -> tuple[str, dict[str, Any]]:
-    settings = {key: value for key, value in metric.parameters.items() if key not in _GROUPING}
-    return metric.name, settings
-
-
-_PLACE = ("dataset", "seed", "fold", "group", "target")
-
-
-def _find_worse_values(
-    table: pd.DataFrame, definitions: Mapping[str, Definition], tolerances: Tolerances
-) -> list[dict[str, Any]]:
-    """Return the rows of ``compare_runs`` that became worse by more than their tolerance."""
-    excesses = []
-    for row in to_records(table):
-        title = format_title(row["metric"], float(row["k"] or "nan"))
-        metric = definitions[title]
-        limit = tolerances.find_limit(metric.names)
-        worsening = measure_worsening(row["value_a"], row["value_b"], metric.direction)
-        if not is_within(worsening, limit):
-            values = {"old": row["value_a"], "new": row["value_b"], "direction": metric.direction}
-            keys = {name: row[name] for name in ("model", *_PLACE, "a", "b")}
-            excesses.append(
-                {"metric": title, **keys, **values, "worse_by": worsening, "tolerance": limit}
-            )
-    return excesses
-
-
-def _find_missing_values(
-    pair: Sequence[RunFrames],
-    definitions: Mapping[str, Definition],
-    tolerances: Tolerances,
-) -> list[dict[str, Any]]:
-    """Return the metrics of each model with a tolerance whose values a later run lacks."""
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    a, b = pair
-    for row in to_records(list_missing(a, b)):
-        title = format_title(row["metric"], float(row["k"] or "nan"))
-        if math.isfinite(tolerances.find_limit(definitions[title].names)):
-            counts[title, row["model"], a.label, b.label] += 1
-    return [
-        dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
-        for keys, n in counts.items()
-    ]
-
-
-def _collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
-    """Return the metrics of all runs; the newest run says which direction is better."""
-    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
-
-
-def _find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
-    """Return the rows of ``compare_published`` whose distance exceeds their tolerance."""
-    excesses = []
-    for row in to_records(table):
-        title = format_title(row["metric"], row["k"])
-        limit = tolerances.find_limit([title, row["metric"]])
-        distance = measure_distance(row["measured"], row["published"])
-        if not is_within(distance, limit):
-            values = {name: row[name] for name in ("published", "measured")}
-            keys = {"metric": title, "model": row["system"], "table": row["table"]}
-            excesses.append({**keys, **values, "distance": distance, "tolerance": limit})
-    return excesses
-
-
-def _list_published_names(table: pd.DataFrame) -> list[str]:
-    """Return the names by which a tolerance may select a published metric."""
-    rows = to_records(table[["metric", "k"]])
-    return [
-        name for row in rows for name in (format_title(row["metric"], row["k"]), row["metric"])
-    ]
-
-
-def _explain_distance(row: Mapping[str, Any]) -> str:
-    """Return the sentence on a value that is too far from the published one."""
-    return (
-        f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
-        f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
-        f"more than {row['tolerance']:g}"
-    )
-
-
-def _explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
-    """Return the sentence on a value that became worse, or that the later run lacks."""
-    if "missing" in row:
-        values = format_count(row["missing"], "value")
-        return (
-            f"out of tolerance: {metric.heading} of {row['model']}: "
-            f"{row['b']} lacks {values} of {row['a']}"
-        )
-    place = " ".join(filter(None, (row["group"], row["target"])))
-    subject = f"{metric.name_values(row['group'])} of {row['model']}"
-    subject += f" for {place}" if place else ""
-    further = "further from 0" if row["direction"] in {"zero", "none"} else "worse"
-    return (
-        f"out of tolerance: {subject} is {row['new']:.4g} in {row['b']}, {row['old']:.4g} in "
-        f"{row['a']}: {further} by {row['worse_by']:.4g}, more than {row['tolerance']:g}"
-    )
-
+from recbias.runs.excesses import (
+    add_gaps,
+    define_all_gaps,
+    explain_distance,
+    explain_excess,
+    find_distant_values,
+    find_missing_values,
+    find_worse_values,
+    list_published_names,
+)
+from recbias.runs.tables import find_run
 
 _TESTS = {
     "paired_t": "paired t-test",
@@ -409,7 +247,7 @@ class _RunComparison:
 
     def explain_excesses(self) -> list[str]:
         """Return a sentence on each value that is out of tolerance."""
-        return [_explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
+        return [explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
 
     def _explain_omissions(self) -> list[str]:
         excluded = [
@@ -477,23 +315,16 @@ def _compare_side_by_side(
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
-    runs = [read_run(folder) for folder in folders]
-    labels = label_runs(folders)
-    frames, renamings = align_names(
-        [
-            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-            for label, run in zip(labels, runs, strict=True)
-        ]
-    )
-    by_label = dict(zip(labels, runs, strict=True))
-    results = build_runs_table(by_label) if len(runs) > 2 else None
+    labels, runs = label_runs(folders), [*map(read_run, folders)]
+    frames, renamings = align_runs(labels, runs)
+    results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    gaps_of_groups = _define_all_gaps([collect_definitions(run) for run in runs], renamings)
+    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
     gaps_by_run = dict(zip(labels, gaps_of_groups, strict=True))
     pairs = pair_runs(frames) if tolerances.tolerances else []
     judged = [
-        [_add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
+        [add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
     ]
     derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
     definitions = _collect_all_definitions(runs)
@@ -503,8 +334,8 @@ def _compare_side_by_side(
         row
         for pair in judged
         for row in (
-            *_find_worse_values(merge_metrics(*pair), definitions, tolerances),
-            *_find_missing_values(pair, definitions, tolerances),
+            *find_worse_values(merge_metrics(*pair), definitions, tolerances),
+            *find_missing_values(pair, definitions, tolerances),
         )
     ]
     ungated = [
@@ -519,17 +350,9 @@ def _compare_side_by_side(
     )
 
 
-def label_runs(folders: Sequence[Path]) -> list[str]:
-    """Return the names of runs: their experiments, or their run ids if two have the same one.
-
-    >>> label_runs([Path("results/a/1"), Path("results/b/2")])
-    ['a', 'b']
-    >>> label_runs([Path("results/a/1"), Path("results/a/2")])
-    ['1', '2']
-    """
-    experiments = [folder.parent.name for folder in folders]
-    is_unique = len({*experiments}) == len(folders)
-    return experiments if is_unique else [folder.name for folder in folders]
+def _collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
+    """Return the metrics of all runs; the newest run says which direction is better."""
+    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
 
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
@@ -542,9 +365,6 @@ def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
             for run, other in permutations((a, b))
         ]
     return [row for row in rows if row["values"] > 0]
-
-
-_NUMERIC_PUBLISHED = ("published", "measured", "difference", "relative")
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,13 +386,9 @@ class _PublishedComparison:
         """Print one table for each run."""
         for label, table in self.tables.items():
             remarks = list_remarks(self.runs[label], str(table["table"].iloc[0]))
-            print_rows(
-                ("model", "metric", "published", "measured", "difference", "relative", "within"),
-                list(map(_render_published, to_records(table))),
-                title=f"{label} and {self.reference}",
-                numeric=_NUMERIC_PUBLISHED,
-                notes=(f"Within: the difference is at most {self.limits}.", *remarks),
-            )
+            notes = [f"Within: the difference is at most {self.limits}.", *remarks]
+            grid = build_reference_table(self.reference, table, notes)
+            print_grid(replace(grid, title=f"{label}: {grid.title}"))
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``--json``."""
@@ -586,7 +402,7 @@ class _PublishedComparison:
 
     def explain_excesses(self) -> list[str]:
         """Return a sentence on each value that is out of tolerance."""
-        return [*map(_explain_distance, self.worse)]
+        return [*map(explain_distance, self.worse)]
 
 
 def _compare_with_published(
@@ -599,12 +415,12 @@ def _compare_with_published(
         for label, run in runs.items()
     }
     tolerances.require_known(
-        name for table in tables.values() for name in _list_published_names(table)
+        name for table in tables.values() for name in list_published_names(table)
     )
     worse = [
         {"run": label, **row}
         for label, table in tables.items()
-        for row in _find_distant_values(table, tolerances)
+        for row in find_distant_values(table, tolerances)
     ]
     return _PublishedComparison(reference, runs, tables, worse, tolerances.describe(default))
 
@@ -628,25 +444,9 @@ def _compare_published(
     return table.assign(within=within)
 
 
-def _render_published(row: Mapping[str, Any]) -> list[str]:
-    values = [row[name] for name in ("published", "measured", "difference")]
-    places = count_decimals(values)
-    return [
-        row["system"],
-        format_title(row["metric"], row["k"]),
-        *(format_value(value, places) for value in values),
-        "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",
-        "yes" if row["within"] else "no",
-    ]
-
-
 MOST_MODELS = 3
 """The maximum number of models that ``recbias runs`` names for a run."""
 
-DEFAULT_FORMATS = ("csv", "json", "md", "html", "latex")
-"""The formats that ``recbias report`` writes: without the card, whose signature needs a key."""
-
-FORMATS = (*DEFAULT_FORMATS, "card")
 Reference: TypeAlias = Annotated[
     str | None, typer.Option(help="Published results to compare with: children/a3.")
 ]
@@ -659,9 +459,9 @@ def report(
     formats: Annotated[
         str,
         typer.Option(
-            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card."
+            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card,pdf,png."
         ),
-    ] = ",".join(DEFAULT_FORMATS),
+    ] = "csv,json,md,html,latex",
     reference: Reference = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
@@ -674,7 +474,7 @@ def report(
         from recbias.reports.card import read_key
         from recbias.reports.write import write_reports
 
-        folder, names = find_run(run, out), parse_formats(formats)
+        folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
         if key_env is not None and "card" not in names:
             remedy = "add --format card, or leave out --key-env"
             raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
@@ -799,28 +599,3 @@ def _count_failures(row: Mapping[str, Any]) -> str:
     """Return the numbers of failed stages and checks; blank if there are none."""
     counts = {"stage": row["failures"], "check": row["failed_checks"]}
     return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
-
-
-def find_run(run: str, out: Path) -> Path:
-    """Return a run folder: the one given, else the latest run of the experiment of that name.
-
-    Raises:
-        MissingRun: There is neither.
-    """
-    from recbias.runs import tables
-
-    return tables.find_run(run, out)
-
-
-def parse_formats(text: str) -> list[str]:
-    """Return the formats in a list such as ``md,html``.
-
-    Raises:
-        UnknownName: A name is not a format.
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in FORMATS:
-            message = f"no format is called {name!r}"
-            raise UnknownName(message, where="--format", remedy=suggest(name, FORMATS))
-    return names

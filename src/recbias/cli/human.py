@@ -17,7 +17,6 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from recbias.cli.compare import find_run
 from recbias.cli.output import print_line, report_errors
 from recbias.core.errors import (
     MalformedLine,
@@ -46,6 +45,7 @@ from recbias.formats.ratings import (
 )
 from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import open_text
+from recbias.runs.tables import find_run
 from recbias.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from recbias.statistics.intervals import rating_share_interval
 

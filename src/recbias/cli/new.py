@@ -185,7 +185,7 @@ def new(
         path, test = write_plugin(kind, name, Path())
         print_text(
             f"wrote {path.name} and {test.name}\n"
-            f"test it with pytest {test.name}\n"
+            f"test it with python -m unittest {test.name}\n"
             f"name it in a spec as ./{path.name}:{name}"
         )
 

@@ -214,7 +214,7 @@ def print_grid(
             console.print(*[""] * (number > 0), _render(part), sep="\n")
     else:
         _print_unwrapped(grid, console)
-    for note in grid.notes:
+    for note in filter(None, (*grid.notes, grid.keys)):
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
@@ -266,7 +266,8 @@ def _print_unwrapped(grid: Grid, console: Console) -> None:
 
 def _render_column(grid: Grid, index: int) -> list[Text]:
     """Return the cells of a column with numbers and marks aligned."""
-    styles = ["bold" if row[index].best else "" for row in grid.rows]
+    cells = [row[index] for row in grid.rows]
+    styles = ["bold" if cell.best else "underline" if cell.second else "" for cell in cells]
     at = 1 if grid.columns[index].numeric else 0
     texts = []
     for parts, style in zip(_align_column(grid, index), styles, strict=True):

@@ -237,8 +237,8 @@ def power(
 def _find_pilot(run: str, out: Path) -> Path:
     """Return a run folder, or the latest run of a spec or experiment."""
     from recbias import api
-    from recbias.cli.compare import find_run
     from recbias.core.files import has_file, to_local_path
+    from recbias.runs.tables import find_run
 
     if to_local_path(run).is_dir() or not has_file(to_local_path(run)):
         return find_run(run, out)

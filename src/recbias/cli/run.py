@@ -73,8 +73,8 @@ def _describe_run(run: Run, exit_code: int, exit_meaning: str) -> dict[str, Any]
         "verdict": asdict(build_verdict(tables)),
         "conclusions": [*map(asdict, collect_conclusions(tables))],
         "summary": to_records(select_headline(tables, tables.metrics)),
-        "checks": run.checks,
-        "failures": [{name: row[name] for name in _FAILURE} for row in run.failures],
+        "checks": manifest.get("checks", []),
+        "failures": [{name: row[name] for name in _FAILURE} for row in manifest["failures"]],
         "warnings": manifest["warnings"],
     }
 
@@ -190,13 +190,9 @@ ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 def _show_run(run: Run) -> None:
     """Print the verdict of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
+    from recbias.reports.group_tables import build_group_tables
     from recbias.reports.run import name_groups, read_run
-    from recbias.reports.tables import (
-        build_check_table,
-        build_group_tables,
-        build_round_table,
-        build_summary,
-    )
+    from recbias.reports.tables import build_check_table, build_round_table, build_summary
     from recbias.reports.verdict import build_verdict
     from recbias.reports.views import collect_definitions
 
@@ -228,14 +224,14 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
     """Return the table without the ratio and standard deviation of groups beside their gap."""
     gaps = {metric.groups_heading for metric in metrics if metric.gap == "difference"}
     spreads = {
-        metric.heading
+        metric.title
         for metric in metrics
         if metric.gap in {"ratio", "std"} and metric.groups_heading in gaps
     }
-    titles = [column.title for column in summary.columns]
-    if spreads.isdisjoint(titles):
+    shown = [at for at, column in enumerate(summary.columns) if column.key not in spreads]
+    if len(shown) == len(summary.columns):
         return summary
-    retained = summary.select(*(title for title in titles if title not in spreads))
+    retained = summary.select_columns(shown)
     note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
     return replace(retained, notes=(*retained.notes, note))
 
@@ -243,7 +239,7 @@ def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table
 def _show_failures(run: Run) -> None:
     """Print the failed stages of a run on standard error, each cause once."""
     console = Console(stderr=True, highlight=False)
-    for failure in summarize_failures(run.failures):
+    for failure in summarize_failures(run.manifest["failures"]):
         failed = f"failed: {failure.stage}: {failure.message}"
         help_lines = [f"help: {failure.help}"] if failure.help else []
         for line, style in zip((failed, *help_lines), ("red", ""), strict=False):
@@ -474,9 +470,9 @@ def run(options: SimpleNamespace) -> None:
 
 def _find_exit_code(run: Run) -> int:
     """Return the exit code of a finished run: failures come before failed checks."""
-    if run.failures:
-        return USER if all(failure["user"] for failure in run.failures) else FAILED
-    return OUT_OF_TOLERANCE if any(check["failed"] for check in run.checks) else DONE
+    if len(run.failures):
+        return USER if run.failures["user"].all() else FAILED
+    return OUT_OF_TOLERANCE if run.checks["failed"].any() else DONE
 
 
 @_take_options

@@ -85,12 +85,12 @@ class CheckSpec:
         return -math.inf if low is None else low, math.inf if high is None else high
 
     @property
-    def line(self) -> str:
+    def limit(self) -> str:
         """The limit in words.
 
-        >>> CheckSpec(metric="nDCG", within=(-0.2, 0.2)).line
+        >>> CheckSpec(metric="nDCG", within=(-0.2, 0.2)).limit
         'between -0.2 and 0.2'
-        >>> CheckSpec(metric="nDCG", not_below="MostPop", margin=0.01).line
+        >>> CheckSpec(metric="nDCG", not_below="MostPop", margin=0.01).limit
         'not below MostPop - 0.01'
         """
         if self.within is not None:

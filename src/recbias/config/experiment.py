@@ -28,6 +28,7 @@ from recbias.config.specs import (
 from recbias.config.sweep import expand_sweep
 from recbias.core.errors import ConfigError, Contradiction, UserError
 from recbias.core.measures import ALL, DATASET, POOLED
+from recbias.core.packages import CONVERTER, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import find_nearest, normalize_name
@@ -264,6 +265,11 @@ def _load(
             check_reference(name)
         except UserError as error:
             document.add_error(("report", "reference"), error)
+    if experiment.report and {"pdf", "png"} & {*experiment.report.formats}:
+        try:
+            require_packages("a figure as PDF or PNG", CONVERTER)
+        except UserError as error:
+            document.add_error(("report", "formats"), error)
     if document.faults and experiment.k == (document.data.get("k") or experiment.k):
         for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
             for fault in experiment.find_short_lists(metric):

@@ -234,8 +234,8 @@ _Entry: TypeAlias = Any
 _Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
-_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card"]
-"""A file format of reports; ``card`` is the audit card."""
+_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card", "pdf", "png"]
+"""A file format of reports; ``card`` is the audit card, ``pdf`` and ``png`` are of figures."""
 
 DEFAULT_SEED = 42
 """The seed of a spec without ``seed``."""
@@ -253,11 +253,13 @@ class ReportSpec:
         reference: Published results to compare with: ``children/a3``, or several:
             ``[aab/1, aab/2]``.
         tolerance: The largest difference from a published value that counts as agreement.
+        examples: Whether the page shows single users, prompts or sentences, with their lists.
     """
 
     formats: tuple[_Format, ...] = ("csv", "json", "md", "html", "latex")
     reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
     tolerance: Annotated[float, Ge(0), OnlyWith("reference")] = 0.01
+    examples: bool = True
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def summarize_failures(failures: Sequence[Mapping[str, Any]]) -> list[_FailureSu
     """Return the failures of a manifest, those with the same message and remedy once.
 
     >>> failed = [{"stage": f"fit {name}", "message": "boom"} for name in "AB"]
-    >>> skipped = {"stage": "ask B", "message": "skipped because ...", "because": "fit B"}
+    >>> skipped = {"stage": "recommend B", "message": "skipped because ...", "because": "fit B"}
     >>> summarize_failures([*failed, skipped])[0].message
     'boom; 1 more stage failed in the same way; 1 stage was skipped because of it'
     """

@@ -592,7 +592,8 @@ class Split:
             shared = _count_shared(rows, later_rows)
             if shared:
                 message = f"{shared:,} (user, item) pairs are in both {name} and {later_name}"
-                raise Leakage(message, remedy="deduplicate the interactions, or correct the split")
+                remedy = "write filters: [deduplicate] under dataset, or correct the split"
+                raise Leakage(message, remedy=remedy)
 
     def item_counts(self) -> npt.NDArray[np.int64]:
         """Return the number of rows of each item in all sets, ``int64[n_items]``."""

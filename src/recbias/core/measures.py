@@ -276,6 +276,38 @@ POPULARITY = Table(
         _Column("interactions", int, "its number of training interactions"),
     ),
 )
+CHECKS = Table(
+    "manifest.json",
+    (
+        *_FIT,
+        *_METRIC_KEYS,
+        _Column("baseline", str, "the model that the value is compared with, or blank"),
+        _Column("value", float, "the value, or its difference from the baseline"),
+        _Column("ci_low", float, "the lower end of its 95% interval"),
+        _Column("ci_high", float, "the upper end"),
+        _Column("limit", str, "the limit in words"),
+        _Column("verdict", str, "`pass`, `fail` or `undecided`"),
+        _Column("basis", str, "what decides: `interval`, `value`, `undefined` or `failure`"),
+        _Column("strict", bool, "whether an undecided check fails"),
+        _Column("failed", bool, "whether the check fails"),
+    ),
+)
+"""The entry ``checks`` of the manifest."""
+
+FAILURES = Table(
+    "manifest.json",
+    (
+        _Column("stage", str, "the stage that failed"),
+        *_FIT,
+        _Column("message", str, "why"),
+        _Column("help", str, "what to do"),
+        _Column("user", bool, "whether the input is at fault"),
+        _Column("because", str, "the failed stage that this one needs, or blank"),
+        _Column("traceback", str, "the traceback"),
+    ),
+)
+"""The entry ``failures`` of the manifest."""
+
 TABLES = (
     *(METRICS, PER_UNIT, SIGNIFICANCE, GROUPS, ROUNDS, TRADEOFFS, LISTS, POPULARITY, REPLICATES),
     *(COUNTS, DIRECTIONS, TRIALS, IMPORTANCES, LEARNING_CURVES),
@@ -348,6 +380,47 @@ def _parse_value(text: str) -> object:
     if not _NUMBER.match(text):
         return text
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+_SPELLED = (
+    *("mean_precision", "class_accuracy", "class_precision", "class_recall", "class_F1"),
+    *("class_MRR", "class_HR", "category_precision", "category_R-precision", "category_MAP"),
+    *("category_MRR", "category_nDCG", "corrected_Jain", "corrected_Entropy", "corrected_FSat"),
+    *("popularity_lift", "popularity_rank_correlation", "exposure_gap", "provider_gap"),
+    *("relative_utility", "order_agreement", "first_slot_share", "price_percentage"),
+    *("mean_attribute", "top_words", "attribute_share", "variance_split", "list_overlap"),
+    *("overlap_spread", "identity_effect", "label_accuracy", "labelled_items"),
+    *("direction_checks", "direction_similarity", "attribute_classification"),
+    *("latent_projection", "perplexity_gap", "unigram_F1", "embedding_average"),
+    *("greedy_matching", "human_rate", "human_score", "human_agreement"),
+)
+_NAMES = {name: name.replace("_", " ") for name in _SPELLED} | {
+    "log_popularity_difference": "popularity bias (log)",
+    "gini_difference": "popularity bias (Gini)",
+    "herfindahl_difference": "popularity bias (Herfindahl)",
+    "ItemCoverage": "item coverage",
+    "Gini": "Gini index",
+    "corrected_Gini": "corrected Gini index",
+    "corrected_QF": "corrected item coverage",
+    "provider_gini": "provider Gini index",
+    "catalogue_counts": "counts of the catalogue",
+    "calibration_kl": "miscalibration (KL)",
+    "calibration_js": "miscalibration (JS)",
+    "intra_list_distance": "intra-list distance",
+    "inter_user_distance": "inter-user distance",
+    "self_information": "self-information",
+    "cohen_kappa": "Cohen's kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+}
+
+
+def name_metric(name: str) -> str:
+    """Return the name of a metric for people; a label of the spec's own stays as it is.
+
+    >>> name_metric("log_popularity_difference"), name_metric("nDCG"), name_metric("my_label")
+    ('popularity bias (log)', 'nDCG', 'my_label')
+    """
+    return _NAMES.get(name, name)
 
 
 Direction = Literal["higher", "lower", "zero", "none"]

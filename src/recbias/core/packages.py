@@ -21,13 +21,17 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "tune": ("optuna",),
     "ray": ("ray",),
     "excel": ("python-calamine",),
+    "figures": ("vl-convert-python",),
 }
 """The packages of each extra, as in pyproject.toml."""
+
+CONVERTER = "vl-convert-python"
+"""The package that converts figures to PDF and PNG."""
 
 _ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
 """What to do instead of installing a package beside recbias."""
 
-_MODULES = {"scikit-learn": "sklearn"}
+_MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
 """The modules that are not called as the package that installs them."""
 
 

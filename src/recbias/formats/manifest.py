@@ -85,6 +85,7 @@ class Metric(_Part):
     values: str | None = None
     unit: str | None = None
     source: str | None = None
+    family: str = ""
     group_direction: str = "none"
 
 
@@ -185,7 +186,7 @@ class Check(_Fit):
     value: _Number
     ci_low: _Number
     ci_high: _Number
-    line: str
+    limit: str
     verdict: str
     basis: str
     strict: bool

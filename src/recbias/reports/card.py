@@ -26,6 +26,7 @@ from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
+from recbias.reports.provenance import Fact
 from recbias.reports.render import Content, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
@@ -54,7 +55,7 @@ _COMPARISON = (
     *("test", "between", "a", "b", "n", "difference", "ci_low", "ci_high", "p", "p_adjusted"),
     *("correction", "family", "family_size", "alpha", "effect_size"),
 )
-_CHECK = ("baseline", "value", "ci_low", "ci_high", "line", "verdict", "failed")
+_CHECK = ("baseline", "value", "ci_low", "ci_high", "limit", "verdict", "failed")
 _SUBJECT = (
     *("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit"),
     *("datasets", "split", "models", "tests"),
@@ -293,7 +294,7 @@ def _render_part(part: Any) -> str:
     return "[\n" + ",\n".join(map(render_value, part)) + "\n]" if is_table else render_value(part)
 
 
-def _list_provenance(card: Card) -> list[views.Fact]:
+def _list_provenance(card: Card) -> list[Fact]:
     """Return the versions, and the digests of the spec and of the data."""
     audited = card.audited
     versions = [f"{name} {text}" for name, text in (audited["libraries"] or {}).items() if text]
@@ -306,7 +307,7 @@ def _list_provenance(card: Card) -> list[views.Fact]:
         "Digest of the spec": str(audited["spec_digest"]),
         "SHA-256 of the data": ", ".join(files),
     }
-    return [views.Fact(name, text) for name, text in facts.items() if text]
+    return [Fact(name, text) for name, text in facts.items() if text]
 
 
 def _list_limits(card: Card) -> list[str]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import itertools
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from recbias.core.measures import Direction
 from recbias.reports import llm, wording
-from recbias.reports.views import DIRECTION_LABELS, format_setting
+from recbias.reports.views import DIRECTION_LABELS
+from recbias.reports.wording import format_setting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,10 +32,11 @@ _SPECIAL = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
+        '"': r"\char34{}",
         "∞": r"$\infty$",
     }
 )
+_MINUS_SIGN = re.compile(r"(?<![\w.)-])-(?=\d)")
 _ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "zero": r" $\to 0$"}
 
 
@@ -45,41 +49,113 @@ def escape_latex(text: object) -> str:
     return wording.to_line(text).translate(_SPECIAL)
 
 
+MOST_COLUMNS = 8
+"""With more columns than this a table is split by families of metrics."""
+
+_MOST_CHARACTERS = 14  # of a line of a heading
+
+
 def render_latex(table: wording.Table) -> str:
-    r"""Return a table environment, which needs ``\usepackage{booktabs}``."""
+    r"""Return a table environment, or one for each family of metrics if there are many columns.
+
+    It needs ``\usepackage{booktabs}``.
+    """
+    first = "% needs \\usepackage{booktabs}; labels with emoji need LuaLaTeX or XeLaTeX\n"
+    return first + "\n".join(map(_render_environment, _split_table(table)))
+
+
+def _split_table(table: wording.Table) -> Iterator[wording.Table]:
+    """Yield tables of at most ``MOST_COLUMNS`` columns; the columns of a family stay together."""
+    n = table.row_headers
+    room = max(MOST_COLUMNS - n, 1)
+    families: dict[str, list[int]] = {}
+    for at, column in enumerate(table.columns[n:], start=n):
+        families.setdefault(column.family, []).append(at)
+    if len(table.columns) - n <= room:
+        yield table
+        return
+    packs: list[tuple[str, list[int]]] = []
+    for family, columns in families.items():
+        if packs and len(packs[-1][1]) + len(columns) <= room:
+            packs[-1] = f"{packs[-1][0]}, {family}", [*packs[-1][1], *columns]
+        else:
+            starts = range(0, len(columns), room)
+            packs += [(family, columns[start : start + room]) for start in starts]
+    for number, (name, columns) in enumerate(packs, start=1):
+        part = table.select_columns([*range(n), *columns])
+        title = f"{table.title}: {name or f'part {number}'}"
+        yield wording.state_cutoff_once(replace(part, title=title))
+
+
+def _render_environment(table: wording.Table) -> str:
     alignment = "".join("r" if column.numeric else "l" for column in table.columns)
-    headers = (
-        escape_latex(column.title) + _ARROWS.get(column.direction, "") for column in table.columns
+    notes = " ".join(map(escape_latex, table.notes))
+    footer = (
+        rf"\par\smallskip\begin{{minipage}}{{\linewidth}}\footnotesize {notes}\end{{minipage}}"
     )
     lines = [
-        r"% needs \usepackage{booktabs}; labels with emoji need LuaLaTeX or XeLaTeX",
-        r"\begin{table}",
+        r"\begin{table}[t]",
         r"\centering",
         rf"\caption{{{escape_latex(table.title)}}}",
         rf"\label{{tab:{_name_label(table.title)}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
-        " & ".join(headers) + r" \\",
+        *_render_header(table),
         r"\midrule",
         *(" & ".join(map(_render_cell, row)) + r" \\" for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *(rf"\\[2pt] \footnotesize {escape_latex(note)}" for note in table.notes),
+        *([footer] if notes else []),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
+def _render_header(table: wording.Table) -> Iterator[str]:
+    """Yield the headings, and above them the cutoffs that groups of columns share."""
+    titles, cutoffs = zip(
+        *(
+            wording.split_cutoff(column.title) if column.key else (column.title, "")
+            for column in table.columns
+        ),
+        strict=True,
+    )
+    spans = [(cutoff, len([*group])) for cutoff, group in itertools.groupby(cutoffs)]
+    if any(cutoffs):
+        cells = [rf"\multicolumn{{{n}}}{{c}}{{{cutoff}}}" for cutoff, n in spans]
+        ends = itertools.accumulate(n for _, n in spans)
+        rules = [
+            rf"\cmidrule(lr){{{end - n + 1}-{end}}}"
+            for (cutoff, n), end in zip(spans, ends, strict=True)
+            if cutoff
+        ]
+        yield " & ".join(cells) + r" \\ " + " ".join(rules)
+    yield " & ".join(map(_render_heading, titles, table.columns)) + r" \\"
+
+
+def _render_heading(title: str, column: wording.Column) -> str:
+    """Return a heading, on several lines if it is long, and which direction is better."""
+    width = _MOST_CHARACTERS if column.numeric else len(title) + 1
+    lines = textwrap.wrap(title, width, break_long_words=False)
+    text = r"\\".join(map(escape_latex, lines)) + _ARROWS.get(column.direction, "")
+    return rf"\shortstack[r]{{{text}}}" if len(lines) > 1 else text
+
+
 def _name_label(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    """Return the label of a table, without the cutoff that its caption states.
+
+    >>> _name_label("Results (@10): accuracy"), _name_label("nDCG@10 by gender")
+    ('results-accuracy', 'ndcg-10-by-gender')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(@\d+\)", "", title).lower()).strip("-")
 
 
 def _render_cell(cell: wording.Cell) -> str:
-    text = escape_latex(cell.text)
-    if cell.value < 0 and text.startswith("-"):
-        text = f"${text}$"
+    text = _MINUS_SIGN.sub("$-$", escape_latex(cell.text))
     if cell.best:
         text = rf"\textbf{{{text}}}"
+    elif cell.second:
+        text = rf"\underline{{{text}}}"
     return rf"{text}\textsuperscript{{{escape_latex(cell.mark)}}}" if cell.mark else text
 
 

@@ -22,24 +22,26 @@ from recbias.reports.plots_models import (
     draw_scatter,
     draw_setting_curves,
     draw_tradeoff_curves,
-    draw_win_matrix,
 )
 from recbias.reports.plots_prompts import (
+    Forest,
+    Mark,
+    Panel,
+    Row,
     draw_associations,
     draw_attribute_ranking,
+    draw_forest,
     draw_group_means,
+    draw_hit_shares,
     draw_prices,
     draw_word_counts,
 )
 from recbias.reports.plots_units import (
     compute_exposure,
     count_recommendations,
-    draw_detectors,
     draw_fold_values,
-    draw_hit_shares,
     draw_learning_curves,
     draw_long_tail,
-    draw_popularity,
     draw_popularity_means,
     draw_projections,
     draw_round_curves,
@@ -48,7 +50,6 @@ from recbias.reports.plots_units import (
 )
 from recbias.reports.run import RunTables
 from recbias.reports.svg import FileNames, Plot, Scale
-from recbias.reports.views import Comparisons
 from recbias.reports.wording import Safe, format_value, join
 
 _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
@@ -56,7 +57,6 @@ _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 # plots of the users, items and trainings of one dataset
 _UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
-    "Exposure by detector": draw_detectors,
     "Latent space": draw_projections,
     "Values by fold": draw_fold_values,
     "Running means": draw_running_means,
@@ -99,23 +99,17 @@ def _describe_fault(title: str, error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """The plots of a run.
-
-    Those of the overview have their datasets. There is a matrix for each family of comparisons
-    between models, not for comparisons by label and attribute value; ``skipped`` has a sentence
-    for each plot that is missing.
-    """
+    """The plots of a run with their datasets, and a sentence for each plot that is missing."""
 
     overview: tuple[tuple[str, Plot], ...]
-    matrices: tuple[tuple[Comparisons, Plot], ...]
     skipped: tuple[str, ...]
 
     def plots(self) -> list[Plot]:
         """Return every plot."""
-        return [plot for _, plot in (*self.overview, *self.matrices)]
+        return [plot for _, plot in self.overview]
 
     def dump(self) -> dict[str, Any]:
-        """Return what ``load_gallery`` reads: all but the matrices, which are drawn quickly."""
+        """Return what ``load_gallery`` reads."""
         overview = [(dataset, vars(plot)) for dataset, plot in self.overview]
         return {"overview": overview, "skipped": self.skipped}
 
@@ -161,22 +155,17 @@ def draw_gallery(run: RunTables) -> Gallery:
     if not (views.select_accuracy_metric(metrics) or views.select_popularity_metric(metrics)):
         draughts.missing.clear()  # a run without lists
     overview += _draw_paper_plots(run, draughts)
-    matrices = tuple(_draw_matrices(run, draughts))
     skipped = dict.fromkeys([*draughts.missing, *draughts.faults])
-    return Gallery(tuple(overview), matrices, tuple(skipped))
+    return Gallery(tuple(overview), tuple(skipped))
 
 
-def load_gallery(run: RunTables, stored: Mapping[str, Any]) -> Gallery:
+def load_gallery(stored: Mapping[str, Any]) -> Gallery:
     """Return the plots of a run, from what ``dump`` returned for one with the same tables."""
     plots = [
         (dataset, Plot(**{**plot, "body": Safe(plot["body"])}))
         for dataset, plot in stored["overview"]
     ]
-    draughts = _Draughts()
-    for _, plot in plots:
-        draughts.names.free(plot.name)
-    matrices = tuple(_draw_matrices(run, draughts))
-    return Gallery(tuple(plots), matrices, tuple(stored["skipped"]))
+    return Gallery(tuple(plots), tuple(stored["skipped"]))
 
 
 def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]]:
@@ -191,7 +180,6 @@ def _draw_overview(run: RunTables, draughts: _Draughts) -> list[tuple[str, Plot]
             for draw in [partial(draw_scatter, family=family)]
         ),
         ("Long tail", "long-tail", partial(_draw_tail, counts=counts)),
-        ("Popularity", "popularity", draw_popularity),
         ("Mean popularity", "popularity-means", draw_popularity_means),
         ("Metric agreement", "metric-agreement", draw_metric_agreement),
     ]
@@ -230,27 +218,10 @@ def _name_file(names: FileNames, suffix: str, text: str) -> str:
     return names.free(f"{text}-{suffix}")
 
 
-def _draw_matrices(run: RunTables, draughts: _Draughts) -> Iterator[tuple[Comparisons, Plot]]:
-    """Yield the win matrices."""
-    families = [
-        family
-        for family in views.collect_comparisons(run)
-        if family.compares_models and not family.part
-    ]
-    several = len({family.place[0] for family in families}) > 1
-    for family in families:
-        tests = {rival.test for rival in families if rival.title == family.title}
-        parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
-        stem = "-".join(["significance", family.title, *filter(None, parts)])
-        for plot in draughts.draw_one(family.title, partial(draw_win_matrix, family), stem):
-            yield family, plot
-
-
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
 _STRIP = 18.0  # height of a line of trials without a value
 
 _COLOURS = {"pruned": "c7", "failed": "c1", "excluded": "c4"}
-_ROW, _BAR, _LONGEST = 30.0, 18.0, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +270,6 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
     sentences = [
         "Each point is a trial; the line is the best so far, the large point the best.",
         f"Trials that were {' or '.join(states)} are marked below." if states else "",
-        svg.describe_omitted(len(search.done) - len(trials)),
     ]
     return svg.Plot(
         name=name,
@@ -383,13 +353,16 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
     shares = {key: share for key, share in search.importances.items() if svg.fits_axis(share)}
     if not shares:
         return None
-    ranked = sorted(shares, key=lambda key: -shares[key])
-    left = 16 + max(svg.estimate_width(svg.shorten(key, _LONGEST)) for key in ranked)
-    scale = Scale(0, 1, left, svg.WIDTH - 58.0)
-    bottom = _TOP + _ROW * len(ranked)
     n_pruned = search.count("pruned")
     target = "the best nDCG@10 of an epoch" if n_pruned else search.metric
-    return svg.Plot(
+    lines = []
+    for key in sorted(shares, key=lambda key: -shares[key]):
+        text, value = format_value(shares[key], 2), svg.Interval(shares[key], math.nan, math.nan)
+        lines.append(Row(key, (Mark(value, 0, f"{key}: {text}"),), text))
+    return draw_forest(
+        Forest(
+            (Panel("", tuple(lines)),), ("",), "Share of what the settings explain", neutral=0.0
+        ),
         name=name,
         title=f"Which settings mattered: {search.title}",
         caption=(
@@ -397,24 +370,4 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
             "that each setting explains by itself, scaled to sum to 1: functional ANOVA of a "
             "random forest. With few trials the shares are rough."
         ),
-        height=bottom + 12,
-        body=join(
-            svg.draw_title((4, 16), "Importance", "share of what the settings explain"),
-            *(
-                _draw_bar(key, shares[key], _TOP + _ROW * position, scale)
-                for position, key in enumerate(ranked)
-            ),
-            svg.draw_line((left, _TOP), (left, bottom), "axis"),
-        ),
-    )
-
-
-def _draw_bar(key: str, share: float, top: float, scale: Scale) -> Safe:
-    middle, end = top + _ROW / 2, scale.at(share)
-    text = format_value(share, 2)
-    corner, size = (scale.start, middle - _BAR / 2), (end - scale.start, _BAR)
-    return join(
-        svg.draw_rectangle(corner, size, "bar", f"{key}: {text}"),
-        svg.draw_text((scale.start - 8, middle + 4.5), svg.shorten(key, _LONGEST), "end"),
-        svg.draw_text((end + 7, middle + 4.5), text, "tick"),
     )

@@ -33,7 +33,7 @@ def render_junit(run: RunTables) -> str:
         title = format_title(check["metric"], check["k"])
         texts = {
             "classname": _escape(f"{name}.{check['model']}"),
-            "name": _escape(f"{title} {check['line']} [{', '.join(place)}]"),
+            "name": _escape(f"{title} {check['limit']} [{', '.join(place)}]"),
         }
         case = SubElement(suite, "testcase", {**texts, "time": "0"})
         if tag := _choose_tag(check):

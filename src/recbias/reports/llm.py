@@ -17,13 +17,14 @@ from recbias.core.measures import FIT_COLUMNS, Direction
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports.run import REMEDY, RunTables, to_records
 from recbias.reports.tables import is_number
-from recbias.reports.views import DIRECTION_LABELS, format_setting, format_title
+from recbias.reports.views import DIRECTION_LABELS, format_title
 from recbias.reports.wording import (
     Cell,
     Column,
     Table,
     count_decimals,
     format_duration,
+    format_setting,
     format_value,
     make_columns,
 )

@@ -64,41 +64,21 @@ def list_labels(run: RunTables, metric: Definition, dataset: str, column: str) -
     return list(filter(None, list_distinct(rows, column)))
 
 
-def describe_undrawn(
-    run: RunTables, metrics: Iterable[Definition], dataset: str, **columns: str
-) -> str:
-    """Return the caption's sentence on the values of metrics that do not fit an axis.
-
-    ``columns`` are the ``model``, ``group`` and ``target`` to which rows are restricted.
-    """
-    rows = [row for metric in metrics for row in list_defined_rows(run, metric, dataset)]
-    n_omitted = sum(
-        columns.items() <= row.items() and not svg.fits_axis(row["value"]) for row in rows
-    )
-    return svg.describe_omitted(n_omitted)
-
-
 def describe_direction(metric: Definition) -> str:
     """Return which direction is better, blank if neither is."""
     return "" if metric.direction == "none" else views.DIRECTION_LABELS[metric.direction]
 
 
-def add_note(plot: svg.Plot, note: str) -> svg.Plot:
-    """Return a plot with a sentence added to its caption, blank for none."""
-    return replace(plot, caption=f"{plot.caption} {note}") if note else plot
-
-
-def add_omitted(plot: svg.Plot, models: Sequence[str], note: str) -> svg.Plot:
-    """Return a plot of one model whose caption names the models without a plot, and a note."""
+def add_omitted(plot: svg.Plot, models: Sequence[str]) -> svg.Plot:
+    """Return a plot of one model whose caption names the models without a plot."""
     omitted = models[MOST_MODELS:]
-    plot = add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
-    return add_note(plot, note)
+    note = f" The table also has {join_names(omitted)}." if omitted else ""
+    return replace(plot, caption=f"{plot.caption}{note}")
 
 
-def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
-    """Return the rows whose values all fit an axis, and the caption's sentence on the others."""
-    fits = (frame[list(columns)].abs() <= svg.LARGEST).all(axis=1)
-    return frame[fits], svg.describe_omitted(int((~fits).sum()))
+def select_drawable(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the rows whose values all fit an axis."""
+    return frame[(frame[list(columns)].abs() <= svg.LARGEST).all(axis=1)]
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,6 @@
 """Plots of models on the metrics of a run.
 
-Rank correlations, bias against accuracy, curves over settings and re-ranking strengths, and which
-model is better than which.
+Rank correlations, bias against accuracy, and curves over settings and re-ranking strengths.
 """
 
 from __future__ import annotations
@@ -14,21 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recbias.core.errors import MissingEvidence
-from recbias.core.measures import Direction, to_loss
 from recbias.reports import plots as rows
 from recbias.reports import svg, views, wording
+from recbias.reports.agreement import MetricAgreement, compute_metric_agreement
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Interval
-from recbias.reports.tables import (
-    MetricAgreement,
-    Variants,
-    collect_variants,
-    compute_metric_agreement,
-    is_number,
-    render_setting,
-)
-from recbias.reports.views import Comparisons, Definition, collect_definitions
-from recbias.reports.wording import Safe, join, to_line
+from recbias.reports.tables import Variants, collect_variants, is_number, render_setting
+from recbias.reports.views import Definition, collect_definitions
+from recbias.reports.wording import Safe, join
 
 STEPS = 9
 """Colours from -1 to 1: ``plot.css`` has ``step-0`` to ``step-8``."""
@@ -95,13 +87,7 @@ def _caption_agreement(result: MetricAgreement) -> str:
         "1 is the same order of the models, -1 the reverse, 0 no relation.",
         "Values are compared as they are, whichever direction is better.",
     ]
-    taus = {f"{metrics[a]} and {metrics[b]}": result.get_tau((a, b)) for a, b in pairs}
-    taus = {names: tau for names, tau in taus.items() if not math.isnan(tau)}
-    if len(taus) > 1:
-        most, least = max(taus, key=taus.__getitem__), min(taus, key=taus.__getitem__)
-        ends = f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
-        sentences.append(ends)
-    if len(taus) < len(pairs):
+    if any(math.isnan(result.get_tau(pair)) for pair in pairs):
         sentences.append("n/a: a metric is equal for all models, or too few models have both.")
     if result.omitted:
         sentences.append(f"{result.omitted} more metrics are not drawn.")
@@ -169,7 +155,7 @@ class _BiasFamily:
         return views.select_first(eligible, self.names)
 
 
-_POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
+POPULARITY_BIAS = _BiasFamily("popularity", views.POPULARITY, directed=False)
 OTHER_BIASES = (
     _BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
     _BiasFamily("prices", ("price_percentage", "mean_attribute")),
@@ -186,10 +172,11 @@ class _ModelPoint:
     colour: str
     x: Interval
     y: Interval
+    hollow: bool = False
 
 
 def draw_scatter(
-    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = _POPULARITY_BIAS
+    run: RunTables, dataset: str, *, name: str, family: _BiasFamily = POPULARITY_BIAS
 ) -> svg.Plot:
     """Return the scatter plot of one dataset."""
     metrics = [
@@ -200,45 +187,47 @@ def draw_scatter(
         lacking, names = ("accuracy", views.ACCURACY) if y else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    y, points, n_omitted = _collect_points(run, dataset, x, y)
+    y, points = _collect_points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {x.heading} and {y.heading}")
     height = 330.0 + 12 * max(0, len(points) - 8)
     axes = _make_scatter_axes(points, y, height)
+    across, up = views.name_metric(run, x), y.title
     middle = axes.y.at(0)
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
     lines = _locate_pairs(run, points, axes)
-    pairs = (svg.draw_line(plain, variant, "pair") for plain, variant in lines)
+    pairs = (svg.draw_arrow(plain, variant, gap=7) for plain, variant in lines)
     return svg.draw_chart(
         axes,
         _draw_points(points, axes, lines),
-        x_title=(x.heading, rows.describe_direction(x)),
-        y_title=(y.heading, rows.describe_direction(y)),
+        x_title=(across, rows.describe_direction(x)),
+        y_title=(up, rows.describe_direction(y)),
         drawn=join(axes.draw(), *zero, *pairs),
         name=name,
-        title=f"{y.heading} against {x.heading}",
-        caption=_caption_scatter(points, x, y, n_omitted, has_pairs=bool(lines)),
+        title=f"{up} against {across}",
+        caption=_caption_scatter(points, y, has_pairs=bool(lines)),
     )
 
 
 def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[_ModelPoint], int]:
-    """Return the metric of the y axis, the points, and the number of models that do not fit."""
+) -> tuple[Definition, list[_ModelPoint]]:
+    """Return the metric of the y axis, and the points that fit the axes."""
     across = _group_values(run, dataset, x).get(("", ""), {})
     upwards = _group_values(run, dataset, y)
     part = ("", "") if ("", "") in upwards else next(iter(upwards), ("", ""))
     values = upwards.get(part, {})
-    points, n_omitted = [], 0
+    points, baselines = [], views.list_baselines(run)
     for series, model in enumerate(views.list_models(run)):
         if model in values and model in across:
-            point = _ModelPoint(model, f"c{series % svg.COLOURS}", across[model], values[model])
+            colour = f"c{series % svg.COLOURS}"
+            ends = across[model], values[model]
+            point = _ModelPoint(model, colour, *ends, hollow=model in baselines)
             if svg.fits_axis(point.x.value) and svg.fits_axis(point.y.value):
                 points.append(point)
-            else:
-                n_omitted += 1
-    return replace(y, title=" ".join(filter(None, [y.heading, *part]))), points, n_omitted
+    title = " ".join(filter(None, [views.name_metric(run, y), *part]))
+    return replace(y, title=title), points
 
 
 def _group_values(
@@ -298,7 +287,8 @@ def _draw_points(
         gap = min(max(9.0, 4.0 + reach), 26.0)  # beyond the interval if that is short
         spots.append(svg.list_spots((x, y), label, gap))
         title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
-        dots.append(svg.draw_circle((x, y), 5, f"dot {point.colour}", title))
+        class_ = f"dot{' open' * point.hollow} {point.colour}"
+        dots.append(svg.draw_circle((x, y), 5, class_, title))
     texts = svg.draw_labels(
         centres,
         labels,
@@ -310,16 +300,13 @@ def _draw_points(
     return join(*whiskers, *texts, *dots)
 
 
-def _caption_scatter(
-    points: Sequence[_ModelPoint], x: Definition, y: Definition, n_omitted: int, *, has_pairs: bool
-) -> str:
-    lines = "Lines are 95% intervals, which may be shorter than the point is wide."
+def _caption_scatter(points: Sequence[_ModelPoint], y: Definition, *, has_pairs: bool) -> str:
     sentences = [
-        f"Each point is a model: {y.heading} upwards, {x.heading} to the right.",
-        lines if any(point.x.bounded or point.y.bounded for point in points) else "",
+        "Each point is a model.",
+        *svg.describe_lines([*(point.x for point in points), *(point.y for point in points)]),
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
-        "Solid lines join models with their mitigated variants." if has_pairs else "",
-        svg.describe_omitted(n_omitted),
+        "Hollow points are baselines." if any(point.hollow for point in points) else "",
+        "Arrows lead from a model to its mitigated variant." if has_pairs else "",
     ]
     return " ".join(filter(None, sentences))
 
@@ -411,21 +398,23 @@ def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence
 
 def _draw_series(series: _Series, axes: svg.Axes) -> Safe:
     """Return the curve of each series with its points and intervals, and its name if several."""
-    elements, curves = [], {}
-    for number, (name, points) in enumerate(series.items()):
-        colour = svg.format_colour(number)
-        curves[name] = [axes.at(x, interval.value) for x, interval in points]
-        elements.append(svg.draw_polyline(curves[name], f"curve {colour}", name))
-        for (x, interval), point in zip(points, curves[name], strict=True):
-            if interval.bounded:
-                top, bottom = axes.at(x, interval.high), axes.at(x, interval.low)
-                elements.append(svg.draw_line(top, bottom, f"curve {colour}"))
-            title = f"{name}, {x:g}: {interval.describe(4)}"
-            elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
-    texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(curves)}
-    return join(
-        *elements, *([svg.draw_curve_labels(curves, texts, axes.frame)] * (len(curves) > 1))
-    )
+    curves = {
+        name: svg.Curve(
+            [axes.at(x, interval.value) for x, interval in points],
+            number,
+            name,
+            [f"{name}, {x:g}: {interval.describe(4)}" for x, interval in points],
+            [
+                (axes.at(x, interval.high), axes.at(x, interval.low))
+                for x, interval in points
+                if interval.bounded
+            ],
+        )
+        for number, (name, points) in enumerate(series.items())
+    }
+    if len(curves) > 1:
+        return svg.draw_curves(curves, axes.frame)
+    return join(*(curve.draw() for curve in curves.values()))
 
 
 _Row = Mapping[str, Any]
@@ -446,21 +435,29 @@ def draw_tradeoff_curves(
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
             note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
-            yield _draw_tradeoffs(points, name_file(f"tradeoff-{baseline}-{bias}"), note)
+            headings = tuple(
+                views.name_metric(run, definitions[title])
+                if title in definitions
+                else wording.make_heading(title)
+                for title in (points[0]["accuracy"], bias)
+            )
+            name = name_file(f"tradeoff-{baseline}-{bias}")
+            yield _draw_tradeoffs(points, name, note, headings)
 
 
-def _draw_tradeoffs(points: Sequence[_Row], name: str, direction: str) -> svg.Plot:
+def _draw_tradeoffs(
+    points: Sequence[_Row], name: str, direction: str, headings: Sequence[str]
+) -> svg.Plot:
     first = points[0]
     curves = _collect_curves(points)
     xs = [first["bias_before"], *(row["bias_after"] for row in points)]
     ys = [end for row in points for end in _list_ends(row)]
     axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([first["accuracy_before"], *ys]), 320)
-    accuracy, bias = wording.make_heading(first["accuracy"]), wording.make_heading(first["bias"])
+    accuracy, bias = headings
     target = f" of {first['target']}" if first["target"] else ""
     caption = (
-        f"Each point is a version of {first['baseline']}; those of a re-ranker are joined in the "
-        "order of its setting, and by a dotted line with the model. Vertical lines: 95% "
-        f"intervals of the difference in accuracy from {first['baseline']}."
+        f"Arrows lead from {first['baseline']} to its re-ranked versions, in the order of their "
+        "setting. Vertical lines: 95% intervals of the difference in accuracy."
     )
     return svg.draw_chart(
         axes,
@@ -493,119 +490,28 @@ def _list_ends(row: _Row) -> list[float]:
 
 
 def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
-    elements, lines = [], {}
     start = axes.at(first["bias_before"], first["accuracy_before"])
-    for points in curves.values():
-        nearest = axes.at(points[0]["bias_after"], points[0]["accuracy_after"])
-        elements.append(svg.draw_line(start, nearest, "zero"))
+    lines, arrows = {}, []
     for number, (name, points) in enumerate(curves.items()):
-        lines[name] = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
-        colour = svg.format_colour(number)
-        if len(points) > 1:
-            elements.append(svg.draw_polyline(lines[name], f"curve {colour}", name))
-        for row, point in zip(points, lines[name], strict=True):
-            ends = [axes.at(row["bias_after"], end) for end in _list_ends(row)[1:]]
-            if len(ends) == 2:
-                elements.append(svg.draw_line(ends[0], ends[1], f"curve {colour}"))
-            title = f"{row['model']}: {row['accuracy_after']:.4f}, {row['bias_after']:.4f}"
-            elements.append(svg.draw_circle(point, 4, f"dot c{number % svg.COLOURS}", title))
-    title = f"{first['baseline']}: {first['accuracy_before']:.4f}, {first['bias_before']:.4f}"
-    elements.append(svg.draw_circle(start, 5, "dot", title))
-    texts = {name: f"halo c{at % svg.COLOURS}" for at, name in enumerate(lines)}
+        places = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
+        spans = [[axes.at(row["bias_after"], y) for y in _list_ends(row)[1:]] for row in points]
+        lines[name] = svg.Curve(
+            places,
+            number,
+            name,
+            [_describe_version(row["model"], row, "after") for row in points],
+            [(span[0], span[1]) for span in spans if len(span) == 2],
+        )
+        arrows.append(svg.draw_line(start, places[0], f"curve {lines[name].colour}"))
+        path = [start, *places][-2:]
+        arrows.append(svg.draw_arrow(path[0], path[1], gap=4, class_=lines[name].colour))
+    title = _describe_version(first["baseline"], first, "before")
     return join(
-        *elements,
-        svg.draw_curve_labels(lines, texts, axes.frame, marks={first["baseline"]: start}),
+        *arrows,
+        svg.draw_curves(lines, axes.frame, marks={first["baseline"]: start}),
+        svg.draw_circle(start, 5, "dot c7", title),
     )
 
 
-_LONGEST_MODEL, _WIN_SIZES = 20, (17.0, 52.0)
-
-
-def draw_win_matrix(comparisons: Comparisons, *, name: str) -> svg.Plot:
-    """Return the plot of the comparisons between models on one metric."""
-    models = sort_by_mean(comparisons)
-    matrix = svg.Matrix(models, _LONGEST_MODEL, _WIN_SIZES)
-    rows = {(row["a"], row["b"]): row for row in comparisons.rows}
-    direction = _choose_direction(comparisons)
-    cells = []
-    for row, column in itertools.permutations(range(len(models)), 2):
-        pair = models[row], models[column]
-        comparison = rows.get(pair) or rows.get(pair[::-1])
-        if comparison is not None:
-            title = _describe_pair(comparison, *pair)
-            look = _choose_cell_look(comparison, pair[0], direction)
-            cells.append(matrix.draw_cell((row, column), look[0], title, look[1]))
-    return svg.Plot(
-        name=name,
-        title=f"{comparisons.heading}: every model against every other",
-        caption=_caption_win_matrix(comparisons),
-        width=matrix.width,
-        height=matrix.foot + 26,
-        body=join(*cells, matrix.draw_labels(), _draw_legend(comparisons, matrix.foot + 12)),
-    )
-
-
-def sort_by_mean(comparisons: Comparisons) -> list[str]:
-    """Return the models by their mean: the best first, without a direction the highest first."""
-    means = {str(row[side]): row[f"mean_{side}"] for side in "ab" for row in comparisons.rows}
-    direction = _choose_direction(comparisons)
-
-    def sort_key(model: str) -> tuple[bool, float]:
-        bad = to_loss(means[model], direction)
-        return math.isnan(bad), 0.0 if math.isnan(bad) else bad
-
-    return sorted(comparisons.names(), key=sort_key)
-
-
-def _choose_direction(comparisons: Comparisons) -> Direction:
-    return "higher" if comparisons.direction == "none" else comparisons.direction
-
-
-def _choose_cell_look(row: _Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
-    """Return the class of a cell, and its sign with its class, blank without significance."""
-    side = views.find_better_side(row, direction)
-    if not side:
-        return "same", ("", "")
-    wins = row[side] == model
-    kind = "better" if wins else "worse"
-    if not views.is_significant(row):
-        return f"maybe-{kind}", ("", "")
-    return kind, ("+" if wins else "\N{MINUS SIGN}", "sign")
-
-
-def _describe_pair(row: _Row, a: str, b: str) -> str:
-    """Return the comparison in words, from the side of ``a``."""
-    sign = 1 if row["a"] == a else -1
-    digits = wording.count_decimals([row["mean_a"], row["mean_b"]])
-    means = [wording.format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
-    low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = wording.format_interval(low, high, digits)
-    interval = interval and f" ({interval})"
-    difference = wording.format_value(sign * row["difference"], digits)
-    corrected = wording.format_p_value(row["p_adjusted"])
-    return (
-        f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: {difference}{interval}, p {corrected}"
-    )
-
-
-def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
-    better, worse = ("higher", "lower") if comparisons.direction == "none" else ("better", "worse")
-    pale = ("maybe-better", "maybe-worse")
-    x, elements = 7.0, []
-    for label, classes in ((better, ("better",)), (worse, ("worse",)), ("not significant", pale)):
-        for class_ in classes:
-            elements.append(svg.draw_square((x, y - 11), 14, class_))
-            x += 16
-        elements.append(svg.draw_text((x + 3, y), label, "note"))
-        x += svg.estimate_width(label) + 20
-    return join(*elements)
-
-
-def _caption_win_matrix(comparisons: Comparisons) -> str:
-    better = "higher" if comparisons.direction == "none" else "better"
-    return (
-        f"The row's model against the column's: + if the row's is significantly {better}, "
-        f"\N{MINUS SIGN} if the column's is, pale if the difference is not significant "
-        f"({comparisons.method()}). A cell's tooltip has both means, their difference with its "
-        "95% interval, and the adjusted p."
-    )
+def _describe_version(name: str, row: _Row, when: str) -> str:
+    return f"{name}: {row[f'accuracy_{when}']:.4f}, {row[f'bias_{when}']:.4f}"

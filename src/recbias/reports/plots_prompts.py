@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from recbias.core.errors import MissingEvidence
+from recbias.core.measures import to_loss
 from recbias.reports import plots as rows
-from recbias.reports import svg
+from recbias.reports import svg, views
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Interval, Plot, Scale, describe_lines, pad_range
 from recbias.reports.views import Definition, collect_definitions
-from recbias.reports.wording import Safe, join
+from recbias.reports.wording import Safe, count_decimals, format_value, join
+
+Check: TypeAlias = Mapping[str, Any]
+"""A check in the manifest."""
 
 _ASSOCIATION = "association"
 _MOST_PAIRS = 3
@@ -75,8 +81,7 @@ def draw_associations(
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_association((x, y), model, name_file)
-            note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _make_axis(run: RunTables, metric: Definition, dataset: str) -> _Axis:
@@ -186,8 +191,6 @@ def _caption_associations(
     sentences = [
         f"An attribute value further right is recommended more under {right},",
         f"one further up more under {above}; at {x.neutral:g} there is no difference.",
-        _describe_extreme(x, {point.target: point.x for point in points}),
-        _describe_extreme(y, {point.target: point.y for point in points}),
     ]
     if not all(_is_sure(point, pair) for point in points):
         sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
@@ -196,13 +199,7 @@ def _caption_associations(
     return " ".join(sentences)
 
 
-def _describe_extreme(axis: _Axis, values: Mapping[str, Interval]) -> str:
-    target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
-    value = f"{rows.get_label_value(target)}, {values[target].describe()}"
-    return f"Furthest on {axis.metric.heading}: {value}."
-
-
-_LINE, _HEAD, _LONGEST = 20.0, 26.0, 24
+_HEAD, _LONGEST = 26.0, 24
 
 
 @dataclass(frozen=True)
@@ -212,14 +209,20 @@ class Mark:
     interval: Interval
     series: int = 0
     title: str = ""
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """A labelled row of marks."""
+    """A labelled row of marks, with a note at its right end.
+
+    ``shaded`` is a band from the lowest to the highest mark, below the note in bold.
+    """
 
     label: str
     marks: tuple[Mark, ...]
+    note: str = ""
+    shaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,14 +256,14 @@ class Forest:
 
 def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.Plot:
     """Return the plot with this file name, title and caption."""
-    legend, lines = _draw_legend(forest)
-    top = 8 + _LINE * lines
+    names = forest.series if len(forest.series) > 1 else ()
+    legend, top = svg.draw_legend(names, forest.neutral_label)
     most = max(len(row.marks) for row in forest.rows())
     row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > svg.TALL:
-        top += _LINE
+        top += 20.0
     height = top + body + 66
     scale = _make_scale(forest)
     neutral = []
@@ -285,7 +288,9 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
-    return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - svg.MARGIN - 4)
+    notes = max(svg.estimate_width(row.note) for row in forest.rows())
+    end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
+    return Scale(*pad_range([*ends, *neutral]), 18 + widest, end)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
@@ -306,7 +311,13 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
             elements.append(
                 svg.draw_text((scale.start - 10, middle + 4.5), labels[row.label], "end")
             )
+            if row.shaded:
+                places = [scale.at(mark.interval.value) for mark in row.marks]
+                band = max(places) - min(places), row_height - 4
+                elements.append(svg.draw_rectangle((min(places), y + 2), band, "gap"))
             elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
+            place = svg.WIDTH - svg.MARGIN, middle + 4.5
+            elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))
             y += row_height
     return join(*elements)
 
@@ -320,28 +331,9 @@ def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)
             elements.append(svg.draw_line(start, end, f"interval {colour}"))
         centre = (scale.at(mark.interval.value), y)
-        elements.append(svg.draw_marker(centre, shape, f"dot {colour}", title=mark.title))
+        class_ = f"dot{' open' * mark.hollow} {colour}"
+        elements.append(svg.draw_marker(centre, shape, class_, title=mark.title))
     return join(*elements)
-
-
-def _draw_legend(forest: Forest) -> tuple[Safe, int]:
-    """Return the legend and the number of its lines."""
-    names = list(forest.series) if len(forest.series) > 1 else []
-    labels = [svg.shorten(name, 40) for name in [*names, forest.neutral_label] if name]
-    elements, x, lines = [], 10.0, min(len(labels), 1)
-    for series, label in enumerate(labels):
-        width = 30 + svg.estimate_width(label)
-        if x + width > svg.WIDTH and x > 10:
-            x, lines = 10.0, lines + 1
-        y = 16 + (lines - 1) * _LINE
-        if series < len(names):
-            colour, shape = svg.choose_look(series)
-            elements.append(svg.draw_marker((x, y - 4), shape, f"dot {colour}"))
-        else:
-            elements.append(svg.draw_line((x, y - 10), (x, y + 3), "neutral"))
-        elements.append(svg.draw_text((x + 9, y), label))
-        x += width
-    return join(*elements), lines
 
 
 _MEAN_ATTRIBUTE = "mean_attribute"
@@ -365,8 +357,7 @@ def draw_attribute_ranking(
         for model in models[: rows.MOST_MODELS]:
             model_means = [row for row in means if row["model"] == model]
             plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_ranking(
@@ -392,16 +383,12 @@ def _draw_ranking(
         plot,
         name=name_file(f"ranking-{attribute}-{label}-{model}"),
         title=f"Average {attribute} by {label}: {model}",
-        caption=_caption_ranking(ranked, attribute),
+        caption=f"The mean {attribute} of the recommended items under each label.",
     )
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
-    lines = []
-    for row in ranked:
-        interval = Interval.of_row(row)
-        mark = Mark(interval, 0, f"{row['group']}: {interval.describe()}")
-        lines.append(Row(rows.get_label_value(row["group"]), (mark,)))
+    lines = [Row(rows.get_label_value(row["group"]), (_mark(row, 0),)) for row in ranked]
     if len(lines) <= MOST_LABELS:
         return (Panel("", tuple(lines)),)
     half = MOST_LABELS // 2
@@ -409,90 +396,255 @@ def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
     return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
-def _caption_ranking(ranked: Sequence[rows.Row], attribute: str) -> str:
-    sentences = [
-        f"The mean {attribute} of the recommended items under each label, the highest first."
-    ]
-    if len(ranked) > 1:
-        high, low = (
-            f"{rows.get_label_value(row['group'])}, {Interval.of_row(row).describe()}"
-            for row in (ranked[0], ranked[-1])
-        )
-        sentences.append(f"Highest: {high}; lowest: {low}.")
-    return " ".join([*sentences, *describe_lines(map(Interval.of_row, ranked))])
+_MOST_MODELS, _MOST_GROUPS = 8, 30
+_COMPARED = ("identity_effect", "list_overlap")  # metrics of groups of prompts without ``by``
+_LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and \S+)?")
+_VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
 
 
 def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric that is grouped by a query label."""
+    """Yield a plot for each metric with values of groups of queries, and each target."""
     for metric in collect_definitions(run).values():
-        if metric.parameters.get("gap") != "groups":
+        if metric.parameters.get("gap") != "groups" and metric.name not in _COMPARED:
             continue
-        metric_rows = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
-        if not metric_rows:
+        values = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
+        if not values:
             raise MissingEvidence(f"{metric.heading} is defined in no group")
-        for target in rows.list_distinct(metric_rows, "target"):
-            target_rows = [row for row in metric_rows if row["target"] == target]
+        for target in rows.list_distinct(values, "target"):
             name = name_file(f"groups-{metric.title}-{target}")
-            note = rows.describe_undrawn(run, [metric], dataset, target=target)
-            yield rows.add_note(_draw_means(run, metric, target_rows, name), note)
+            yield draw_groups(run, metric, _sort_rows(run, values, target), name=name)
 
 
-def _draw_means(
-    run: RunTables, metric: Definition, metric_rows: Sequence[rows.Row], name: str
+def _sort_rows(run: RunTables, values: Sequence[rows.Row], target: str) -> list[rows.Row]:
+    """Return the values of a target in the order of the run's models."""
+    models = views.list_models(run)
+    own = [row for row in values if row["target"] == target]
+    return sorted(own, key=lambda row: models.index(row["model"]))
+
+
+def list_group_rows(
+    run: RunTables, metric: Definition, dataset: str, target: str = ""
+) -> list[rows.Row]:
+    """Return the values of groups of queries on a metric."""
+    values = rows.list_rows(run, metric, dataset)
+    return [row for row in values if row["group"] and row["target"] == target]
+
+
+def list_group_tests(run: RunTables, metric: Definition, dataset: str) -> list[views.Comparisons]:
+    """Return the comparisons within a model on a metric, those of the first test."""
+    found = [
+        each
+        for each in views.collect_comparisons(run)
+        if not each.compares_models and (each.title, each.place[0]) == (metric.title, dataset)
+    ]
+    return [each for each in found if each.test == found[0].test]
+
+
+def draw_groups(
+    run: RunTables,
+    metric: Definition,
+    values: Sequence[rows.Row],
+    *,
+    name: str,
+    checks: Sequence[Check] = (),
+    most: int = _MOST_GROUPS,
 ) -> svg.Plot:
-    groups = rows.list_distinct(metric_rows, "group")
-    models = rows.sort_models(run, (row["model"] for row in metric_rows))
-    by_model = {model: [row for row in metric_rows if row["model"] == model] for model in models}
-    coloured = len(groups) <= svg.COLOURS
-    if coloured:
-        lines = []
-        for model in models:
-            ordered = sorted(by_model[model], key=lambda row: groups.index(row["group"]))
-            marks = tuple(_mark_mean(row, groups.index(row["group"])) for row in ordered)
-            lines.append(Row(model, marks))
-        panels = [Panel("", tuple(lines))]
-    else:
-        panels = [
-            Panel(model, tuple(Row(row["group"], (_mark_mean(row, 0),)) for row in model_rows))
-            for model, model_rows in by_model.items()
+    """Return the value of each group by each model, with significant gaps shaded.
+
+    Models are rows and groups marks; groups are rows where there are more than 8.
+
+    Args:
+        run: The run.
+        metric: A metric with values of groups.
+        values: Rows of ``list_group_rows``; the models are drawn in their order.
+        name: The name of the file.
+        checks: The checks of the metric or of its gap.
+        most: The number of groups above which only the lowest and the highest are drawn.
+    """
+    dataset, target = values[0]["dataset"], values[0]["target"]
+    groups = rows.list_distinct(list_group_rows(run, metric, dataset, target), "group")
+    drawn = rows.list_distinct(values, "model")[:_MOST_MODELS]
+    own = {model: [row for row in values if row["model"] == model] for model in drawn}
+    tests = [row for each in list_group_tests(run, metric, dataset) for row in each.rows]
+    label = rows.get_label_name(groups)
+    series = [rows.get_label_value(group) if label else group for group in groups]
+    codes = {group: at for at, group in enumerate(groups)}
+    if len(groups) > most:
+        own = {model: _select_ends(each) for model, each in own.items()}
+        codes, series = {}, ["lowest group", "highest group"]
+    if svg.COLOURS < len(groups) <= most:
+        lines = [
+            Row(group_name, tuple(_mark(row, at) for at, row in _find_group(own, group)))
+            for group, group_name in zip(groups, series, strict=True)
         ]
-    target = metric_rows[0]["target"]
+        series = drawn
+    else:
+        lines = [_make_model_row(model, each, tests, codes, checks) for model, each in own.items()]
+    heading = views.name_metric(run, metric, "group")
     return draw_forest(
         Forest(
-            panels=tuple(panels),
-            series=tuple(groups) if coloured else ("",),
-            axis=metric.heading,
+            panels=(Panel("", tuple(lines)),),
+            series=tuple(series),
+            axis=heading,
             note=rows.describe_direction(metric),
+            **_place_limit(metric, [check for check in checks if check["group"]]),
         ),
         name=name,
-        title=", ".join(filter(None, [metric.heading, target])) + " for each group",
-        caption=_caption_means(by_model, metric_rows),
+        title=", ".join(filter(None, [f"{heading} by {label or 'group'}", target])),
+        caption=_caption_groups(run, metric, values[0], lines, checks),
     )
 
 
-def _mark_mean(row: rows.Row, series: int) -> Mark:
+def _select_ends(values: Sequence[rows.Row]) -> list[rows.Row]:
+    ordered = sorted(values, key=lambda row: row["value"])
+    return [ordered[0], ordered[-1]]
+
+
+def _find_group(
+    own: Mapping[str, Sequence[rows.Row]], group: str
+) -> Iterator[tuple[int, rows.Row]]:
+    """Yield the number of each model and its row of a group."""
+    for at, values in enumerate(own.values()):
+        yield from ((at, row) for row in values if row["group"] == group)
+
+
+def _mark(row: rows.Row, series: int, *, hollow: bool = False) -> Mark:
     interval = Interval.of_row(row)
-    title = f"{row['model']}, {row['group']}: {interval.describe()}, n {row['n']:,.0f}"
-    return Mark(interval, series, title)
+    name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
+    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
 
 
-def _caption_means(by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]) -> str:
-    sentences = ["The mean over the queries of each group."]
-    gaps = []
-    for model, model_rows in by_model.items():
-        values = sorted(model_rows, key=lambda row: row["value"])
-        if len(values) > 1:
-            gaps.append((values[-1]["value"] - values[0]["value"], model, values))
-    if gaps:
-        _, model, values = max(gaps, key=lambda gap: gap[0])
-        high, low = (
-            f"{row['group']} {Interval.of_row(row).describe()}" for row in (values[-1], values[0])
+def _make_model_row(
+    model: str,
+    values: Sequence[rows.Row],
+    tests: Sequence[views.Row],
+    codes: Mapping[str, int],
+    checks: Sequence[Check],
+) -> Row:
+    """Return the groups of a model; hollow if a test of the group is not significant."""
+    tests = [row for row in tests if row["model"] == model]
+    hollow = {row["group"] for row in tests if not views.is_significant(row)}
+    values = sorted(values, key=lambda row: codes.get(row["group"], 0))
+    marks = tuple(
+        _mark(row, codes.get(row["group"], at), hollow=row["group"] in hollow)
+        for at, row in enumerate(values)
+    )
+    groups = {row["group"] for row in values}
+    pairs = [row for row in tests if {row["a"], row["b"]} <= groups]
+    shaded = any(map(views.is_significant, pairs))
+    numbers = [row["value"] for row in values]
+    gap = f"gap {format_value(max(numbers) - min(numbers), min(count_decimals(numbers), 3))}"
+    note = (f"{gap} *" if shaded else gap) if pairs else ""
+    own = [check for check in checks if check["model"] == model]
+    if any(check["group"] for check in checks):
+        note = _mark_verdict(own)
+    elif own:
+        note = f"{note or gap} {_mark_verdict(own)[0]}"
+    return Row(model, marks, note, shaded)
+
+
+def _mark_verdict(checks: Sequence[Check]) -> str:
+    """Return the worst verdict of checks, blank without any."""
+    verdicts = {"fail" if check["failed"] else check["verdict"] for check in checks}
+    return next((mark for verdict, mark in _VERDICTS.items() if verdict in verdicts), "")
+
+
+def _place_limit(metric: Definition, checks: Sequence[Check]) -> dict[str, Any]:
+    """Return the line of a forest: the limit of checks without a baseline, or no bias."""
+    match = None if not checks else _LIMIT.fullmatch(str(checks[0]["limit"]))
+    if match is not None and not checks[0]["baseline"]:
+        return {"neutral": float(match[1]), "neutral_label": f"limit {match[1]}"}
+    return {"neutral": 0.0 if metric.direction == "zero" else math.nan}
+
+
+def _caption_groups(
+    run: RunTables,
+    metric: Definition,
+    row: rows.Row,
+    lines: Sequence[Row],
+    checks: Sequence[Check],
+) -> str:
+    everything = list_group_rows(run, metric, row["dataset"], row["target"])
+    models = rows.list_distinct(everything, "model")
+    names = "".join(mark.title for line in lines for mark in line.marks)
+    omitted = [model for model in models if f"{model}, " not in names]
+    marks = [mark for line in lines for mark in line.marks]
+    checked = {check["model"] for check in checks}
+    sentences = describe_lines(mark.interval for mark in marks)
+    if any(line.shaded for line in lines):
+        method = views.describe_methods(list_group_tests(run, metric, row["dataset"])[:1])
+        sentences.append(f"Shaded, *: a gap is significant ({method}).")
+    n_groups = len(rows.list_distinct(everything, "group"))
+    if lines[0].label in models and len(lines[0].marks) < n_groups > svg.COLOURS:
+        sentences.append(f"Of {n_groups} groups only the ends are drawn.")
+    if any(mark.hollow for mark in marks):
+        sentences.append("Hollow: no significant difference.")
+    if checks and not checks[0]["group"]:
+        sentences.append(f"Limit of the gap: {checks[0]['limit']}.")
+    if checks and any(line.label not in checked for line in lines):
+        sentences.append("Models without a mark are not checked.")
+    if omitted:
+        sentences.append(f"Not drawn: {rows.join_names(omitted)}.")
+    return " ".join(sentences)
+
+
+_HIT = "HIT_BAD"
+
+
+def draw_hit_shares(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield the share of lists with a labelled item, for each label, group and target."""
+    for metric in rows.find_metrics(run, _HIT):
+        if metric.parameters.get("gap") is not None:
+            continue
+        values = rows.list_rows(run, metric, dataset)
+        for part in dict.fromkeys((row["group"], row["target"]) for row in values):
+            name = name_file(f"hits-{metric.title}-{', '.join(filter(None, part))}")
+            yield draw_values(run, metric, dataset, name=name, part=part)
+
+
+def draw_values(
+    run: RunTables,
+    metric: Definition,
+    dataset: str,
+    *,
+    name: str,
+    part: tuple[str, str] = ("", ""),
+    checks: Sequence[Check] = (),
+) -> svg.Plot:
+    """Return the value of each model on a metric, the best first, with the limit of checks."""
+    values = [
+        row
+        for row in rows.list_rows(run, metric, dataset)
+        if (row["group"], row["target"]) == part
+    ]
+    if not values:
+        raise MissingEvidence(f"no model has a value of {metric.heading}")
+    values.sort(key=lambda row: (to_loss(row["value"], metric.direction), row["value"]))
+    baselines, heading = views.list_baselines(run), views.name_metric(run, metric)
+    lines = [
+        Row(
+            row["model"],
+            (_mark(row, 0, hollow=row["model"] in baselines),),
+            _mark_verdict([check for check in checks if check["model"] == row["model"]]),
         )
-        sentences.append(f"{model} has the widest gap: {high} against {low}.")
-    sizes = {row["group"]: row["n"] for row in metric_rows}
-    counts = rows.join_names([f"{group} {n:,.0f}" for group, n in sizes.items()], 6)
-    sentences.append(f"Queries: {counts}.")
-    return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])
+        for row in values
+    ]
+    marks = [mark for line in lines for mark in line.marks]
+    sentences = describe_lines(mark.interval for mark in marks)
+    if any(mark.hollow for mark in marks):
+        sentences.append("Hollow: baselines.")
+    return draw_forest(
+        Forest(
+            panels=(Panel("", tuple(lines)),),
+            series=("",),
+            axis=heading,
+            note=rows.describe_direction(metric),
+            **_place_limit(metric, checks),
+        ),
+        name=name,
+        title=", ".join(filter(None, [f"{heading} of each model", *part])),
+        caption=" ".join(sentences),
+    )
 
 
 _PRICES = "price_percentage"
@@ -507,8 +659,7 @@ def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Itera
         if not shares:
             raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
         labels = rows.list_labels(run, metric, dataset, "group")
-        plot = _draw_levels(run, metric, labels, shares, name_file)
-        yield rows.add_note(plot, rows.describe_undrawn(run, [metric], dataset))
+        yield _draw_levels(run, metric, labels, shares, name_file)
 
 
 def _draw_levels(
@@ -525,7 +676,7 @@ def _draw_levels(
         for level in levels:
             level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
             level_rows.sort(key=lambda row: labels.index(row["group"]))
-            marks = tuple(_mark_share(row, labels.index(row["group"])) for row in level_rows)
+            marks = tuple(_mark(row, labels.index(row["group"])) for row in level_rows)
             if marks:
                 lines.append(Row(rows.get_label_value(level), marks))
         panels.append(Panel(model, tuple(lines)))
@@ -543,7 +694,10 @@ def _draw_levels(
         ),
         name=name_file(f"levels-{label_name}"),
         title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=f"{metric.heading}. {_caption_levels(shares, level_name, neutral, within)}",
+        caption=(
+            f"{metric.heading}. The share under each label of all slots that go to a {level_name} "
+            f"level; those of a level add up to 1{f' within each {within}' if within else ''}."
+        ),
     )
 
 
@@ -569,29 +723,6 @@ def compute_neutral(labels: Sequence[str], within: str = "") -> float:
     return 1 / size if size > 1 else math.nan
 
 
-def _mark_share(row: rows.Row, series: int) -> Mark:
-    interval = Interval.of_row(row)
-    title = f"{row['model']}, {row['target']}, {row['group']}: {interval.describe()}"
-    return Mark(interval, series, title)
-
-
-def _caption_levels(
-    shares: Sequence[rows.Row], level_name: str, neutral: float, within: str
-) -> str:
-    sentences = [
-        f"The share under each label of all slots that go to a {level_name} level.",
-        f"The shares of a level add up to 1{f' within each {within}' if within else ''}.",
-    ]
-    if not math.isnan(neutral):
-        extreme = max(shares, key=lambda row: abs(row["value"] - neutral))
-        group, target = (rows.get_label_value(extreme[column]) for column in ("group", "target"))
-        sentences.append(
-            f"Without a difference between labels each share is {neutral:.2g}. Furthest from it: "
-            f"{group} at {target} by {extreme['model']}, {Interval.of_row(extreme).describe()}."
-        )
-    return " ".join([*sentences, *describe_lines(map(Interval.of_row, shares))])
-
-
 _TOP_WORDS = "top_words"
 MOST_WORDS = 30
 """Words in a plot; the table has the others."""
@@ -609,8 +740,7 @@ def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         for model in models[: rows.MOST_MODELS]:
             model_counts = [row for row in counts if row["model"] == model]
             plot = _draw_words(model_counts, name_file)
-            note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_omitted(plot, models, note)
+            yield rows.add_omitted(plot, models)
 
 
 def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
@@ -643,24 +773,15 @@ def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
         ),
         name=name_file(f"words-{label}-{model}"),
         title=f"Words in recommended names by {label}: {model}",
-        caption=_caption_words(counts, groups, words, label),
+        caption=_caption_words(words, label),
     )
 
 
-def _caption_words(
-    counts: Sequence[rows.Row], groups: Sequence[str], words: Sequence[str], label: str
-) -> str:
+def _caption_words(words: Sequence[str], label: str) -> str:
     sentences = [
         f"How often the names of the items recommended under each {label} have a word.",
         "An item that is recommended again counts again.",
     ]
-    for group in groups:
-        others = {row["target"] for row in counts if row["group"] != group}
-        own = [row for row in counts if row["group"] == group and row["target"] not in others]
-        if own and len(groups) > 1:
-            own.sort(key=lambda row: (-row["value"], row["target"]))
-            names = rows.join_names([rows.get_label_value(row["target"]) for row in own], 4)
-            sentences.append(f"Frequent for {rows.get_label_value(group)} only: {names}.")
     if len(words) > MOST_WORDS:
         sentences.append(f"{len(words) - MOST_WORDS} rarer words are in the table only.")
     sentences.append("A word without a mark for a label is not among its most frequent ones.")

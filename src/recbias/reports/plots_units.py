@@ -20,9 +20,8 @@ from recbias.reports import plots_prompts, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, to_records
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
-from recbias.reports.wording import Safe, count_decimals, format_count, format_value, join
+from recbias.reports.wording import Safe, count_decimals, format_value, join
 from recbias.statistics.intervals import compute_running_means
-from recbias.statistics.power_law import PowerLaw, fit_power_law, zipf_exponent
 
 _SERIES = ("a fold", "their mean")
 _MOST_FOLDS = 20
@@ -46,22 +45,17 @@ def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     lines = tuple(
         plots_prompts.Row(model, _make_marks(model, by_model[model])) for model in models
     )
-    stds = {model: pd.Series([row["value"] for row in by_model[model]]).std() for model in models}
-    widest = max(stds, key=lambda model: stds[model])
     yield plots_prompts.draw_forest(
         plots_prompts.Forest(
             panels=(plots_prompts.Panel("", lines),),
             series=_SERIES,
-            axis=metric.heading,
+            axis=views.name_metric(run, metric),
             note=rows.describe_direction(metric),
             stacked=False,
         ),
         name=name_file(f"folds-{metric.title}"),
-        title=f"{metric.heading} in each fold",
-        caption=(
-            f"{n_folds} folds. The standard deviation over the folds is largest for {widest} "
-            f"({stds[widest]:.4f})."
-        ),
+        title=f"{views.name_metric(run, metric)} in each fold",
+        caption=f"{n_folds} folds.",
     )
 
 
@@ -123,25 +117,19 @@ def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: 
     y_range = svg.pad_range([value for _, means in curves.values() for value in means.tolist()])
     axes = svg.make_axes((0, last), y_range)
     numbers = {model: number for number, model in enumerate(list_models(run))}
-    places = {
-        model: [axes.at(x, y) for x, y in zip(ends.tolist(), means.tolist(), strict=True)]
+    lines = {
+        model: svg.Curve(
+            [*map(axes.at, ends.tolist(), means.tolist())],
+            numbers[model],
+            f"{model}: {format_value(float(means[-1]), 4)} at the end",
+        )
         for model, (ends, means) in curves.items()
     }
-    lines = [
-        svg.draw_polyline(
-            points,
-            f"curve {svg.format_colour(numbers[model])}",
-            f"{model}: {format_value(float(curves[model][1][-1]), 4)} at the end",
-        )
-        for model, points in places.items()
-    ]
-    texts = {model: f"halo c{numbers[model] % svg.COLOURS}" for model in places}
     heading = f"{loss.replace('_', ' ').capitalize()} loss"
     note = "relative to the start" if loss == _RELATIVE else ""
     return svg.draw_chart(
         axes,
-        *lines,
-        svg.draw_curve_labels(places, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Step", ""),
         y_title=(heading, note),
         name=name,
@@ -164,24 +152,19 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
     axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
-    lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
-    texts = {model: f"halo c{series.get(model, 0) % svg.COLOURS}" for model in shares}
     if exposure.training is not None:
         shares = {_REFERENCE: exposure.training, **shares}
-        lines[_REFERENCE], texts[_REFERENCE] = "reference", "halo note"
     curves = {}
     for model, column in shares.items():  # the curve at ranks that are equally far apart
         ranks = np.unique(np.geomspace(1, column.size, _STEPS).round().astype(int))
-        curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
+        points = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
+        number = series.get(model, None if model == _REFERENCE else 0)
+        curves[model] = svg.Curve(points, number, _describe_head(model, column))
     order = "recommendations" if exposure.training is None else "training interactions"
     by_order = f"by {order}, log scale"
     return svg.draw_chart(
         axes,
-        *(
-            svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
-            for model, curve in curves.items()
-        ),
-        svg.draw_curve_labels(curves, texts, axes.frame),
+        svg.draw_curves(curves, axes.frame),
         x_title=("Items, most popular first", by_order),
         y_title=("Share of recommendations", "up to this item"),
         drawn=axes.draw(svg.choose_log_ticks(1, axes.x.high), unit="%"),
@@ -300,104 +283,10 @@ def _accumulate(counts: pd.Series) -> FloatArray:
     return totals / max(float(totals[-1]), 1.0)
 
 
-_PLUGINS = ("REC-ST", "MRR_BAD", "HIT_BAD")
-
-# the metric of each detector, by kind of stereotype
-_ExposureDetectors = Mapping[str, Mapping[str, Definition]]
-
-
-def draw_detectors(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric of stereotype exposure that has labels of several detectors."""
-    for plugin in _PLUGINS:
-        exposure = _group_by_kind(run, plugin)
-        if max(map(len, exposure.values()), default=0) < 2:
-            continue
-        detectors = list(dict.fromkeys(name for kind in exposure.values() for name in kind))
-        panels = [
-            plots_prompts.Panel(kind, lines)
-            for kind, metrics in exposure.items()
-            if (lines := _build_rows(run, dataset, metrics, detectors))
-        ]
-        if not panels:
-            raise MissingEvidence(f"{plugin} is defined for no detector")
-        metrics = [metric for kind in exposure.values() for metric in kind.values()]
-        plot = plots_prompts.draw_forest(
-            plots_prompts.Forest(
-                panels=tuple(panels),
-                series=tuple(detectors),
-                axis=plugin,
-                note=rows.describe_direction(metrics[0]),
-            ),
-            name=name_file(f"detectors-{plugin}"),
-            title=f"{plugin} by each detector",
-            caption=_caption_detectors(panels, detectors),
-        )
-        yield rows.add_note(plot, rows.describe_undrawn(run, metrics, dataset))
-
-
-def _group_by_kind(run: RunTables, plugin: str) -> _ExposureDetectors:
-    """Return the metrics without groups, by kind and by detector: ``ngim.gender`` has both."""
-    exposure: dict[str, dict[str, Definition]] = {}
-    for metric in rows.find_metrics(run, plugin):
-        if metric.parameters.get("gap") is not None:
-            continue
-        detector, _, kind = str(metric.parameters.get("label", "")).rpartition(".")
-        if not detector:
-            detector, kind = kind, ""
-        threshold = metric.parameters.get("threshold")
-        settings = [
-            *(["graded"] if kind.endswith("_score") and threshold is None else []),
-            *([f"from {threshold}"] if threshold is not None else []),
-        ]
-        name = ", ".join([detector, *settings])
-        exposure.setdefault(kind.removesuffix("_score"), {}).setdefault(name, metric)
-    return exposure
-
-
-def _build_rows(
-    run: RunTables, dataset: str, metrics: Mapping[str, Definition], detectors: list[str]
-) -> tuple[plots_prompts.Row, ...]:
-    """Return a row for each model, with a mark for each detector that has a value."""
-    marks: dict[str, list[plots_prompts.Mark]] = {}
-    for detector, metric in metrics.items():
-        for row in rows.list_rows(run, metric, dataset):
-            if row["group"] or row["target"]:
-                continue
-            interval = svg.Interval.of_row(row)
-            title = f"{row['model']}, {detector}: {interval.describe()}, n {row['n']:,.0f}"
-            mark = plots_prompts.Mark(interval, detectors.index(detector), title)
-            marks.setdefault(row["model"], []).append(mark)
-    return tuple(
-        plots_prompts.Row(model, tuple(marks[model])) for model in rows.sort_models(run, marks)
-    )
-
-
-def _caption_detectors(panels: list[plots_prompts.Panel], detectors: list[str]) -> str:
-    sentences = [f"The mean over the users, by {rows.join_names(detectors)}."]
-    for panel in panels:
-        spreads = []
-        for row in panel.rows:
-            marks = sorted(row.marks, key=lambda mark: mark.interval.value)
-            if len(marks) > 1:
-                difference = marks[-1].interval.value - marks[0].interval.value
-                if difference > 0:
-                    spreads.append((difference, row.label, marks[0], marks[-1]))
-        if spreads:
-            difference, model, low, high = max(spreads, key=lambda spread: spread[0])
-            prefix = f"{panel.title}: the" if panel.title else "The"
-            names = f"{detectors[high.series]} and {detectors[low.series]}"
-            sentences.append(
-                f"{prefix} detectors differ most for {model}: {names} by {difference:.3f}."
-            )
-    intervals = [mark.interval for panel in panels for row in panel.rows for mark in row.marks]
-    return " ".join([*sentences, *svg.describe_lines(intervals)])
-
-
 _PROJECTION = "latent_projection"
 MOST_CLOUD = 2400
 _AXES = ("PC1", "PC2")
 _LEFT, _RIGHT, _FOOT = 52.0, 468.0, 54.0  # of a projection
-_LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
 
 _Sets = Mapping[str, FloatArray]  # the points of each set, ``float64[n, 2]``
 
@@ -406,13 +295,13 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     """Yield a plot for each projection and model."""
     for metric in rows.find_metrics(run, _PROJECTION):
         units = _pair_components(rows.read_units(run, metric, dataset))
-        units, note = rows.split_drawable(units, "x", "y")
+        units = rows.select_drawable(units, "x", "y")
         if units.empty:
             raise MissingEvidence(f"{metric.heading} has no point with both components")
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_projection(units[units["model"] == model], model, name_file)
-            yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
+            yield rows.add_omitted(plot, models)
 
 
 def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
@@ -427,8 +316,8 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
         str(group): frame[["x", "y"]].to_numpy(np.float64)
         for group, frame in units.groupby("group", sort=False)
     }
-    legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
-    top, height = svg.TOP + legend_height, 440.0 + legend_height
+    legend, bottom = svg.draw_legend([f"{group} ({len(each):,})" for group, each in sets.items()])
+    top, height = svg.TOP - 8 + bottom, 432.0 + bottom
     axes = _make_square_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
     means = {group: points.mean(axis=0) for group, points in sets.items()}
     return svg.Plot(
@@ -445,7 +334,7 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
             _draw_means(means, axes),
             svg.draw_title((8, top - 14), "second component"),
             svg.draw_title((_RIGHT, height - 10), "first component", class_="end"),
-            _draw_set_legend(sets),
+            legend,
         ),
     )
 
@@ -506,20 +395,6 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     return join(*elements)
 
 
-def _draw_set_legend(sets: _Sets) -> Safe:
-    elements = []
-    for series, (group, points) in enumerate(sets.items()):
-        line, column = divmod(series, _LEGEND_COLUMNS)
-        x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
-        colour, shape = svg.choose_look(series)
-        title = f"{group}: {len(points):,} points"
-        elements += [
-            svg.draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
-            svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
-        ]
-    return join(*elements)
-
-
 def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     sentences = [
         "Vectors on the first two principal components, with the same unit on both axes.",
@@ -537,7 +412,7 @@ def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
     return " ".join(sentences)
 
 
-_OF_RANKS, _HIT = ("REC-ST", "MRR_BAD"), "HIT_BAD"
+_OF_RANKS = ("REC-ST", "MRR_BAD")
 _ROW, _LONGEST = 30.0, 22
 
 
@@ -573,18 +448,18 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         if metric.parameters.get("gap") is not None:
             continue
         units = rows.read_units(run, metric, dataset)
-        if rows.split_drawable(units, "value")[0].empty:
+        units = rows.select_drawable(units, "value")
+        if units.empty:
             raise MissingEvidence(f"{metric.heading} has no value of a user")
         for (group, target), part in units.groupby(["group", "target"], sort=False):
-            frame, note = rows.split_drawable(part, "value")
             boxes = {
                 str(model): compute_box(values.to_numpy(np.float64))
-                for model, values in frame.groupby("model", sort=False)["value"]
+                for model, values in part.groupby("model", sort=False)["value"]
             }
             if boxes:
                 suffix = ", ".join(filter(None, [str(group), str(target)]))
                 name = name_file(f"exposure-{metric.title}-{suffix}")
-                yield rows.add_note(_draw_boxes(metric, boxes, suffix, name), note)
+                yield _draw_boxes(metric, boxes, suffix, name)
 
 
 def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name: str) -> svg.Plot:
@@ -606,7 +481,10 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
     return svg.Plot(
         name=name,
         title=f"{metric.heading} of each user's list" + (f", {suffix}" if suffix else ""),
-        caption=_caption_boxes(metric, boxes, ranked),
+        caption=(
+            "Each box holds the middle half of a model's values; whiskers reach the last value "
+            "within 1.5 times its length. Models are sorted by mean."
+        ),
         height=height,
         body=join(*elements),
     )
@@ -655,182 +533,6 @@ def _draw_box_key() -> Safe:
     )
 
 
-def _caption_boxes(metric: Definition, boxes: Mapping[str, _Box], ranked: Sequence[str]) -> str:
-    unit = "user" if metric.unit in {"", "query"} else metric.unit
-    sentences = [
-        f"Each box holds the middle half of a model's values of each {unit};",
-        "whiskers reach the last value within 1.5 times its length. Models are sorted by mean.",
-    ]
-    first, last = ranked[0], ranked[-1]
-    if first != last:
-        sentences.append(
-            f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
-            f"({boxes[last].mean:.3f})."
-        )
-    return " ".join(sentences)
-
-
-def draw_hit_shares(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield bars of the share of lists with a labelled item, for each label, group and target."""
-    for metric in rows.find_metrics(run, _HIT):
-        if metric.parameters.get("gap") is not None:
-            continue
-        parts: dict[tuple[str, str], list[rows.Row]] = {}
-        for row in rows.list_rows(run, metric, dataset):
-            parts.setdefault((row["group"], row["target"]), []).append(row)
-        for part, shares in parts.items():
-            suffix = ", ".join(filter(None, part))
-            shares.sort(key=lambda row: (row["value"], row["model"]))
-            yield _draw_shares(metric, shares, suffix, name_file(f"hits-{metric.title}-{suffix}"))
-
-
-def _draw_shares(
-    metric: Definition, shares: Sequence[rows.Row], suffix: str, name: str
-) -> svg.Plot:
-    labels = svg.shorten_all([row["model"] for row in shares], _LONGEST)
-    end = svg.WIDTH - svg.MARGIN - svg.estimate_width("0.000") - 14
-    scale = Scale(0.0, 1.0, 18 + max(map(svg.estimate_width, labels)), end)
-    height = svg.TOP + _ROW * len(shares) + 64
-    note = rows.describe_direction(metric)
-    elements = [svg.draw_row_axis(scale, svg.TOP, metric.heading, note, height)]
-    intervals = [svg.Interval.of_row(row) for row in shares]
-    for position, (row, interval) in enumerate(zip(shares, intervals, strict=True)):
-        y = svg.TOP + (position + 0.5) * _ROW
-        title = f"{row['model']}: {interval.describe()}, n {row['n']:,.0f}"
-        size = (max(scale.at(interval.value) - scale.start, 0.5), 18)
-        elements += [
-            svg.draw_text((scale.start - 10, y + 4.5), labels[position], "end"),
-            svg.draw_rectangle((scale.start, y - 9), size, "bar", title),
-            svg.draw_text((svg.WIDTH - svg.MARGIN, y + 4.5), f"{row['value']:.3f}", "tick end"),
-        ]
-        if interval.bounded:
-            ends = ((scale.at(interval.low), y), (scale.at(interval.high), y))
-            elements.append(svg.draw_line(*ends, "interval c0"))
-    return svg.Plot(
-        name=name,
-        title=f"{metric.heading}: the share of lists with a labelled item"
-        + (f", {suffix}" if suffix else ""),
-        caption=" ".join(["Models are sorted by the share.", *svg.describe_lines(intervals)]),
-        height=height,
-        body=join(*elements),
-    )
-
-
-_FEWEST_ITEMS = 10
-_BINS = 22
-
-
-def draw_popularity(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
-    """Return the histogram of a dataset's training interactions per item, in its first fold.
-
-    None if the run has no popularity table, or too few items or distinct values.
-    """
-    counts = _read_counts(run, dataset)
-    positive = counts[counts > 0]
-    if positive.size < _FEWEST_ITEMS or np.unique(positive).size < 2:
-        return None
-    edges = make_edges(positive)
-    n_items, _ = np.histogram(positive, edges)
-    density = n_items / np.diff(edges) / positive.size
-    least, most = float(density[density > 0].min()), float(density.max())
-    ends = float(edges[0]), float(edges[-1])
-    axes = svg.make_axes(
-        ends, (least / 2, most * 1.6), 360, sides=(64, 456), log_x=True, log_y=True
-    )
-    law = fit_power_law(counts)
-    return svg.draw_chart(
-        axes,
-        _draw_bars(edges, n_items, density, axes),
-        _draw_law(law, positive, axes),
-        x_title=("Training interactions", "log scale"),
-        y_title=("Share of items", "per number of interactions, log scale"),
-        drawn=axes.draw(_choose_ticks(axes.x), svg.choose_log_ticks(axes.y.low, axes.y.high)),
-        name=name,
-        title="Popularity of the items",
-        caption=_caption_popularity(counts, law),
-    )
-
-
-def _read_counts(run: RunTables, dataset: str) -> FloatArray:
-    """Return the interactions of each item, ``float64[n_items]``, in the first seed and fold."""
-    if run.popularity is None:
-        return np.empty(0)
-    frame = run.popularity[run.popularity["dataset"] == dataset]
-    for column in ("seed", "fold"):
-        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
-    counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
-    return counts[np.isfinite(counts)]
-
-
-def make_edges(counts: FloatArray) -> FloatArray:
-    """Return the edges of bins: whole numbers with about equal ratios.
-
-    >>> make_edges(np.array([1.0, 4.0, 9.0])).tolist()
-    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
-    """
-    ends = np.geomspace(counts.min(), counts.max() + 1, _BINS + 1)
-    edges: FloatArray = np.unique(np.round(ends))
-    return edges
-
-
-def _draw_bars(edges: FloatArray, n_items: FloatArray, density: FloatArray, axes: Axes) -> Safe:
-    bars = []
-    for position in np.flatnonzero(n_items).tolist():
-        left, right = axes.x.at(edges[position]), axes.x.at(edges[position + 1])
-        top = axes.y.at(density[position])
-        low, high = edges[position], edges[position + 1] - 1
-        title = f"{format_count(n_items[position], 'item')} with {low:,.0f} to {high:,.0f}"
-        size = max(right - left - 1, 0.5), axes.y.start - top
-        bars.append(svg.draw_rectangle((left + 0.5, top), size, "bar", title))
-    return join(*bars)
-
-
-def _draw_law(law: PowerLaw, counts: FloatArray, axes: Axes) -> Safe:
-    """Return the power law as a line over the items to which it was fitted."""
-    if math.isnan(law.exponent):
-        return Safe("")
-    from scipy.special import zeta
-
-    ends = np.array([law.xmin, counts.max()])
-    share = law.n / counts.size * ends**-law.exponent / zeta(law.exponent, law.xmin)
-    (x, y), (last_x, last_y) = (
-        axes.at(end, value) for end, value in zip(ends.tolist(), share.tolist(), strict=True)
-    )
-    if last_y > axes.y.start:
-        last_x = x + (last_x - x) * (axes.y.start - y) / (last_y - y)
-        last_y = axes.y.start
-    title = f"power law, exponent {law.exponent:.2f}, from {law.xmin:,.0f} interactions on"
-    return svg.draw_polyline([(x, y), (last_x, last_y)], "curve fit", title)
-
-
-def _choose_ticks(scale: Scale) -> list[float]:
-    """Return powers of ten; if there are few, also twice and five times each."""
-    ticks = svg.choose_log_ticks(scale.low, scale.high)
-    if len(ticks) > 2:
-        return ticks
-    first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
-    ticks = [factor * 10.0**power for power in range(first, last) for factor in (1, 2, 5)]
-    return [tick for tick in ticks if scale.low <= tick <= scale.high]
-
-
-def _caption_popularity(counts: FloatArray, law: PowerLaw) -> str:
-    positive = counts[counts > 0]
-    sentences = [
-        f"The number of training interactions of {format_count(positive.size, 'item')}.",
-        f"Half have at most {np.median(positive):,.0f}, the most popular {positive.max():,.0f}.",
-    ]
-    if not math.isnan(law.exponent):
-        sentences.append(
-            f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
-            f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
-            f"By rank, popularity falls with exponent {zipf_exponent(counts):.2f}."
-        )
-    if positive.size < counts.size:
-        n_unused = format_count(counts.size - positive.size, "item")
-        sentences.append(f"{n_unused} without interactions are not drawn.")
-    return " ".join(sentences)
-
-
 _MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
 
 _MOST_CURVES = 12  # curves of a plot, the first ones
@@ -862,26 +564,23 @@ def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) 
     last = max(number for ends in points.values() for number, _ in ends)
     heights = svg.pad_range([value for ends in points.values() for _, value in ends])
     axes = svg.make_axes((1.0, max(last, 2.0)), heights)
-    lines = {label: [axes.at(*point) for point in ends] for label, ends in points.items()}
-    colours = {label: svg.format_colour(at) for at, label in enumerate(lines)}
     places = count_decimals([value for ends in points.values() for _, value in ends])
-    elements = [
-        svg.draw_polyline(line, f"curve {colours[label]}", label) for label, line in lines.items()
-    ]
-    for label, ends in points.items():
-        for (number, value), place in zip(ends, lines[label], strict=True):
-            text = f"{label}, round {number:.0f}: {format_value(value, places)}"
-            colour = colours[label].split()[0]
-            elements.append(svg.draw_circle(place, 3, f"dot {colour}", text))
-    texts = {label: f"halo {colours[label].split()[0]}" for label in lines}
+    lines = {
+        label: svg.Curve(
+            [axes.at(*point) for point in ends],
+            at,
+            label,
+            [f"{label}, round {n:.0f}: {format_value(value, places)}" for n, value in ends],
+        )
+        for at, (label, ends) in enumerate(points.items())
+    }
     heading = metric.groups_heading if curves[0].group else metric.heading
     of_target = f" of {target}" if target else ""
     omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
     ticks = [tick for tick in svg.choose_ticks(1.0, last) if tick == round(tick)]
     return svg.draw_chart(
         axes,
-        *elements,
-        svg.draw_curve_labels(lines, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Round", ""),
         y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
         drawn=axes.draw(sorted({1.0, *ticks})),
@@ -949,14 +648,12 @@ def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     heights = svg.pad_range(np.concatenate([*curves.values()]).tolist())
     axes = svg.make_axes((0, counts.size), heights)
     lines = {
-        label: [*map(axes.at, steps.tolist(), curve.tolist())] for label, curve in curves.items()
+        label: svg.Curve([*map(axes.at, steps.tolist(), curve.tolist())], number)
+        for number, (label, curve) in enumerate(curves.items())
     }
-    colours = {label: svg.format_colour(series) for series, label in enumerate(lines)}
-    texts = {label: f"halo {colour.split()[0]}" for label, colour in colours.items()}
     return svg.draw_chart(
         axes,
-        *(svg.draw_polyline(line, f"curve {colours[label]}") for label, line in lines.items()),
-        svg.draw_curve_labels(lines, texts, axes.frame),
+        svg.draw_curves(lines, axes.frame),
         x_title=("Items", "in random order"),
         y_title=("Running mean", "divided by the mean of all items"),
         name=name,
@@ -968,6 +665,17 @@ def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plo
             "tail, its mean settles late or never, that of its logarithm soon."
         ),
     )
+
+
+def _read_counts(run: RunTables, dataset: str) -> FloatArray:
+    """Return the interactions of each item, ``float64[n_items]``, in the first seed and fold."""
+    if run.popularity is None:
+        return np.empty(0)
+    frame = run.popularity[run.popularity["dataset"] == dataset]
+    for column in ("seed", "fold"):
+        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
+    counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
+    return counts[np.isfinite(counts)]
 
 
 def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame | None:
@@ -989,6 +697,7 @@ def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataF
 def _draw_means_of_units(
     run: RunTables, metric: Definition, values: pd.DataFrame, name: str
 ) -> svg.Plot:
+    heading = views.name_metric(run, metric)
     running = compute_running_means(values.to_numpy(dtype=np.float64))
     n_steps = max(2, min(_MOST_STEPS, _POINTS // max(values.shape[1], 1)))
     counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
@@ -1002,9 +711,9 @@ def _draw_means_of_units(
         axes,
         _draw_running_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
         x_title=(unit, "in random order"),
-        y_title=(metric.heading, rows.describe_direction(metric)),
+        y_title=(heading, rows.describe_direction(metric)),
         name=name,
-        title=f"{metric.heading} as {unit.lower()} are added",
+        title=f"{heading} as {unit.lower()} are added",
         caption=_caption_running_means(unit.lower()),
     )
 
@@ -1014,7 +723,7 @@ def _draw_running_curves(
 ) -> Safe:
     """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
     series = {model: number for number, model in enumerate(list_models(run))}
-    curves, bands, names = {}, [], {}
+    curves = {}
     for model, columns in ends.items():
         defined = ~np.isnan(columns[:, 0])
         if not defined.any():
@@ -1022,15 +731,10 @@ def _draw_running_curves(
         mean, low, high = (
             list(map(axes.at, counts[defined].tolist(), column)) for column in columns[defined].T
         )
-        colour = svg.format_colour(series[model])
-        corners = [f"{x:.1f},{y:.1f}" for x, y in (*low, *reversed(high))]
-        bands.append(svg.draw_path(f"M{' '.join(corners)}Z", f"band {colour}"))
         value, error = columns[defined][-1, 0], columns[defined][-1, 0] - columns[defined][-1, 1]
         title = f"{model}: {format_value(value, 4)} (standard error {format_value(error, 4)})"
-        curves[model] = mean
-        names[model] = svg.draw_polyline(mean, f"curve {colour}", title)
-    texts = {model: f"halo c{series[model] % svg.COLOURS}" for model in curves}
-    return join(*bands, *names.values(), svg.draw_curve_labels(curves, texts, axes.frame))
+        curves[model] = svg.Curve(mean, series[model], title, band=[*low, *reversed(high)])
+    return svg.draw_curves(curves, axes.frame)
 
 
 def _caption_running_means(units: str) -> str:

@@ -558,15 +558,20 @@ def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]
     places = {metric: wording.count_decimals(values) for metric, values in by_metric.items()}
     rows = tuple(
         (
-            *(Cell(row["system"]), Cell(row["metric"])),
+            *(Cell(row["system"]), Cell(format_title(row["metric"], row["k"]))),
             *(
                 Cell(wording.format_value(row[column], places[row["metric"]]), row[column])
                 for column in numbers
+            ),
+            Cell(
+                "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}", row["relative"]
             ),
             Cell("yes" if row["within"] else "no"),
         )
         for row in records
     )
-    columns = wording.make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
+    titles = ("model", "metric", *numbers, "relative", "within")
+    columns = wording.make_columns(titles, numeric=(*numbers, "relative"))
     notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
-    return wording.Table(f"Comparison with {name}", columns, rows, tuple(notes))
+    table = wording.Table(f"Comparison with {name}", columns, rows, tuple(notes))
+    return wording.state_cutoff_once(table)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -19,20 +19,21 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import views, wording
+from recbias.reports import provenance, views, wording
+from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
+from recbias.reports.examples import Example, collect_examples
+from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_search_plots
+from recbias.reports.group_tables import build_cards, build_dataset_tables
 from recbias.reports.llm import build_reply_tables, read_trials
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
-    build_agreement_tables,
-    build_cards,
     build_check_table,
     build_fold_table,
-    build_group_tables,
     build_round_table,
     build_settings_tables,
     build_summary,
@@ -40,30 +41,14 @@ from recbias.reports.tables import (
 )
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import ALL
+from recbias.reports.wording import format_count
 
 T = TypeVar("T")
-
-# the number of characters of the matrices of wins that a page shows; more are files only
-_MOST_MATRICES = 160_000
 
 
 def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
     """Return a property that is built from the run at its first use."""
     return cached_property(lambda content: build(content.run))
-
-
-@dataclass(frozen=True, eq=False)
-class _Family:
-    """The comparisons on a metric as a report shows them."""
-
-    title: str
-    comparisons: views.Comparisons
-    plot: Plot | None
-
-    @property
-    def outcome(self) -> str:
-        """How many of the comparisons that have a p-value are significant."""
-        return f"{self.title}: {self.comparisons.significant:,} of {self.comparisons.n_tested:,}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +70,8 @@ class Content:
     warnings = _build_by(wording.list_warnings)
     conclusions = _build_by(split_conclusions)
     verdict = _build_by(build_verdict)
-    data = _build_by(views.describe_data)
-    execution = _build_by(views.describe_execution)
+    data = _build_by(provenance.describe_data)
+    execution = _build_by(provenance.describe_execution)
     definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
@@ -98,8 +83,9 @@ class Content:
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
     pairs = _build_by(tabulate_comparisons)
-    models = _build_by(views.build_models_table)
+    models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
+    families = _build_by(views.collect_comparisons)
     searches = _build_by(draw_search_plots)
 
     @cached_property
@@ -115,10 +101,38 @@ class Content:
 
     @cached_property
     def group_tables(self) -> list[wording.Table]:
-        """The fairness cards, and the tables of the other metrics by group and target."""
-        titles = {card.metric.title for card in self.cards}
+        """The properties of the dataset, the values by group and target, and their gaps."""
         cards = [table for card in self.cards for table in card.tables]
-        return [*cards, *build_group_tables(self.run, omitted=titles)]
+        return [*build_dataset_tables(self.run), *cards]
+
+    @cached_property
+    def first_picture(self) -> Plot | None:
+        """The chart that answers what the verdict is about."""
+        return draw_first_picture(
+            self.run, self.verdict.subject, name="answer", reference=self.reference
+        )
+
+    @cached_property
+    def examples(self) -> tuple[str, list[Example]]:
+        """What the examples are the worst of, and the examples."""
+        settings = self.run.spec.get("report") or {}
+        return collect_examples(self.run) if settings.get("examples", True) else ("", [])
+
+    @property
+    def result_tables(self) -> list[wording.Table]:
+        """The tables of results without checks, groups and folds, which have their own places."""
+        elsewhere = [*self.group_tables, self.checks, self.fold_table]
+        return [table for table in self.tables if not any(table is each for each in elsewhere)]
+
+    @property
+    def group_plots(self) -> list[Plot]:
+        """The plots of groups."""
+        return [plot for plot in self.plots if plot.name.startswith("groups-")]
+
+    @property
+    def other_plots(self) -> list[Plot]:
+        """The plots that are not of groups."""
+        return [plot for plot in self.plots if not plot.name.startswith("groups-")]
 
     @property
     def tables(self) -> list[wording.Table]:
@@ -147,51 +161,18 @@ class Content:
         """Why plots are missing, one sentence each."""
         return self.gallery.skipped
 
-    @property
-    def matrices(self) -> tuple[list[_Family], list[_Family]]:
-        """The families with a matrix that a page shows, and those whose matrix is a file only."""
-        families = [family for family in self.families if family.plot]
-        sizes = itertools.accumulate(len(family.plot.svg) for family in families if family.plot)
-        n_shown = sum(size <= _MOST_MATRICES for size in sizes)
-        return families[:n_shown], families[n_shown:]
-
     @cached_property
     def methods(self) -> list[str]:
         """The tests and corrections, each with the significant comparisons of its metrics."""
+        several = len({family.place[0] for family in self.families}) > 1
         outcomes: dict[str, list[str]] = {}
-        undefined: dict[str, list[str]] = {}
         for family in self.families:
-            method = f"Between {family.comparisons.between}: {family.comparisons.method()}"
-            if family.comparisons.n_tested:
-                outcomes.setdefault(method, []).append(family.outcome)
-            else:
-                undefined.setdefault(method, []).append(family.title)
-        tested = [
-            f"{method}. Significant: {'; '.join(texts)}." for method, texts in outcomes.items()
-        ]
-        not_tested = [
-            f"{method}. Undefined: {'; '.join(titles)}." for method, titles in undefined.items()
-        ]
-        return [*tested, *not_tested]
-
-    @cached_property
-    def families(self) -> list[_Family]:
-        """The comparisons by metric and test, those with a plot first."""
-        matrices = {
-            id(comparisons): plot.entitle("Which model is better than which")
-            for comparisons, plot in self.gallery.matrices
-        }
-        groups = views.collect_comparisons(self.run)
-        several = len({group.place[0] for group in groups}) > 1
-        families = [
-            _Family(
-                f"{group.heading}, {group.place[0]}" if several else group.heading,
-                group,
-                matrices.get(id(group)),
-            )
-            for group in groups
-        ]
-        return sorted(families, key=lambda family: family.plot is None)
+            name = f"{family.heading}, {family.place[0]}" if several else family.heading
+            found = f"{family.significant:,} of {family.n_tested:,}"
+            outcome = f"{name} {found if family.n_tested else 'undefined'}"
+            method = f"Between {family.between}: {family.method()}"
+            outcomes.setdefault(method, []).append(outcome)
+        return [f"{method}. Significant: {'; '.join(each)}." for method, each in outcomes.items()]
 
 
 LONG_TABLE = 12
@@ -207,7 +188,11 @@ _TITLE = "recbias: measure how biased a recommender is"
 _URL = "https://github.com/recbias/recbias"
 
 _SECTIONS = {
+    "data": "Data and settings",
+    "checks": "Checks",
     "results": "Results",
+    "groups": "Groups",
+    "examples": "Examples",
     "replies": "Replies of language models",
     "plots": "Plots",
     "significance": "Significance",
@@ -220,20 +205,52 @@ _SECTIONS = {
 }
 
 
+_PRINTED = ("data", "checks", "results", "groups")  # sections that are on paper, folded or not
+
+_MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
+
+
+def _describe_sections(content: Content) -> defaultdict[str, str]:
+    """Return what folded sections hold, in a few words."""
+    tests = sum(family.n_tested for family in content.families)
+    significant = sum(family.significant for family in content.families)
+    n_models = len(views.list_models(content.run))
+    n_metrics = len(views.collect_definitions(content.run))
+    cutoff = content.summary.title.removeprefix("Results")
+    return defaultdict(
+        str,
+        data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
+        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
+        examples=f"the worst {content.examples[0]}; data of single units",
+        plots=format_count(len(content.other_plots), "plot"),
+        significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
+    )
+
+
 def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
     spec = str(wording.strip_folders(content.run.spec_text))
-    optional = ("replies", content.replies), ("significance", content.families)
-    omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
+    optional = {
+        "data": content.data,
+        "checks": content.checks,
+        "groups": content.group_tables or content.group_plots,
+        "examples": content.examples[1],
+        "replies": content.replies,
+        "significance": content.families,
+        "searches": content.searches,
+    }
     return render(
         "report.html.jinja",
         content=content,
         searches=content.searches,
         title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        sections={name: title for name, title in _SECTIONS.items() if not omitted.get(name)},
+        sections={name: title for name, title in _SECTIONS.items() if optional.get(name, True)},
+        printed=_PRINTED,
+        hints=_describe_sections(content),
+        marks=_MARKS,
         long=LONG_TABLE,
         longest=_LONGEST_PAIRS,
         policy=_build_policy(script),
@@ -244,9 +261,9 @@ def render_html(content: Content) -> str:
         plot_style=wording.Safe(read_style_sheet()),
         script=wording.Safe(script),
         execution=content.execution,
-        stages=views.build_stages_table(content.run),
-        libraries=views.list_libraries(content.run),
-        files=views.build_files_table(content.run),
+        stages=provenance.build_stages_table(content.run),
+        libraries=provenance.list_libraries(content.run),
+        files=provenance.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
         tests=json.dumps(manifest.get("tests", []), indent=1),
@@ -358,7 +375,7 @@ def render_markdown(content: Content) -> str:
         "report.md.jinja",
         content=content,
         searches=content.searches,
-        stages=views.build_stages_table(content.run),
+        stages=provenance.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
         longest=LONGEST_TABLE,
     )

@@ -38,7 +38,7 @@ COLOURS = 8
 
 _TEXT = 13.0  # font size of plots
 
-_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…&=<>+")
 
 Point = tuple[float, float]
 
@@ -288,17 +288,6 @@ def fits_axis(value: float) -> bool:
     (True, False, False, False)
     """
     return abs(value) <= LARGEST
-
-
-def describe_omitted(n: int) -> str:
-    """Return the caption's sentence on values that no axis can show, blank if there are none.
-
-    >>> describe_omitted(1), describe_omitted(0)
-    ('1 value that is infinite or too large for an axis is not drawn.', '')
-    """
-    values = "value that is" if n == 1 else "values that are"
-    verb = "is" if n == 1 else "are"
-    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
 
 
 def choose_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -581,32 +570,68 @@ def draw_labels(
     return list(map(_draw_label, points, labels, spots, classes))
 
 
-def draw_curve_labels(
-    curves: Mapping[str, Sequence[Point]],
-    classes: Mapping[str, str],
+@dataclass(frozen=True)
+class Curve:
+    """A curve: its points, the number of its series, and the texts that show on hover.
+
+    A series of None is dotted and grey. ``dots`` are the texts of its points, if they are marked;
+    ``spans`` are 95% intervals, and ``band`` is the outline of an area around the curve.
+    """
+
+    points: Sequence[Point]
+    series: int | None
+    title: str = ""
+    dots: Sequence[str] = ()
+    spans: Sequence[tuple[Point, Point]] = ()
+    band: Sequence[Point] = ()
+
+    @property
+    def colour(self) -> str:
+        """The class of the colour of its dots and its name."""
+        return "note" if self.series is None else f"c{self.series % COLOURS}"
+
+    def draw(self) -> Safe:
+        """Return the line with its points and intervals."""
+        colour = "" if self.series is None else format_colour(self.series)
+        dotted = zip(self.points, self.dots, strict=False)
+        return join(
+            draw_polyline(self.points, f"curve {colour}" if colour else "reference", self.title),
+            *(draw_line(*span, f"curve {colour}") for span in self.spans),
+            *(draw_circle(point, 4, f"dot {self.colour}", text) for point, text in dotted),
+        )
+
+
+def draw_curves(
+    curves: Mapping[str, Curve],
     frame: _Frame,
     *,
     marks: Mapping[str, Point] = MappingProxyType({}),
 ) -> Safe:
-    """Return the name of each curve beside it, where it covers other curves least.
+    """Return curves with their names, which cover other curves least.
 
     ``marks`` are further points, whose names stand beside them.
     """
     curve_labels, mark_labels = (shorten_all(names, 22) for names in (curves, marks))
+    lines = [curve.points for curve in curves.values()]
+    bands = [[f"{x:.1f},{y:.1f}" for x, y in curve.band] for curve in curves.values()]
     return join(
+        *(
+            draw_path(f"M{' '.join(band)}Z", f"band {curve.colour}")
+            for band, curve in zip(bands, curves.values(), strict=True)
+            if band
+        ),
+        *(curve.draw() for curve in curves.values()),
         *draw_labels(
-            [*(curve[len(curve) // 2] for curve in curves.values()), *marks.values()],
+            [*(line[len(line) // 2] for line in lines), *marks.values()],
             [*curve_labels, *mark_labels],
             frame,
-            [*(classes[name] for name in curves), *["halo"] * len(marks)],
+            [*(f"halo {curve.colour}" for curve in curves.values()), *["halo"] * len(marks)],
             spots=[
-                *map(_list_spots_beside, curves.values(), curve_labels),
+                *map(_list_spots_beside, lines, curve_labels),
                 *map(list_spots, marks.values(), mark_labels),
             ],
-            obstacles=[
-                point for curve in curves.values() for point in interpolate_points(curve, 4)
-            ],
-        )
+            obstacles=[point for line in lines for point in interpolate_points(line, 4)],
+        ),
     )
 
 
@@ -719,7 +744,25 @@ def draw_marker(
     return draw_path(f"M{' '.join(points)}Z", class_, title)
 
 
-def draw_arrow(start: Point, end: Point, *, gap: float = 0.0) -> Safe:
+def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
+    """Return the marks and names of series, and of a dashed line, with their lower end."""
+    labels = [shorten(name, 40) for name in (*series, line) if name]
+    elements, x, y = [], 10.0, 16.0
+    for number, label in enumerate(labels):
+        width = 30 + estimate_width(label)
+        if x + width > WIDTH and x > 10:
+            x, y = 10.0, y + 20
+        if number < len(series):
+            colour, shape = choose_look(number)
+            elements.append(draw_marker((x, y - 4), shape, f"dot {colour}"))
+        else:
+            elements.append(draw_line((x, y - 10), (x, y + 3), "neutral"))
+        elements.append(draw_text((x + 9, y), label))
+        x += width
+    return join(*elements), y + 12 if labels else 8.0
+
+
+def draw_arrow(start: Point, end: Point, *, gap: float = 0.0, class_: str = "") -> Safe:
     """Return an arrow that ends ``gap`` before its end; nothing if it is too short."""
     length = math.dist(start, end)
     if length <= gap:
@@ -733,7 +776,7 @@ def draw_arrow(start: Point, end: Point, *, gap: float = 0.0) -> Safe:
     tip = length - gap
     neck = max(tip - _HEAD, 0.0)
     corners = f"{locate(tip, 0)} {locate(neck, 0.4 * _HEAD)} {locate(neck, -0.4 * _HEAD)}"
-    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", "arrow")
+    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", f"arrow {class_}".strip())
 
 
 _TOP = 8.0

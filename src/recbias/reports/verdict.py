@@ -135,13 +135,13 @@ def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
     value, because = _format_check(check), ""
     if check["value"] is None:
         value, because = "undefined", " because a stage failed" * (check["basis"] == "failure")
-    limit = to_line(check["line"])
+    limit = to_line(check["limit"])
     return f"{name_check(run, check)} {value}{because}, limit {limit}"
 
 
 def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
     state: State = "fail" if check["failed"] else check["verdict"]
-    return Tile(name_check(run, check), _format_check(check), state, to_line(check["line"]))
+    return Tile(name_check(run, check), _format_check(check), state, to_line(check["limit"]))
 
 
 def _format_check(check: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What reports are made of: definitions of metrics, headline rows, comparisons, rounds, facts."""
+"""What reports are made of: definitions of metrics, headline rows, comparisons, rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import add
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,8 +40,7 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
-_SETTINGS = re.compile(r" \([a-z].*\)(?=$|, | by )")  # the settings in a heading
-_CUTOFF = re.compile(r"@\d+(?=$|[, ])")  # the cutoff in a title or heading
+_SETTINGS = re.compile(r" \([a-z][^()]*\)(?=$|, | by )")  # the settings in a heading
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class Definition:
         values: The range of the metric.
         source: The paper.
         unit: The unit of the per-unit values, or blank.
+        family: The metrics that it stands with in tables, such as ``accuracy``.
         group_direction: Which values of a group of queries are better: for a gap, whose
             ``direction`` is its own, that of the metric.
         parameters: The metric's settings.
@@ -70,6 +70,7 @@ class Definition:
     values: str = ""
     source: str = ""
     unit: str = ""
+    family: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     group_direction: Direction = "none"
 
@@ -82,6 +83,11 @@ class Definition:
         )
 
     @property
+    def name_in_words(self) -> str:
+        """The name of the plug-in for people, as in all tables and plots."""
+        return measures.name_metric(self.name)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names by which people select the metric, the most specific first.
 
@@ -89,9 +95,9 @@ class Definition:
         """
         forms = [self.title, self.heading]
         if not self.gap:
-            base, cutoff = wording.ungroup(self.title), _CUTOFF.search(self.title)
-            forms += [base, make_heading(base), f"{self.name}{cutoff[0] if cutoff else ''}"]
-        names = (name for form in forms for name in (form, _CUTOFF.sub("", form, count=1)))
+            base = wording.ungroup(self.title)
+            forms += [base, make_heading(base), self.name + wording.split_cutoff(self.title)[1]]
+        names = (name for form in forms for name in (form, wording.split_cutoff(form)[0]))
         return tuple(dict.fromkeys(names))
 
     def describe_value(self, group: str = "", target: str = "") -> str:
@@ -160,7 +166,7 @@ def group_definitions(run: RunTables) -> list[list[Definition]]:
 
 def _define(title: str, entry: Mapping[str, Any]) -> Definition:
     direction: Direction = entry.get("direction", "none")
-    texts = ("summary", "formula", "values", "source", "unit")
+    texts = ("summary", "formula", "values", "source", "unit", "family")
     return Definition(
         title=title,
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
@@ -187,9 +193,7 @@ def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
     if all(each == settings[0] for each in settings):
         heading = _SETTINGS.sub("", heading, count=1)
     if len({row for row in run.metrics["k"].unique() if not math.isnan(row)}) < 2:
-        heading = _CUTOFF.sub("", heading, count=1)
-    if heading.startswith(metric.name):
-        heading = wording.name_plugin(metric.name) + heading.removeprefix(metric.name)
+        heading, _ = wording.split_cutoff(heading)
     return wording.to_line(heading.replace(", gap by ", " gap by "))
 
 
@@ -710,221 +714,6 @@ def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
 
 def _identify(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _ESTIMATE)
-
-
-_BEFORE = "interactions_before_"
-
-
-class Fact(NamedTuple):
-    """A fact about a run, and what it is about."""
-
-    name: str
-    text: str
-
-
-def describe_data(run: RunTables) -> list[Fact]:
-    """Return the data and settings of the run: datasets, queries, split, k and seeds."""
-    manifest, spec = run.manifest, run.spec
-    facts = [fact for dataset in manifest.get("datasets", []) for fact in _describe(dataset, spec)]
-    facts += [_describe_queries(queries, run) for queries in manifest.get("queries", [])]
-    if limit := manifest.get("limit"):
-        queries = format_count(limit, "query")
-        facts.append(Fact("Smoke test", f"the first {queries} only (--limit)"))
-    if spec.get("split"):
-        facts.append(Fact("Split", format_setting(spec["split"])))
-    if spec.get("k"):
-        facts.append(Fact("List length k", str(spec["k"])))
-    if seeds := manifest.get("seeds"):
-        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
-    return facts
-
-
-def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield the size of a dataset and its filters."""
-    label, counts = dataset.get("label"), dataset.get("counts") or {}
-    sizes = ", ".join(
-        f"{number:,} {name.replace('_', ' ')}"
-        for name, number in counts.items()
-        if number and not name.startswith(_BEFORE)
-    )
-    yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
-    before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
-    if before:
-        yield Fact("Before filtering", f"{before[0]:,} interactions")
-    if filters := _find_filters(spec, label):
-        yield Fact("Filters", format_setting(filters))
-
-
-def _find_filters(spec: Mapping[str, Any], label: object) -> object:
-    value = spec.get("dataset")
-    datasets = value if isinstance(value, list) else [value]
-    for dataset in datasets:
-        if isinstance(dataset, dict) and (len(datasets) == 1 or dataset.get("label") == label):
-            return dataset.get("filters")
-    return None
-
-
-def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
-    """Return the number of queries, the total and the conditions."""
-    settings = run.spec.get("queries")
-    conditions = dict(settings) if isinstance(settings, dict) else {}
-    folds = conditions.pop("folds", 1)
-    number, unit = queries.get("asked", 0), queries.get("unit", "query")
-    total = _count_queries(run, queries.get("dataset"), unit)
-    samples = f"{folds} disjoint samples of " if folds != 1 else ""
-    texts = [
-        samples + format_count(number, unit),
-        f"(of {total:,})" if total > number else "",
-        f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        format_setting(
-            {name: value for name, value in conditions.items() if name != "name" and value}
-        ),
-    ]
-    return Fact("Queries", " ".join(filter(None, texts)))
-
-
-def _count_queries(run: RunTables, label: object, unit: str) -> int:
-    """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
-    for dataset in run.manifest.get("datasets", []):
-        if dataset.get("label") == label:
-            return int((dataset.get("counts") or {}).get(f"{unit}s", 0))
-    return 0
-
-
-def format_setting(value: object) -> str:
-    """Return a value of the experiment file as text: a plug-in with its settings in brackets.
-
-    >>> format_setting([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
-    'threshold (at least 4), deduplicate'
-    """
-    if isinstance(value, dict):
-        name = str(value.get("name", ""))
-        settings = ", ".join(
-            f"{str(key).replace('_', ' ')} {format_setting(item)}"
-            for key, item in value.items()
-            if key != "name" and item not in (None, [], {})
-        )
-        return f"{name} ({settings})" if name and settings else name or settings
-    if isinstance(value, list):
-        return ", ".join(map(format_setting, value))
-    return f"{value:g}" if isinstance(value, float) else str(wording.strip_folders(str(value)))
-
-
-def describe_execution(run: RunTables) -> list[Fact]:
-    """Return how the run was executed: version, time, memory and platform."""
-    manifest = run.manifest
-    seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
-    texts = {
-        "recbias": manifest.get("recbias"),
-        "Started": manifest.get("started"),
-        "Duration": wording.format_duration(seconds)
-        if isinstance(seconds, (int, float))
-        else None,
-        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
-        "Devices": _describe_devices(manifest),
-        "Spec digest": manifest.get("spec_digest"),
-        "Commit": manifest.get("commit"),
-        "Python": manifest.get("python"),
-        "Platform": manifest.get("platform"),
-    }
-    return [Fact(name, str(text)) for name, text in texts.items() if text]
-
-
-def _describe_devices(manifest: Mapping[str, Any]) -> str:
-    """Return each device and precision with the models that compute so; one alone without them.
-
-    >>> models = [{"label": "BPR-MF", "device": "cuda", "precision": "float32"}]
-    >>> _describe_devices({"models": models, "gpus": {"cuda": "NVIDIA H200"}})
-    'cuda (NVIDIA H200), float32'
-    >>> _describe_devices({"models": [{**models[0], "devices": 4}]})
-    '4 x cuda, float32'
-    """
-    labels: dict[str, list[str]] = {}
-    gpus = manifest.get("gpus") or {}
-    for model in [model for model in manifest.get("models", []) if "device" in model]:
-        device = model.get("device") or ""
-        number = f"{model['devices']} x " if model.get("devices") else ""
-        names = [number + (f"{device} ({gpus[device]})" if device in gpus else device)]
-        text = ", ".join(filter(None, [*names, model.get("precision")]))
-        labels.setdefault(text or "not known", []).append(str(model.get("label")))
-    if len(labels) == 1:
-        return next(iter(labels))
-    return "; ".join(f"{text}: {', '.join(names)}" for text, names in labels.items())
-
-
-def build_models_table(run: RunTables) -> Table:
-    """Return one row per model with its settings."""
-    rows = []
-    for model in run.manifest.get("models", []):
-        parameters = format_setting(model.get("parameters") or {})
-        tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
-        settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
-        rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
-    return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))
-
-
-def build_stages_table(run: RunTables) -> Table:
-    """Return one row per stage: its cost, and whether its result came from the cache.
-
-    A cost that no stage has, such as energy where the machine does not tell, has no column.
-    """
-    stages = run.manifest.get("stages", [])
-    values = {
-        column: [_get_cost(stage, name) for stage in stages]
-        for column, (name, _) in _COSTS.items()
-    }
-    costs = [column for column in _COSTS if any(values[column])]
-    columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
-    rows = tuple(
-        (
-            Cell(str(stage.get("stage"))),
-            Cell(str(stage.get("kind"))),
-            *(_make_cost_cell(values[column][row], _COSTS[column][1]) for column in costs),
-            Cell("yes" if stage.get("reused") else "no"),
-        )
-        for row, stage in enumerate(stages)
-    )
-    return Table("Stages", columns, rows)
-
-
-# the columns of the cost of stages: the key in the manifest, and the unit, if not of time
-_COSTS: Mapping[str, tuple[str, str]] = {
-    "duration": ("seconds", ""),
-    "CPU time": ("cpu_seconds", ""),
-    "GPU time": ("gpu_seconds", ""),
-    "peak memory": ("peak_memory_mb", "MB"),
-    "GPU memory": ("gpu_memory_mb", "MB"),
-    "CPU energy": ("cpu_energy_joules", "J"),
-    "GPU energy": ("gpu_energy_joules", "J"),
-}
-
-
-def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
-    """Return a cost of a stage; None if it is not known, as of a reused one."""
-    cost = stage if name in {"seconds", "peak_memory_mb"} else stage.get("cost") or {}
-    return None if stage.get("reused") else cost.get(name)
-
-
-def _make_cost_cell(value: float | None, unit: str) -> Cell:
-    if value is None:
-        return Cell("")
-    return Cell(f"{value:,.0f} {unit}" if unit else wording.format_duration(value), value)
-
-
-def build_files_table(run: RunTables) -> Table:
-    """Return one row per data file with its SHA-256 digest."""
-    rows = tuple(
-        (Cell(str(dataset.get("label"))), Cell(str(name)), Cell(str(digest)))
-        for dataset in run.manifest.get("datasets", [])
-        for name, digest in (dataset.get("files") or {}).items()
-    )
-    return Table("Data files", make_columns(("dataset", "file", "SHA-256")), rows)
-
-
-def list_libraries(run: RunTables) -> list[Fact]:
-    """Return the versions of the libraries."""
-    libraries = run.manifest.get("libraries") or {}
-    return [Fact(str(name), str(version)) for name, version in libraries.items()]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recbias.core.context import summarize_failures
-from recbias.core.measures import Direction
+from recbias.core.measures import Direction, name_metric
 
 if TYPE_CHECKING:
     from recbias.reports.run import RunTables
@@ -125,12 +125,6 @@ _GAPS = {
     "worst": "worst group by",
     "worst_quarter": "worst quarter of groups by",
 }
-_NAMES = {
-    "log_popularity_difference": "popularity bias (log)",
-    "ItemCoverage": "item coverage",
-    "HIT_BAD": "HIT_BAD",
-    "MRR_BAD": "MRR_BAD",
-}
 _GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
 _OPENING, _CLOSING = "([{", ")]}"
 
@@ -144,8 +138,8 @@ def make_heading(title: str, by: str = "") -> str:
 
     >>> make_heading("nDCG(by=gender & age < 25, gap=difference)@10")
     'nDCG@10, gap by gender and age < 25'
-    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("nDCG@10")
-    ('REC-ST@10 (label truth.gender)', 'nDCG@10')
+    >>> make_heading("REC-ST(label=truth.gender)@10"), make_heading("ItemCoverage@10")
+    ('REC-ST@10 (label truth.gender)', 'item coverage@10')
     >>> make_heading("women, gap=difference@10", "gender"), make_heading("women@10", "gender")
     ('women@10, gap by gender', 'women@10 by gender')
     """
@@ -159,17 +153,9 @@ def make_heading(title: str, by: str = "") -> str:
         f"{name.replace('_', ' ')} {value}".removesuffix(" True")
         for name, value in settings.items()
     )
-    heading = f"{match['name']}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
+    name = name_metric(match["name"])
+    heading = f"{name}{match['cutoff'] or ''}{f' ({described})' if described else ''}"
     return _append_grouping(heading, by, gap)
-
-
-def name_plugin(name: str) -> str:
-    """Return the name of a metric for people.
-
-    >>> name_plugin("log_popularity_difference"), name_plugin("mean_precision")
-    ('popularity bias (log)', 'mean precision')
-    """
-    return _NAMES.get(name) or name.replace("_", " ")
 
 
 def ungroup(title: str) -> str:
@@ -190,6 +176,8 @@ def ungroup(title: str) -> str:
 
 
 def _add_grouping(label: str, by: str) -> str:
+    name, at, cutoff = label.partition("@")
+    label = f"{name_metric(name)}{at}{cutoff}"
     match = _LABELLED_GAP.fullmatch(label)
     if match is None or not by:
         return _append_grouping(label, by, "")
@@ -238,6 +226,25 @@ def name_group(group: str, by: str) -> str:
     ('gender=F and age < 25', 'genre=R&B')
     """
     return " and ".join(quote_labels(group, by))
+
+
+def format_setting(value: object) -> str:
+    """Return a value of the experiment file as text: a plug-in with its settings in brackets.
+
+    >>> format_setting([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
+    'threshold (at least 4), deduplicate'
+    """
+    if isinstance(value, dict):
+        name = str(value.get("name", ""))
+        settings = ", ".join(
+            f"{str(key).replace('_', ' ')} {format_setting(item)}"
+            for key, item in value.items()
+            if key != "name" and item not in (None, [], {})
+        )
+        return f"{name} ({settings})" if name and settings else name or settings
+    if isinstance(value, list):
+        return ", ".join(map(format_setting, value))
+    return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
 
 
 UNDEFINED = "n/a"
@@ -427,6 +434,7 @@ class Cell:
     text: str
     value: float = math.nan
     best: bool = False
+    second: bool = False
     mark: str = ""
     interval: str = ""
     note: str = ""
@@ -434,12 +442,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; its note is a sentence that explains it."""
+    """A column of a table; its note is a sentence that explains it.
+
+    The column of a metric has the metric's title as ``key``, and the family of metrics.
+    """
 
     title: str
     numeric: bool = False
     direction: Direction = "none"
     note: str = ""
+    key: str = ""
+    family: str = ""
+
+    @property
+    def plugin(self) -> str:
+        """The name of the metric in a spec, blank if the title has it."""
+        name = re.split(r"[(@]", self.key)[0]
+        return name if name_metric(name) != name else ""
 
 
 def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
@@ -468,6 +487,13 @@ class Table:
         cells = (cell for row in self.rows for cell in row[self.row_headers :])
         return max((len(cell.mark) for cell in cells), default=0)
 
+    @property
+    def keys(self) -> str:
+        """What the metrics are called in a spec, where the headings have other names."""
+        pairs = {column.plugin: name_metric(column.plugin) for column in self.columns}
+        texts = [f"{name} is {key}" for key, name in pairs.items() if key]
+        return f"In a spec: {', '.join(texts)}." if texts else ""
+
     def select(self, *titles: str) -> Table:
         """Return the table with the columns of these titles only."""
         return self.select_columns(
@@ -479,3 +505,39 @@ class Table:
         columns = tuple(self.columns[at] for at in positions)
         rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
         return replace(self, columns=columns, rows=rows)
+
+
+_CUTOFF = re.compile(r"@\d+(?=$|[, ])")
+"""The cutoff in a heading."""
+
+
+def split_cutoff(heading: str) -> tuple[str, str]:
+    """Return a heading without its cutoff, and the cutoff or a blank text.
+
+    >>> split_cutoff("nDCG@10, gap by gender"), split_cutoff("R-RIPA")
+    (('nDCG, gap by gender', '@10'), ('R-RIPA', ''))
+    """
+    match = _CUTOFF.search(heading)
+    return _CUTOFF.sub("", heading, count=1), match[0] if match else ""
+
+
+def state_cutoff_once(table: Table) -> Table:
+    """Return the table with the cutoff in its title, if all its metrics have the same one."""
+    texts = [at for at, column in enumerate(table.columns) if column.title == "metric"]
+    headings = [column.title for column in table.columns if column.key]
+    headings += [row[at].text for at in texts for row in table.rows]
+    cutoffs = {split_cutoff(heading)[1] for heading in headings} - {""}
+    if len(cutoffs) != 1:
+        return table
+    columns = tuple(
+        replace(column, title=split_cutoff(column.title)[0]) if column.key else column
+        for column in table.columns
+    )
+    rows = tuple(
+        tuple(
+            replace(cell, text=split_cutoff(cell.text)[0]) if at in texts else cell
+            for at, cell in enumerate(row)
+        )
+        for row in table.rows
+    )
+    return replace(table, title=f"{table.title} ({cutoffs.pop()})", columns=columns, rows=rows)

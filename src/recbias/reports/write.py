@@ -17,6 +17,7 @@ from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files
 from recbias.reports.environments import render_latex
+from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.gallery import load_gallery
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
@@ -25,10 +26,10 @@ from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
-FORMATS = ("csv", "json", "md", "html", "latex", "card")
+FORMATS = ("csv", "json", "md", "html", "latex", "card", *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
 
-_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
+_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
 
 
 def write_reports(  # noqa: PLR0913  the settings of a report, each by name
@@ -46,8 +47,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
 
     Args:
         folder: The run folder.
-        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex`` and
-            ``card`` (the audit card).
+        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex``,
+            ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
@@ -71,7 +72,7 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     content = _load_content(run, reference, tolerance)
     if store_plots is not None and _FORMATS_WITH_PLOTS & {*formats}:
         plots = store_plots(lambda _: content.gallery.dump())
-        vars(content).setdefault("gallery", load_gallery(content.run, plots))
+        vars(content).setdefault("gallery", load_gallery(plots))
     if measure_cost is not None:
         cost = measure_cost()
         run = replace(run, manifest={**run.manifest, **cost})
@@ -121,7 +122,7 @@ def _load_content(
     return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
-def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
+def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the name and the content of each file."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
@@ -129,15 +130,20 @@ def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, st
         yield "report.json", render_json(content.run, content.reference)
     content = replace(content, run=name_groups(content.run))
     if formats & _FORMATS_WITH_PLOTS:
-        search_plots = (plot for result in content.searches for plot in result.plots)
-        for plot in (*content.gallery.plots(), *search_plots):
-            yield f"figures/{plot.name}.svg", plot.document()
+        yield from _render_figures(content, sorted(formats & {*IMAGES}))
     if "md" in formats:
         yield "report.md", render_markdown(content)
     if "html" in formats:
         yield "report.html", render_html(content)
     if "latex" in formats:
         yield from _render_latex_tables(content)
+
+
+def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
+    for figure in list_figures(content):
+        yield f"figures/{figure.name}.svg", figure.svg
+        for image in images:
+            yield f"figures/{figure.name}.{image}", convert_svg(figure.svg, image)
 
 
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
@@ -162,9 +168,11 @@ def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
         yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
 
 
-def _write_file(folder: Path, name: str, text: str) -> Path:
+def _write_file(folder: Path, name: str, content: str | bytes) -> Path:
     """Write a temporary file beside the file of a run folder and rename it."""
     path = folder / name
+    if isinstance(content, str):
+        content = content.encode("utf-8", errors="backslashreplace")
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     if path.parent != folder and path.parent.is_symlink():
         message = "it is a link to another folder, and reports are written to the run folder only"
@@ -172,7 +180,7 @@ def _write_file(folder: Path, name: str, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("xb") as stream:
-            stream.write(text.encode("utf-8", errors="backslashreplace"))
+            stream.write(content)
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -160,6 +160,7 @@ def describe_metric(metric: PluginSpec) -> manifest.Metric:
         "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
         "source": read_section(type(plugin), "Source"),
+        "family": _name_family(type(plugin)),
     }
     gap = metric.grouping.gap if metric.grouping else ""
     label = parse_uncertain_label(metric.grouping.by) if metric.grouping else None
@@ -176,6 +177,13 @@ def describe_metric(metric: PluginSpec) -> manifest.Metric:
         "group_direction": plugin.direction,
     }
     return manifest.Metric(**definition)
+
+
+def _name_family(plugin: type) -> str:
+    """Return the family of a metric of recbias, as in ``accuracy``; blank for others."""
+    package, _, module = plugin.__module__.partition(".metrics.")
+    name = module.partition(".")[0].replace("_", " ") if package == "recbias" else ""
+    return {"labels": "labelled items", "templates": "prompts"}.get(name, name)
 
 
 def _describe_plugin(spec: PluginSpec) -> manifest.Plugin:

@@ -187,7 +187,7 @@ def _build_row(
         "value": value,
         "ci_low": interval[0],
         "ci_high": interval[1],
-        "line": check.spec.line,
+        "limit": check.spec.limit,
         "verdict": verdict,
         "basis": basis,
         "strict": check.spec.strict,

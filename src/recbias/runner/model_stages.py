@@ -83,7 +83,7 @@ class _OutputPlanner(StagePlanner):
         answer = self._place_model(
             Stage(
                 "answer",
-                f"ask {model.label}",
+                f"recommend {model.label}",
                 "",
                 _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model),
                 _join_stages(search, context.dataset, context.split, context.asked, fit),
@@ -115,7 +115,7 @@ class _OutputPlanner(StagePlanner):
         base = self.plan_outputs(context, reranked.base, n)
         if base.asking is None:
             raise BrokenContract(f"{reranked.base.label} has no answer to re-rank")
-        candidates = replace(base.asking, title=f"ask {reranked.base.label} for {n} candidates")
+        candidates = replace(base.asking, title=f"recommend {reranked.base.label}, {n} candidates")
         validation = self._plan_validation(context, model, base, n)
         searched = replace(reranker, label=model.label, tune=model.tune)
         trials, search = self._plan_search(context, searched, keys, validation)
@@ -149,7 +149,7 @@ class _OutputPlanner(StagePlanner):
         return self._place_model(
             Stage(
                 "answer",
-                f"ask {asked.label} for {n} candidates of the validation users",
+                f"recommend {asked.label}, {n} candidates of the validation users",
                 "",
                 _tune(ask, asked),
                 _join_stages(base.search, context.dataset, context.split, base.fit),

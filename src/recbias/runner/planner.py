@@ -531,7 +531,7 @@ class _DataPlanner(StagePlanner):
         select = SelectQueries(source.plugin, seed, limit, needed, folds, source.name)
         identity = {"seed": seed, "limit": limit, "needed": needed}
         return self.place(
-            Stage("queries", f"ask {title}", "", select, (load, split), split.keys),
+            Stage("queries", f"select queries of {title}", "", select, (load, split), split.keys),
             source,
             identity={"queries": self.identify(source), **identity},
         )

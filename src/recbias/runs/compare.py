@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.queries import JOIN
 from recbias.core.registry import is_file
 from recbias.core.text import suggest
+from recbias.reports.run import RunTables
 from recbias.statistics.bootstrap import compare_replicates
 from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
@@ -87,6 +89,19 @@ class _SharedReplicates:
     def content(self) -> _Key:
         """What equals that of other samples with the same values."""
         return (self.values.tobytes(), self.df)
+
+
+def label_runs(folders: Sequence[Path]) -> list[str]:
+    """Return the names of runs: their experiments, or their run ids if two have the same one.
+
+    >>> label_runs([Path("results/a/1"), Path("results/b/2")])
+    ['a', 'b']
+    >>> label_runs([Path("results/a/1"), Path("results/a/2")])
+    ['1', '2']
+    """
+    experiments = [folder.parent.name for folder in folders]
+    is_unique = len({*experiments}) == len(folders)
+    return experiments if is_unique else [folder.name for folder in folders]
 
 
 _NO_TEST: dict[str, Any] = {
@@ -431,7 +446,9 @@ class Renaming:
     name_b: str
 
 
-def align_names(runs: Sequence[RunFrames]) -> tuple[list[RunFrames], list[Renaming]]:
+def align_runs(
+    labels: Sequence[str], runs: Sequence[RunTables]
+) -> tuple[list[RunFrames], list[Renaming]]:
     """Return runs in which entries with equal settings have equal names, and what was renamed.
 
     An entry of a later run gets the name that an earlier run has for it, if neither run has the
@@ -440,12 +457,13 @@ def align_names(runs: Sequence[RunFrames]) -> tuple[list[RunFrames], list[Renami
     """
     aligned: list[RunFrames] = []
     renamings: list[Renaming] = []
-    for run in runs:
-        changed = run
+    for label, run in zip(labels, runs, strict=True):
+        tables = run.metrics, run.per_unit, run.replicates
+        changed = RunFrames(label, *tables, run.manifest)
         for earlier in aligned:
             names = {column: _match(earlier, changed, column) for column in _SECTIONS}
             renamings += [
-                Renaming(earlier.label, run.label, column, new, old)
+                Renaming(earlier.label, label, column, new, old)
                 for column, pairs in names.items()
                 for old, new in pairs.items()
             ]

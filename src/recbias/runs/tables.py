@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,12 +15,15 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
-from recbias.core.measures import METRICS, ROUNDS, SIGNIFICANCE
+from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
-from recbias.reports.views import select_headline
-from recbias.runs.compare import RunFrames, align_names, compare_gaps, compare_runs
+from recbias.reports.views import collect_definitions, format_title, select_headline
+from recbias.runs.compare import align_runs, compare_gaps, compare_runs, label_runs
+
+if TYPE_CHECKING:
+    from recbias.reports.figures import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,30 +76,42 @@ class Run:
         """The spec, environment, stages, warnings and failures of the run."""
         return dict(read_run(self.folder).manifest)
 
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The stages that failed, with the reasons."""
-        return list(self.manifest["failures"])
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """The stages that failed, with the reasons; no rows if none did."""
+        return FAILURES.build(self.manifest["failures"])
 
-    @property
-    def checks(self) -> list[dict[str, Any]]:
-        """The verdicts of the spec's checks; those with a true ``failed`` failed."""
-        return list(self.manifest.get("checks", []))
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """The verdicts of the spec's checks: one row for each check, model and value."""
+        return _restore_types(CHECKS.build(self.manifest.get("checks", [])))
 
     @cached_property
     def summary(self) -> pd.DataFrame:
         """The values without group and target: a row for each dataset and model, by metric.
 
-        Where there are several seeds or folds, they are the means over them.
+        A column has the name of its metric in the reports. Where there are several seeds or folds,
+        the values are the means over them.
         """
         run = read_run(self.folder)
+        definitions = collect_definitions(run)
         is_overall = (run.metrics[["group", "target"]].fillna("") == "").all(axis=1)
         rows = select_headline(run, run.metrics[is_overall])
-        names = [_name_column(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        titles = [format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+        names = [definitions[title].heading for title in titles]
         table = rows.assign(metric=names).set_index(["dataset", "model", "metric"])["value"]
         order = rows[["dataset", "model"]].drop_duplicates()
         wide = table.unstack("metric").reindex(pd.MultiIndex.from_frame(order))  # noqa: PD010
         return wide[list(dict.fromkeys(names))].rename_axis(columns=None)
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """The figures by the names of their files: ``run.figures["long-tail"].save("x.pdf")``."""
+        from recbias.reports.figures import list_figures
+        from recbias.reports.render import Content
+
+        content = Content(read_run(self.folder))
+        return {figure.name: figure for figure in list_figures(content)}
 
     def report(self, formats: Sequence[str] = ("html",)) -> Path:
         """Write the reports again.
@@ -117,7 +132,7 @@ class Run:
         verdict = build_verdict(read_run(self.folder))
         failures = "".join(
             f"<p>failed: {html.escape(f'{failure.stage}: {failure.message}')}</p>"
-            for failure in summarize_failures(self.failures)
+            for failure in summarize_failures(self.manifest["failures"])
         )
         name = html.escape(f"{self.manifest['name']}: {self.folder}")
         more = "".join(f"<li>{html.escape(text)}</li>" for text in verdict.sentences)
@@ -140,10 +155,6 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
     if "significant" in table:
         table["significant"] = table["significant"].astype(str) == "True"
     return table
-
-
-def _name_column(metric: str, k: object) -> str:
-    return f"{metric}@{int(float(str(k)))}" if str(k) not in {"", "nan", "None"} else metric
 
 
 def find_run(run: Path | str, out: Path | str = "results") -> Path:
@@ -224,17 +235,8 @@ def compare(
         message = f"{len(runs)} run(s) cannot be compared"
         raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
-    experiments = [run.folder.parent.name for run in loaded]
-    is_unique = len({*experiments}) == len(loaded)
-    labels = experiments if is_unique else [run.folder.name for run in loaded]
-    pairs = zip(labels, loaded, strict=True)
-    tables = [(label, read_run(run.folder)) for label, run in pairs]
-    frames, _ = align_names(
-        [
-            RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
-            for label, run in tables
-        ]
-    )
+    folders = [run.folder for run in loaded]
+    frames, _ = align_runs(label_runs(folders), [*map(read_run, folders)])
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

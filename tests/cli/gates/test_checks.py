@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from recbias.cli.compare import find_run
+from recbias.runs.tables import find_run
 from support.commands import CommandResult, invoke_recbias
 
 SPEC = """\
@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_whose_checks_pass_exits_with_0(folder: Path) -> None:
     result = run_spec(folder, 0.01)
     assert result.code == 0, result.err
-    head, *rows = result.out.partition("Checks\n")[2].splitlines()
-    assert head.split() == ["model", "metric", "value", "95%", "interval", "line", "verdict"]
+    head, *rows = result.out.partition("Checks (@5)\n")[2].splitlines()
+    assert head.split() == ["model", "metric", "value", "95%", "interval", "limit", "verdict"]
     assert [line.split()[0] for line in rows[1:4]] == ["ItemKNN", "MostPop", "ItemKNN"]
     assert all(line.endswith("pass") for line in rows[1:4])
 
@@ -50,8 +50,8 @@ def test_a_failed_check_exits_with_3_and_computes_nothing_again(folder: Path) ->
     stages = [line for line in result.err.splitlines() if ":" in line and "warning" not in line]
     assert stages
     assert all(line.endswith(": cached") for line in stages)
-    first = result.out.partition("Checks\n")[2].splitlines()[2]
-    assert first.startswith("ItemKNN  nDCG@5")
+    first = result.out.partition("Checks (@5)\n")[2].splitlines()[2]
+    assert first.startswith("ItemKNN  nDCG ")
     assert first.endswith("fail")
     assert "1 of 3 failed, 0 undecided." in result.out
 

@@ -100,4 +100,4 @@ def test_an_empty_dataset_is_refused() -> None:
 def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
         split_dataset(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
-    assert "deduplicate" in caught.value.remedy
+    assert caught.value.remedy.startswith("write filters: [deduplicate] under dataset")

@@ -194,7 +194,7 @@ def test_a_run_that_is_killed_while_it_ranks_has_the_same_files(
     monkeypatch.setattr(score_blocks, "block_size", lambda *_, **__: 8)
     spec, observer = make_small_spec(models=["EASE"]), Resumed()
     run = recbias.run(spec, out=tmp_path / "a", observer=observer)
-    assert observer.titles == ["ask EASE"]
+    assert observer.titles == ["recommend EASE"]
     whole = recbias.run(spec, out=tmp_path / "whole")
     for name in ("metrics.csv", "per_unit.parquet", "lists.parquet"):
         assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()

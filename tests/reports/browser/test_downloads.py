@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,19 @@ def download(page: Any, link: Any) -> tuple[str, bytes]:
 
 def test_a_table_is_saved_as_csv_with_unrounded_values(open_report: Any, tmp_path: Path) -> None:
     page = open_report(SMALL)
-    name, content = download(page, page.get_by_role("link", name="Results as CSV"))
+    page.get_by_role("link", name="Results", exact=True).click()  # opens the section
+    name, content = download(page, page.get_by_role("link", name=re.compile(r"Results .*as CSV")))
     table = pd.read_csv(io.BytesIO(content)).set_index("model")
     rows = pd.read_csv(tmp_path / "metrics.csv")
-    assert name == "results.csv"
+    assert name == "results-10.csv"
     for model, metric, value in rows[["model", "metric", "value"]].to_numpy().tolist():
-        assert table.loc[model, f"{metric}@10"] == pytest.approx(value, rel=1e-14)
+        assert table.loc[model, metric] == pytest.approx(value, rel=1e-14)
 
 
 def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
     page = open_report(SMALL, permissions=["clipboard-read", "clipboard-write"])
     spec = (tmp_path / "spec.yaml").read_text(encoding="utf-8")
+    page.get_by_role("button", name="Open all sections").click()
     page.get_by_text("Spec of the run").click()
     name, content = download(page, page.get_by_role("link", name="Spec as YAML"))
     assert (name, content.decode()) == ("spec.yaml", spec)

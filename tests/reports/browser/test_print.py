@@ -33,7 +33,7 @@ def print_page(page: Any, path: Path) -> str:
 
 def test_every_number_of_a_wide_table_is_on_paper(open_report: Any, tmp_path: Path) -> None:
     text = print_page(open_report(WIDE), tmp_path / "report.pdf")
-    results = text.partition("\nResults\n")[2].partition("\nPlots\n")[0]
+    results = text.partition("\nResults\n")[2].partition("\nGroups\n")[0]
     values = pd.read_csv(tmp_path / "metrics.csv")["value"]
     expected = Counter(f"{value:.4f}" for value in values)
     assert len(values) == 3 * 17

@@ -22,7 +22,7 @@ def test_settings_are_sorted_by_their_value(browser: Any, tmp_path: Path) -> Non
     read_swept_run(tmp_path, MODELS)
     write_reports(tmp_path, formats=["html"])
     page = browser.new_page()
-    page.goto((tmp_path / "report.html").as_uri())
+    page.goto((tmp_path / "report.html").as_uri() + "#results")
     table = page.get_by_role("table", name="Results by the settings of EASE")
     rows = table.locator("tbody tr")
 

@@ -14,12 +14,13 @@ from recbias.reports.svg import (
     COLOURS,
     SHAPES,
     Axes,
+    Curve,
     FileNames,
     Plot,
     Scale,
     Spot,
     choose_look,
-    draw_curve_labels,
+    draw_curves,
     estimate_width,
     place_labels,
     read_style_sheet,
@@ -72,14 +73,12 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
 
 
 def test_names_of_curves_and_marks_do_not_overlap() -> None:
-    curve = [(100.0, 100.0), (110.0, 101.0)]
-    names = {"first": curve, "second": [(100.0, 102.0), (110.0, 103.0)]}
-    drawn = draw_curve_labels(
-        names,
-        dict.fromkeys(names, "c0"),
-        (0.0, 0.0, 400.0, 200.0),
-        marks={"model": (100.0, 100.0)},
-    )
+    curves = {
+        "first": Curve([(100.0, 100.0), (110.0, 101.0)], 0, "tip", ["a", "b"]),
+        "second": Curve([(100.0, 102.0), (110.0, 103.0)], None),
+    }
+    drawn = draw_curves(curves, (0.0, 0.0, 400.0, 200.0), marks={"model": (100.0, 100.0)})
+    assert drawn.count("<circle") == 2
     root = ET.fromstring(f"<svg>{drawn}</svg>")
     spots = [
         Spot(float(text.get("x", "")), float(text.get("y", "")), estimate_width(text.text or ""))

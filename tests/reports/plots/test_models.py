@@ -21,15 +21,12 @@ from recbias.reports.plots_models import (
     draw_metric_agreement,
     draw_scatter,
     draw_setting_curves,
-    draw_win_matrix,
     pair_variants,
-    sort_by_mean,
 )
 from recbias.reports.plots_units import MOST_POINTS, draw_learning_curves, draw_round_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from recbias.reports.tables import build_round_table
-from recbias.reports.views import Comparisons, collect_comparisons
 from reports.plots.svg_reading import (
     find_elements,
     find_marks,
@@ -80,44 +77,9 @@ def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_p
     plot = draw(tmp_path)
     marks = find_marks(plot)
     named = {title.partition(":")[0]: mark for title, mark in marks.items()}
-    lines = [
-        tuple(float(line.get(end, "")) for end in ("x1", "y1", "x2", "y2"))
-        for line in find_elements(plot, "line", "pair")
-    ]
-    assert lines == [(*named["a"], *named["x"]), (*named["a"], *named["y"])]
-    assert "Solid lines join models with their mitigated variants." in plot.caption
-
-
-def draw_of_win_matrix(family: Comparisons) -> Plot:
-    return draw_win_matrix(family, name="m")
-
-
-def list_cells(plot: Plot) -> list[str]:
-    squares = find_elements(plot, "rect")
-    return [square.get("class", "") for square in squares if square.find("{*}title") is not None]
-
-
-def compare_three(folder: Path, metric: str) -> Comparisons:
-    """Return comparisons of x, y and z: z - x is significant, y differs from neither."""
-    make_run(folder, RunSpec(models=("x", "y", "z"), metrics=(metric,)))
-    path = folder / "significance.csv"
-    means = {"x": 0.1, "y": 0.2, "z": 0.3}
-    frame = pd.read_csv(path)
-    frame["mean_a"], frame["mean_b"] = frame["a"].map(means), frame["b"].map(means)
-    frame["difference"] = frame["mean_a"] - frame["mean_b"]
-    frame["effect_size"] = frame["difference"]
-    frame["significant"] = (frame["a"] + frame["b"]) == "xz"
-    frame.to_csv(path, index=False)
-    return collect_comparisons(read_run(folder))[0]
-
-
-def test_best_model_comes_first_and_wins_are_coloured(tmp_path: Path) -> None:
-    family = compare_three(tmp_path, "HR")
-    assert sort_by_mean(family) == ["z", "y", "x"]
-    # row z: y, x; row y: z, x; row x: z, y
-    assert list_cells(draw_of_win_matrix(family)) == [
-        *("maybe-better", "better", "maybe-worse", "maybe-better", "worse", "maybe-worse")
-    ]
+    starts = [arrow.get("d", "").split()[0] for arrow in find_elements(plot, "path", "arrow")]
+    assert starts == [f"M{named['a'][0]:.1f},{named['a'][1]:.1f}"] * 2
+    assert "Arrows lead from a model to its mitigated variant." in plot.caption
 
 
 def draw_of_metric_agreement(folder: Path) -> Plot | None:
@@ -239,13 +201,13 @@ def draw_of_search_plots(
     return draw_setting_importance(search, name="x")
 
 
-def test_bars_are_as_long_as_the_shares_the_longest_first(tmp_path: Path) -> None:
+def test_settings_stand_by_their_shares_the_largest_first(tmp_path: Path) -> None:
     plot = draw_of_search_plots(tmp_path, {"b": 0.25, "a": 0.75})
     assert read_tooltips(plot) == ["a: 0.75", "b: 0.25"]
-    longest, shortest = find_elements(plot, "rect", "bar")
-    width = float(longest.get("width", ""))
-    assert width == pytest.approx(3 * float(shortest.get("width", "")), abs=0.3)
-    assert float(longest.get("y", "")) < float(shortest.get("y", ""))
+    (zero,) = {line.get("x1") for line in find_elements(plot, "line", "neutral")}
+    (a, above), (b, below) = find_marks(plot).values()
+    assert a - float(zero or "") == pytest.approx(3 * (b - float(zero or "")), abs=0.5)
+    assert above < below
 
 
 MODELS = ("Random", "MostPop")
@@ -328,7 +290,7 @@ def test_each_metric_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> N
     curves = find_elements(plot, "polyline", "curve")
     assert [len(curve.get("points", "").split()) for curve in curves] == [3, 3]
     # the mean of both seeds: 0.1 + 0.01 in round 1 of Random
-    assert "Random, round 1: 0.110" in read_tooltips(plot)[2]
+    assert "Random, round 1: 0.110" in read_tooltips(plot)[1]
 
 
 def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path: Path) -> None:
@@ -338,8 +300,8 @@ def test_the_table_has_a_column_for_each_round_and_a_row_for_each_model(tmp_path
         *("metric", "model", "round 1", "round 2", "round 3")
     ]
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["nDCG@10", "Random", "0.1100", "0.2100", "0.3100"],
-        ["nDCG@10", "MostPop", "0.2100", "0.3100", "0.4100"],
+        ["nDCG", "Random", "0.1100", "0.2100", "0.3100"],
+        ["nDCG", "MostPop", "0.2100", "0.3100", "0.4100"],
     ]
     assert table.notes[-1] == "The values are means over seeds and folds."
 

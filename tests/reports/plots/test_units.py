@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,21 +9,20 @@ import pytest
 
 from recbias.core.dataset import FloatArray
 from recbias.reports import plots as rows
+from recbias.reports.plots_prompts import draw_hit_shares
 from recbias.reports.plots_units import (
     Exposure,
     compute_exposure,
     count_recommendations,
-    draw_hit_shares,
     draw_long_tail,
-    draw_popularity,
     draw_popularity_means,
     draw_running_means,
-    make_edges,
 )
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import (
     find_elements,
+    find_marks,
     read_points,
     read_texts,
     read_tooltips,
@@ -105,46 +103,6 @@ def write_counts(
     return read_run(folder)
 
 
-def draw_of_popularity_histogram(
-    folder: Path, counts: list[int] | None = None, world: RunSpec = SMALL
-) -> Plot | None:
-    return draw_popularity(write_counts(folder, counts, world), "ml-1m", name="p")
-
-
-def test_every_item_is_in_a_bin(tmp_path: Path) -> None:
-    plot = require_plot(draw_of_popularity_histogram(tmp_path))
-    bars = [tooltip for tooltip in read_tooltips(plot, "rect") if " with " in tooltip]
-    assert sum(int(tooltip.split(" ")[0]) for tooltip in bars) == 300
-    assert "of 300 items" in plot.caption
-    assert "the most popular 1,000" in plot.caption
-
-
-@pytest.mark.parametrize("counts", [[1, 2], [5, 5000], [3, 4, 100000]])
-def test_bins_cover_every_count_once(counts: list[int]) -> None:
-    edges = make_edges(np.array(counts, dtype=np.float64))
-    assert edges[0] <= min(counts)
-    assert edges[-1] > max(counts)
-    assert (np.diff(edges) >= 1).all()
-
-
-def test_power_law_is_drawn_and_in_the_caption(tmp_path: Path) -> None:
-    # 1000 // rank: P(count >= x) = 1000 / x / 300, so the density falls as x^-2
-    plot = require_plot(draw_of_popularity_histogram(tmp_path))
-    assert "power law with exponent" in plot.caption
-    (line,) = find_elements(plot, "polyline")
-    start, end = read_points(line)
-    assert start[0] < end[0]
-    assert start[1] < end[1] <= 306
-
-
-def test_exponent_of_a_power_law_is_recovered(tmp_path: Path) -> None:
-    counts = np.random.default_rng(5).zipf(2.5, 4000)
-    plot = require_plot(draw_of_popularity_histogram(tmp_path, counts[counts < 10**6].tolist()))
-    exponent = re.search(r"exponent (\d\.\d\d),", plot.caption)
-    assert exponent is not None
-    assert 2.3 < float(exponent[1]) < 2.7
-
-
 METRICS = ("nDCG", "HR", "log_popularity_difference", "ARP")
 
 
@@ -203,17 +161,15 @@ def test_name_that_labels_share(labels: list[str], name: str) -> None:
     assert rows.get_label_name(labels) == name
 
 
-def test_shares_of_lists_with_a_label_are_bars_in_their_order(tmp_path: Path) -> None:
-    hits = Measure("HIT_BAD", {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}, spread=0.25)
+def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) -> None:
+    figures = {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}
+    hits = Measure("HIT_BAD", figures, direction="lower", spread=0.25)
     everyone, women = draw_hit_shares(write_run(tmp_path, [hits]), "ml-1m", str)
     assert [text for text in read_texts(everyone) if text in MODELS] == list(MODELS)
-    widths = [float(bar.get("width", 0)) for bar in find_elements(everyone, "rect", "bar")]
-    # 0.2, 0.45 and 0.7 from 0 on
-    assert [width / widths[0] for width in widths] == pytest.approx([1, 2.25, 3.5], rel=0.01)
-    assert read_tooltips(everyone, "rect")[0].startswith("Random: 0.200 (95% interval 0.1")
-    assert "Lines are 95% intervals." in everyone.caption
-    assert women.title == "HIT_BAD: the share of lists with a labelled item, gender=F"
-    assert "intervals" not in women.caption
+    places = [x for x, _ in find_marks(everyone).values()]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+    assert read_tooltips(everyone)[0].startswith("Random: 0.2000 (95% interval 0.1")
+    assert women.title == "HIT_BAD of each model, gender=F"
 
 
 LOG_POPULARITY = replace(SMALL, metrics=("nDCG", "log_popularity_difference"))

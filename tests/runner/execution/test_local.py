@@ -166,7 +166,7 @@ def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
     settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
     (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
     killed = recbias.run(spec, out=tmp_path / "three", workers=2)
-    (failure,) = killed.failures
+    (failure,) = killed.failures.to_dict("records")
     assert failure["stage"] == "trial 2 of Mortal"
     assert failure["message"] == "the worker process died (signal 9)"
     expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)

@@ -234,7 +234,7 @@ def test_a_search_may_optimize_a_metric_of_detector_labels(tmp_path: Path) -> No
         split=SPLIT,
     )
     run = recbias.run(spec, out=tmp_path)
-    assert run.failures == []
+    assert run.failures.empty
     assert read_trials(run.folder)["value"].notna().all()
 
 

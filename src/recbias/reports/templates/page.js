@@ -1,6 +1,6 @@
 "use strict";
-// The page is complete without this script, which sorts tables, filters comparisons, copies texts, saves plots as PNG, and
-// unfolds everything and divides wide tables for print.
+// The page is complete without this script, which opens sections, sorts tables, filters comparisons, copies texts, saves plots as
+// PNG, and unfolds the results and divides wide tables for print.
 
 // The number of a cell, or the first one in its text.
 const numberOf = (cell) => Number(cell.dataset.value ?? parseFloat(cell.textContent.replace("−", "-")));
@@ -47,6 +47,17 @@ for (const name of document.querySelectorAll("thead .name, tbody th")) {
   }
 }
 
+const openTarget = () => {
+  const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (section?.matches("details")) {
+    section.open = true;
+    section.scrollIntoView();
+  }
+};
+addEventListener("hashchange", openTarget);
+openTarget();
+for (const link of document.querySelectorAll("nav a")) link.addEventListener("click", () => setTimeout(openTarget));
+
 for (const pairs of document.querySelectorAll(".pairs")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
@@ -86,6 +97,11 @@ const addButton = (text, parent) => {
   parent.append(button);
   return button;
 };
+
+const all = addButton("Open all sections", document.querySelector("nav"));
+all.addEventListener("click", () => {
+  for (const section of document.querySelectorAll("details.section")) section.open = true;
+});
 
 for (const text of document.querySelectorAll("pre.copied")) {
   const bar = document.createElement("div");
@@ -130,7 +146,7 @@ const drawPlot = async (plot) => {
 
 for (const figure of document.querySelectorAll("figure[data-name]")) {
   const button = addButton("PNG", figure.querySelector("figcaption"));
-  button.ariaLabel = `${figure.querySelector("h3").textContent} as PNG`;
+  button.ariaLabel = `${figure.querySelector("h2, h3").textContent} as PNG`;
   button.addEventListener("click", async () => {
     const link = document.createElement("a");
     link.download = `${figure.dataset.name}.png`;
@@ -169,11 +185,17 @@ const divide = (box) => {
 };
 
 addEventListener("beforeprint", () => {
-  for (const section of document.querySelectorAll("details")) section.open = true;
+  for (const section of document.querySelectorAll("details.printed:not([open])")) {
+    section.open = section.dataset.closed = true;
+  }
   for (const box of document.querySelectorAll(".box:has(table)")) divide(box);
 });
 
 addEventListener("afterprint", () => {
+  for (const section of document.querySelectorAll("[data-closed]")) {
+    section.open = false;
+    delete section.dataset.closed;
+  }
   for (const part of document.querySelectorAll(".part")) part.remove();
   for (const box of document.querySelectorAll(".divided")) box.classList.remove("divided");
 });

@@ -1,0 +1,353 @@
+"""The users, prompts or sentences that a metric is worst for: their history, lists and misses."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.context import collect_warnings, warn
+from recbias.core.dataset import AnyArray, Attributes, Dataset, Interactions, Split
+from recbias.core.errors import MissingEvidence, UnknownName
+from recbias.core.files import has_file
+from recbias.core.queries import Queries
+from recbias.core.text import normalize_name, suggest
+from recbias.reports import views
+from recbias.reports.run import RunTables, convert_parquet_errors
+from recbias.reports.views import format_title
+from recbias.runner.store import Store
+
+_KEYS = ("dataset", "seed", "fold")
+
+_UNIT = ("unit_id", "group", "target")
+
+EXAMPLE_COLUMNS = (
+    *_KEYS,
+    *("unit", "unit_id", "labels", "text", "history"),
+    *("model", "metric", "k", "group", "target", "value", "list", "missed"),
+)
+"""The columns of ``examples``."""
+
+
+def select_examples(
+    tables: RunTables,
+    metric: str | None,
+    group: str = "",
+    worst: int = 10,
+    models: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """Return a row for each unit and model, with ``EXAMPLE_COLUMNS``.
+
+    ``recbias.examples`` describes the arguments and the errors. Each row also has the
+    ``relevant`` items of a user, and the lists of the ``prompts`` of a template.
+    """
+    scores, direction = select_scores(tables, metric)
+    keys = {key: scores[key].iloc[0] for key in _KEYS}
+    for key, value in keys.items():
+        scores = scores[scores[key] == value]
+    losses = {"higher": -scores["value"], "lower": scores["value"]}
+    scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
+    chosen = choose_models(scores, models)
+    first = scores[scores["model"] == chosen[0]]
+    stages = Stages(tables, keys)
+    if group:
+        first = first[first["unit_id"].isin(stages.list_members(group))]
+        if first.empty:
+            message = f"no unit with {group} has a value of {scores['metric'].iloc[0]}"
+            raise MissingEvidence(message, where="--group")
+    ordered = first[["loss", *_UNIT]].sort_values("loss", ascending=False, kind="stable")
+    units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).astype(str).to_numpy()
+    scores = scores[scores["unit_id"].isin(units[:, 0])].astype(dict.fromkeys(TEXTS, str))
+    kind = str(scores["unit"].iloc[0])
+    stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
+    rows = [
+        stages.describe(unit, scores[(scores[list(_UNIT)] == unit).all(axis=1)], model)
+        for unit in units
+        for model in chosen
+    ]
+    return [row for row in rows if row]
+
+
+TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
+"""The columns of the values of units that hold text."""
+
+_SCORES = (*TEXTS, "seed", "fold", "k")
+
+
+def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the values of the units by a metric, and its direction; ``TEXTS`` are categories."""
+    import pyarrow.parquet as pq
+
+    path = tables.folder / "per_unit.parquet"
+    if not has_file(path):
+        raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
+    with convert_parquet_errors(path):
+        pairs = pq.read_table(path, columns=["metric", "k"]).unify_dictionaries()
+        named = pairs.group_by(["metric", "k"], use_threads=False).aggregate([]).to_pylist()
+    names = {
+        format_title(str(row["metric"]), math.nan if row["k"] is None else row["k"]): row["metric"]
+        for row in named
+    }
+    known = list(names)
+    if not known:
+        raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
+    wanted = known[0] if metric is None else _find(metric, known, "metric")
+    with convert_parquet_errors(path):
+        rows = pq.read_table(
+            path,
+            columns=[*_SCORES, "value"],
+            filters=[("metric", "==", names[wanted])],
+            read_dictionary=list(TEXTS),
+        ).to_pandas()
+    rows = rows.dropna(subset=["value"])
+    if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
+        rows = rows[rows["k"] == int(cutoff)]
+    is_whole = (rows["group"] == "") & (rows["target"] == "")
+    rows = rows[is_whole] if is_whole.any() else rows
+    definitions = {entry["metric"]: entry for entry in tables.manifest["metrics"]}
+    return rows, str(definitions.get(names[wanted], {}).get("direction", "none"))
+
+
+def _find(name: str, known: Sequence[str], kind: str) -> str:
+    for title in known:
+        if normalize_name(name) in {
+            normalize_name(title),
+            normalize_name(title.partition("@")[0]),
+        }:
+            return title
+    message = f"the run has no {kind} {name!r} with values of single units"
+    raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
+
+
+def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return the models that are named, or the two with the best means."""
+    means = scores.groupby("model", sort=False, observed=True)["loss"].mean()
+    known = [str(name) for name in means.sort_values(kind="stable").index]
+    return [_find(model, known, "model") for model in models] or known[:2]
+
+
+@dataclass(frozen=True)
+class ExampleList:
+    """A list of an example: whose it is, its items with whether they are relevant, and misses."""
+
+    title: str
+    items: tuple[tuple[str, bool], ...]
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """A user, prompt or sentence with its history, and lists side by side."""
+
+    title: str
+    labels: str
+    text: str
+    history: tuple[str, ...]
+    lists: tuple[ExampleList, ...]
+
+
+_MOST_EXAMPLES, _MOST_PROMPTS = 5, 4
+
+
+def collect_examples(run: RunTables) -> tuple[str, list[Example]]:
+    """Return what the examples of a page are the worst of, and the examples.
+
+    They are the units with the worst values of accuracy, else of the first metric that has units,
+    with the lists of the two best models; none without values of units or stored lists.
+    """
+    accuracy = views.select_accuracy_metric(views.collect_definitions(run).values())
+    rows: list[dict[str, Any]] = []
+    with collect_warnings():  # without the stored stages there are no histories
+        for title in (accuracy.title if accuracy else None, None):
+            with contextlib.suppress(MissingEvidence, UnknownName):
+                rows = rows or select_examples(run, title, worst=_MOST_EXAMPLES)
+    rows = [row for row in rows if row["list"] or row["prompts"]]
+    if not rows:
+        return "", []
+    units: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        units.setdefault(row["unit_id"], []).append(row)
+    title = format_title(rows[0]["metric"], rows[0]["k"])
+    metric = views.collect_definitions(run).get(title)
+    name = views.name_metric(run, metric) if metric else title
+    return f"{name} of {rows[0]['model']}", [_build_example(each) for each in units.values()]
+
+
+def _build_example(rows: Sequence[Mapping[str, Any]]) -> Example:
+    first = rows[0]
+    lists = [
+        ExampleList(
+            f"{row['model']}: {row['value']:.4f}",
+            tuple((item, item in row["relevant"]) for item in row["list"]),
+            row["missed"],
+        )
+        for row in rows
+        if row["list"]
+    ] or [
+        ExampleList(f"{first['model']}, {query}", tuple((item, False) for item in items))
+        for query, items in [*first["prompts"].items()][:_MOST_PROMPTS]
+    ]
+    is_named = first["unit_id"].startswith(first["unit"])
+    return Example(
+        first["unit_id"] if is_named else f"{first['unit']} {first['unit_id']}",
+        first["labels"].replace("&", ", "),
+        first["text"].partition(" / ")[0],
+        first["history"],
+        tuple(lists),
+    )
+
+
+class Stages:
+    """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
+
+    def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
+        self.keys, self.folder = keys, tables.folder
+        store = Store(_find_store(tables.folder))
+        digests = {
+            str(stage["kind"]): str(stage["digest"])
+            for stage in reversed(tables.manifest["stages"])
+            if stage["dataset"] == keys["dataset"]
+            and stage["seed"] in {None, keys["seed"]}
+            and stage["fold"] in {None, keys["fold"]}
+        }
+        dataset, split, queries = (
+            store.load(digests[kind]) if kind in digests and store.has(digests[kind]) else None
+            for kind in ("dataset", "split", "queries")
+        )
+        self.dataset: Dataset | None = dataset
+        self.split: Split | None = split
+        self.queries: Queries | None = queries
+        if None in (dataset, split, queries):
+            warn("the stored stages of the run are gone: run its spec again for the histories")
+        self.lists: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.titles = _collect_titles(dataset.items if dataset else None)
+
+    def list_queries(self, unit: str, kind: str) -> list[str]:
+        """Return the ids of the queries of a unit: its own, or the prompts of a template."""
+        if self.queries is None or kind == self.queries.unit:
+            return [unit]
+        return [str(name) for name in self.queries.ids.ids[self._select(unit, kind)]]
+
+    def _select(self, unit: str, kind: str) -> AnyArray:
+        """Return which queries belong to a unit, ``bool[queries]``."""
+        if self.queries is None or kind == self.queries.unit:
+            return np.array([]) if self.queries is None else self.queries.ids.ids == unit
+        frame = self.queries.labels.frame
+        name = "pair_id" if kind == "sentence_pair" else kind
+        known = frame[name].astype(str) if name in frame else pd.Series("", frame.index)
+        return (known == unit.removeprefix(f"{name}=")).to_numpy()
+
+    def read_lists(self, queries: Sequence[str]) -> None:
+        """Read the lists of some queries."""
+        import pyarrow.parquet as pq
+
+        path = self.folder / "lists.parquet"
+        if not (queries and has_file(path)):
+            return
+        filters = [("query_id", "in", queries)]
+        with convert_parquet_errors(path):
+            lists = pq.read_table(path, filters=filters).to_pandas()
+        for key, value in self.keys.items():
+            lists = lists[lists[key] == value]
+        names = [lists[name].astype(str) for name in ("model", "query_id")]
+        items = lists["item_id"].astype(str).groupby(names, sort=False)
+        self.lists = {(str(model), str(query)): tuple(ids) for (model, query), ids in items}
+
+    def list_members(self, group: str) -> AnyArray:
+        """Return the ids of the queries that have all labels of a group: ``gender=F&age=25``."""
+        if self.queries is None:
+            raise MissingEvidence("the labels of the units are not stored", where="--group")
+        labels, selected = self.queries.labels, np.ones(len(self.queries), dtype=bool)
+        for part in group.split("&"):
+            name, _, value = part.partition("=")
+            if name not in labels.names:
+                message = f"the {self.queries.unit}s have no label {name!r}"
+                raise UnknownName(message, where="--group", remedy=suggest(name, labels.names))
+            members = labels.membership(name)
+            if value not in members.values:
+                message = f"no {self.queries.unit} has {part!r}"
+                raise UnknownName(message, where="--group", remedy=suggest(value, members.values))
+            column = members.matrix[:, [members.values.index(value)]]
+            selected &= column.toarray().ravel()
+        return self.queries.ids.ids[selected]
+
+    def describe(self, unit: AnyArray, scores: pd.DataFrame, model: str) -> dict[str, Any]:
+        """Return the row of a unit and a model; empty if the model has no value for the unit."""
+        of_model = scores[scores["model"] == model]
+        if of_model.empty:
+            return {}
+        name, score = str(unit[0]), of_model.iloc[0]
+        row = {column: score[column] for column in EXAMPLE_COLUMNS if column in score.index}
+        queries = self.list_queries(name, row["unit"])
+        listed = self.lists.get((model, name), ())
+        history, relevant = self._read_history(name) if queries == [name] else ((), ())
+        missed = tuple(item for item in relevant if item not in set(listed))
+        named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
+        row |= {key: self._entitle(items) for key, items in named.items()}
+        row["prompts"] = {
+            query: self._entitle(self.lists[model, query])
+            for query in queries
+            if query != name and (model, query) in self.lists
+        }
+        if row["unit"] == "item":
+            return row | {"labels": "", "text": self.titles.get(name, "")}
+        return row | self._read_query(self._select(name, row["unit"]))
+
+    def _entitle(self, items: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.titles.get(item, item) for item in items)
+
+    def _read_query(self, selected: AnyArray) -> dict[str, str]:
+        """Return the labels that queries share, and their texts."""
+        if self.queries is None or not selected.any():
+            return {"labels": "", "text": ""}
+        frame, texts = self.queries.labels.frame, self.queries.texts
+        cells = {
+            str(name): {*map(_render, cells.dropna())} for name, cells in frame[selected].items()
+        }
+        labels = "&".join(
+            f"{name}={values.pop()}" for name, values in cells.items() if len(values) == 1
+        )
+        return {"labels": labels, "text": "" if texts is None else " / ".join(texts[selected])}
+
+    def _read_history(self, unit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the training items of a user, the latest first, and the test items."""
+        if self.split is None:
+            return (), ()
+        train, test = self.split.train, self.split.test
+        return _list_items(train, unit)[::-1], () if test is None else _list_items(test, unit)
+
+
+def _find_store(folder: Path) -> Path:
+    """Return the store beside the runs, in which a run that is not published yet lies."""
+    places = [parent / "store" for parent in folder.resolve().parents[:4]]
+    return next((place for place in places if place.is_dir()), places[1])
+
+
+def _list_items(rows: Interactions, user: str) -> tuple[str, ...]:
+    """Return the items of a user in the order of time, else of the rows."""
+    code = rows.user_ids.find(np.array([user]))[0]
+    at = np.flatnonzero(rows.users == code) if code >= 0 else np.empty(0, dtype=np.int64)
+    if rows.times is not None:
+        at = at[np.argsort(rows.times[at], kind="stable")]
+    return tuple(rows.item_ids.ids[rows.items[at]])
+
+
+def _collect_titles(items: Attributes | None) -> dict[str, str]:
+    if items is None or "title" not in items.names:
+        return {}
+    titles = items.column("title")
+    return {
+        str(item): str(title)
+        for item, title in zip(items.ids.ids, titles, strict=True)
+        if isinstance(title, str)
+    }
+
+
+def _render(cell: object) -> str:
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,369 @@
+"""The values of metrics by group and target, and the gaps between groups, as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from recbias.core.measures import DATASET, SERVED, Direction
+from recbias.reports import views, wording
+from recbias.reports.plots import get_label_name, get_label_value
+from recbias.reports.questions import Question, collect_questions, find_worst_groups
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.tables import (
+    BEST,
+    FilledColumn,
+    Head,
+    build_cell,
+    count_undefined,
+    get_key,
+    get_title,
+    lay_out,
+    rank_cells,
+    sort_heads,
+    sort_models,
+)
+from recbias.reports.views import (
+    DIRECTION_LABELS,
+    Definition,
+    Row,
+    collect_definitions,
+    select_varying,
+)
+from recbias.reports.wording import (
+    Cell,
+    Column,
+    Table,
+    count_decimals,
+    format_value,
+    make_columns,
+    make_heading,
+)
+from recbias.statistics import trend
+
+_PART = ("group", "target")
+WORST = "w"
+"""The mark of the worst-off group."""
+
+MOST_GROUPS = 6
+"""With more groups than this they are the rows of a table, and models its columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """The values of a metric by group and target, and the tested gap between groups."""
+
+    metric: Definition
+    groups: Table
+    gaps: Table | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of the card."""
+        return [self.groups, *([self.gaps] if self.gaps else [])]
+
+
+def build_cards(run: RunTables) -> list[Card]:
+    """Return the values by query label and item attribute of each metric that has any."""
+    definitions, questions = collect_definitions(run), _group_questions(run)
+    frame = views.select_headline(run, views.collect_estimates(run))
+    is_part = ((frame["group"] != "") | (frame["target"] != "")) & (frame["model"] != DATASET)
+    rows: dict[str, list[Row]] = {title: [] for title in definitions}
+    for row in to_records(frame[is_part]):
+        rows[get_title(row)].append(row)
+    cards = []
+    for title, metric in definitions.items():
+        asked = questions.get(title, [])
+        values = [row for row in rows[title] if row["group"] != SERVED] or rows[title]
+        if values:
+            keys = select_varying(pd.DataFrame(values), ["dataset"])
+            groups = _build_groups(run, metric, values, asked, keys)
+            has_targets = any(row["target"] for row in values)
+            gaps = None if has_targets else _build_gaps(run, metric, asked, keys)
+            cards.append(Card(metric, groups, gaps))
+    return cards
+
+
+def _group_questions(run: RunTables) -> dict[str, list[Question]]:
+    """Return the questions about groups by the metric's title."""
+    questions: dict[str, list[Question]] = {}
+    for question in collect_questions(run):
+        if question.between == "groups" and question.comparisons[0].test != trend.NAME:
+            questions.setdefault(question.metric.title, []).append(question)
+    return questions
+
+
+def build_group_tables(run: RunTables) -> list[Table]:
+    """Return the properties of the dataset, and the values by group and target."""
+    return [*build_dataset_tables(run), *(card.groups for card in build_cards(run))]
+
+
+def build_dataset_tables(run: RunTables) -> list[Table]:
+    """Return the table of values that describe a dataset by itself, if there are any."""
+    frame = views.select_headline(run, views.collect_estimates(run))
+    frame = frame[frame["model"] == DATASET]
+    if frame.empty:
+        return []
+    columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
+    keys = [column for column in columns if (frame[column] != "").any()]
+    records = to_records(frame)
+    kinds = [_identify_kind(run, get_title(row)) for row in records]
+    by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
+    places = {str(kind): count_decimals(values) for kind, values in by_kind}
+    rows = tuple(
+        (
+            Cell(make_heading(get_title(row))),
+            *map(Cell, get_key(row, keys)),
+            Cell(f"{row['n']:,.0f}", row["n"]),
+            build_cell(row, places[kind]),
+        )
+        for row, kind in zip(records, kinds, strict=True)
+    )
+    heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
+    return [Table("Properties of the dataset", heads, rows)]
+
+
+def _identify_kind(run: RunTables, title: str) -> str:
+    """Return the metric and its settings besides the label, of which all values have one unit."""
+    metric = collect_definitions(run)[title]
+    settings = {key: value for key, value in metric.parameters.items() if key != "label"}
+    return f"{metric.name} {settings}"
+
+
+def _build_groups(
+    run: RunTables,
+    metric: Definition,
+    records: Sequence[Row],
+    questions: Sequence[Question],
+    keys: Sequence[str],
+) -> Table:
+    """Return models in rows and groups in columns; many groups, and targets, are rows instead.
+
+    The gap between the groups is the last column, or the last row.
+    """
+    parts = [name for name in _PART if any(row[name] for row in records)]
+    worst, labels = _find_worst_rows(records, metric), _label_groups(metric, records)
+    rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
+    gaps = {}
+    if parts == ["group"]:
+        gaps = _measure_gaps(metric, rows, questions, (*keys, "model"))
+    models = sort_models(run, rows)
+    shared = get_label_name(labels) or "group"
+    if parts == ["group"] and len(labels) <= MOST_GROUPS:
+        names = [*keys, "model"]
+        heads = sort_heads(run, rows, names)
+        direction = metric.group_direction if len(models) > 1 else "none"
+        columns = _pivot(rows, names, "group", labels.values(), direction)
+        if gaps:
+            columns.append((Column("gap", numeric=True), gaps))
+    else:
+        names = [*keys, *parts]
+        columns = _pivot(rows, names, "model", models, "none")
+        heads = [*dict.fromkeys(get_key(row, names) for row in rows)]
+        if parts[0] == "group":
+            counts = {
+                head: _count_units(inside) for head, inside in _group_by(rows, names).items()
+            }
+            columns.insert(0, (Column("n", numeric=True), counts))
+        if gaps:
+            for *dataset, model in gaps:
+                columns[1 + models.index(model)][1][*dataset, "gap"] = gaps[*dataset, model]
+            heads += dict.fromkeys((*head[:-1], "gap") for head in heads)
+        names = [shared if name == "group" else name for name in names]
+    title = metric.groups_heading
+    if "by" not in metric.parameters:
+        title = f"{metric.heading} by {' and '.join(parts)}"
+    notes = _explain_groups(metric, rows, questions, has_gaps=bool(gaps))
+    heading = metric.groups_heading if parts[0] == "group" else metric.heading
+    notes += count_undefined(records, [metric.title], {}, heading)
+    notes += views.describe_means(run) if parts[0] == "group" else []
+    has_best = any(cell.best for _, cells in columns for cell in cells.values())
+    return lay_out(title, names, heads, columns, [*[BEST] * has_best, *notes])
+
+
+def _group_by(rows: Sequence[Row], names: Sequence[str]) -> dict[Head, list[Row]]:
+    groups: dict[Head, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(get_key(row, names), []).append(row)
+    return groups
+
+
+def _pivot(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    across: str,
+    order: Iterable[str],
+    direction: Direction,
+) -> list[FilledColumn]:
+    """Return a column for each value of ``across``, with the cells by the values of ``names``."""
+    columns = []
+    for name in order:
+        inside = {get_key(row, names): row for row in rows if row[across] == name}
+        cells = rank_cells(inside, direction)
+        for head in [head for head, row in inside.items() if row["worst"]]:
+            cells[head] = replace(cells[head], mark=WORST)
+        counts = _count_units(inside.values()).text if across == "group" else ""
+        title = f"{name} (n {counts})" if counts else name
+        columns.append((Column(title, numeric=True), cells))
+    return columns
+
+
+def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
+    """Return each group as a table names it: without the label that all groups share."""
+    by = str(metric.parameters.get("by", ""))
+    groups = [*dict.fromkeys(row["group"] for row in rows)]
+    if not get_label_name(groups):
+        return {group: "&".join(wording.quote_labels(group, by)) for group in groups}
+    return {group: get_label_value(wording.quote_labels(group, by)[0]) for group in groups}
+
+
+def _measure_gaps(
+    metric: Definition,
+    rows: Sequence[Row],
+    questions: Sequence[Question],
+    names: Sequence[str],
+) -> dict[Head, Cell]:
+    """Return the largest minus the smallest mean of the groups, marked if it is significant."""
+    tests = {get_key(row, names): row for row in _find_largest_gaps(questions).values()}
+    least = int(metric.parameters.get("min_group") or 0)
+    compared = _group_by([row for row in rows if not row["n"] < least], names)
+    means = {head: [row["value"] for row in inside] for head, inside in compared.items()}
+    spreads = {
+        head: max(values) - min(values) for head, values in means.items() if len(values) > 1
+    }
+    places = count_decimals(spreads.values())
+    return {
+        head: Cell(
+            format_value(spread, places),
+            spread,
+            mark="*" if head in tests and views.is_significant(tests[head]) else "",
+        )
+        for head, spread in spreads.items()
+    }
+
+
+def _explain_groups(
+    metric: Definition, rows: Sequence[Row], questions: Sequence[Question], *, has_gaps: bool
+) -> list[str]:
+    """Return the direction, which group is marked, and what the gap is."""
+    direction = metric.group_direction if rows[0]["group"] else metric.direction
+    notes = [f"{DIRECTION_LABELS[direction].capitalize()}."]
+    least = metric.least_marked
+    if any(row["worst"] for row in rows):
+        small = any(row["n"] < least for row in rows)
+        of = f" of the groups with n of at least {least:,}" if small else ""
+        notes.append(f"{WORST}: the worst-off group of the model{of}.")
+    if has_gaps:
+        least = int(metric.parameters.get("min_group") or 0)
+        of = f" with n of at least {least:,}" if least else ""
+        tests = [part for question in questions for part in question.comparisons]
+        mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
+        notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
+    return [" ".join(notes)]
+
+
+def _find_worst_rows(records: Sequence[Row], metric: Definition) -> set[int]:
+    """Return the ids of the rows of the worst-off groups of each model, dataset and target."""
+    keys = ("dataset", "model", "target")
+    blocks = _group_by([row for row in records if row["group"]], keys)
+    return {id(row) for rows in blocks.values() for row in find_worst_groups(rows, metric)}
+
+
+def _count_units(rows: Iterable[Row]) -> Cell:
+    """Return n, or its range over the models."""
+    counts = sorted({row["n"] for row in rows if not math.isnan(row["n"])})
+    text = " to ".join(f"{count:,.0f}" for count in dict.fromkeys([*counts[:1], *counts[-1:]]))
+    return Cell(text, counts[0] if counts else math.nan)
+
+
+def _find_largest_gaps(questions: Sequence[Question]) -> dict[Head, Row]:
+    """Return the largest tested difference between two groups, by dataset and model."""
+    pairs: dict[Head, Row] = {}
+    for question in questions:
+        for row in (row for comparison in question.comparisons for row in comparison.rows):
+            key = row["dataset"], row["model"]
+            if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
+                pairs[key] = row
+    return pairs
+
+
+def _build_gaps(
+    run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
+) -> Table | None:
+    """Return the largest difference between two groups of each model; None if none is tested."""
+    tests = {part.test for question in questions for part in question.comparisons}
+    anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
+    pairs = _find_largest_gaps(questions)
+    if not pairs:
+        return None
+    places = count_decimals(row["difference"] for row in pairs.values())
+    numbers = ("gap", "95% interval", "p", "adjusted p")
+    heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
+    columns = [*make_columns(heads, numeric=numbers)]
+    if anova:
+        columns.append(Column("p of all groups", numeric=True))
+    rows = [
+        _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
+        for key, row in pairs.items()
+    ]
+    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
+    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
+    """Return the seed and fold of comparisons, if the run has several and no mean is compared."""
+    place = dict(zip(("dataset", "seed", "fold"), comparisons.place, strict=True))
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    return " and ".join(f"{name} {place[name]}" for name in varying if place[name] != views.ALL)
+
+
+def _explain_gaps(
+    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
+) -> list[str]:
+    """Return the notes of a table of gaps: tests, and compared groups."""
+    parts = [part for question in questions for part in question.comparisons]
+    methods = "; ".join(dict.fromkeys(part.method() for part in parts))
+    is_of_all = {part.test for part in parts} == {"welch_anova"}
+    lead = "The largest difference between two groups of each model"
+    notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
+    if least := metric.parameters.get("min_group"):
+        notes.append(f"Groups with n of at least {least:,} are compared.")
+    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
+    if place := _describe_place(run, parts[0]):
+        notes.append(f"The values and tests are those of {place}: no test averages over them.")
+    return notes
+
+
+def _collect_anova(run: RunTables, metric: Definition) -> dict[Head, Row]:
+    """Return the test of all groups of a metric by dataset and model."""
+    gap = {**metric.parameters, "gap": "difference"}
+    definitions = collect_definitions(run)
+    return {
+        (row["dataset"], row["model"]): row
+        for comparisons in views.collect_comparisons(run)
+        if comparisons.test == "welch_anova" and comparisons.title in definitions
+        if definitions[comparisons.title].parameters == gap
+        if definitions[comparisons.title].name == metric.name
+        for row in comparisons.rows
+    }
+
+
+def _tabulate_gap(
+    row: Row, keys: Sequence[str], places: int, anova: Sequence[Row | None]
+) -> tuple[Cell, ...]:
+    sign = -1.0 if row["difference"] < 0 else 1.0
+    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    sides = ("b", "a") if sign < 0 else ("a", "b")
+    gap = sign * row["difference"]
+    all_groups = [test["p_adjusted"] if test else math.nan for test in anova]
+    return (
+        *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
+        Cell(format_value(gap, places), gap),
+        Cell(wording.format_interval(low, high, places), low),
+        *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
+        Cell("yes" if views.is_significant(row) else "no"),
+        *(Cell(wording.format_p_value(p), p) for p in all_groups),
+    )

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+
+pytestmark = pytest.mark.browser
+
+PAGES = 4
+"""The most pages of A4 on which the quickstart is printed."""
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recbias.run("quickstart", out=tmp_path_factory.mktemp("results")).folder / "report.html"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+def test_verdict_tiles_and_chart_are_above_the_fold(
+    browser: Any, quickstart: Path, width: int, height: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto(quickstart.as_uri())
+    verdict = page.locator(".verdict")
+    assert verdict.inner_text().split() == ["✓", "PASS:", "2", "of", "2", "checks"]
+    assert page.locator(".tiles li.pass").count() == 2
+    for part in (verdict, page.locator(".tiles"), page.locator(".answer svg")):
+        box = part.bounding_box()
+        assert box["y"] + box["height"] <= height
+        assert box["x"] + box["width"] <= width
+    assert page.evaluate("document.documentElement.scrollHeight") < 2.2 * height
+    assert page.locator("details.section[open]").count() == 0
+    page.get_by_role("link", name="Results", exact=True).click()
+    page.locator("#results table").first.wait_for(state="visible")
+    page.close()
+
+
+def test_the_quickstart_is_printed_on_four_pages(
+    browser: Any, quickstart: Path, tmp_path: Path
+) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    page = browser.new_page()
+    page.goto(quickstart.as_uri())
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    texts = [sheet.extract_text() for sheet in pypdf.PdfReader(tmp_path / "report.pdf").pages]
+    assert len(texts) <= PAGES
+    for expected in ("PASS: 2 of 2 checks", "Results", "0.5065", "Groups"):
+        assert any(expected in text for text in texts)
+    assert page.locator("details.section[open]").count() == 0  # as before
+    page.close()
