@@ -417,8 +417,8 @@ class Demo:
     everything else.
 
     The odds are known, so the experiment may have rounds of ``feedback``, and metrics may compare
-    lists with ideal ones. A table of ``docs/evidence/calibration.md`` says how far each setting moves the
-    metrics of lists drawn by the odds.
+    lists with ideal ones. A table of ``docs/evidence/calibration.md`` says how far each setting
+    moves the metrics of lists drawn by the odds.
 
     Args:
         n_users: Number of users.

@@ -70,14 +70,15 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     run = read_run(folder)
     content = _load_content(run, reference, tolerance)
+    named = replace(content, run=name_groups(content.run))
     if store_plots is not None and _FORMATS_WITH_PLOTS & {*formats}:
-        plots = store_plots(lambda _: content.gallery.dump())
-        vars(content).setdefault("gallery", load_gallery(plots))
+        plots = store_plots(lambda _: named.gallery.dump())
+        vars(named).setdefault("gallery", load_gallery(plots))
     if measure_cost is not None:
         cost = measure_cost()
         run = replace(run, manifest={**run.manifest, **cost})
         vars(content.run)["manifest"].update(cost)
-    files = [*_render_files(content, set(formats))]
+    files = [*_render_files(content, named, set(formats))]
     if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
@@ -122,21 +123,22 @@ def _load_content(
     return Content(run, comparison, {name: list_remarks(run, name) for name in names})
 
 
-def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the name and the content of each file."""
+def _render_files(
+    content: Content, named: Content, formats: set[str]
+) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the name and the content of each file; ``named`` has the names of coded groups."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:
         yield "report.json", render_json(content.run, content.reference)
-    content = replace(content, run=name_groups(content.run))
     if formats & _FORMATS_WITH_PLOTS:
-        yield from _render_figures(content, sorted(formats & {*IMAGES}))
+        yield from _render_figures(named, sorted(formats & {*IMAGES}))
     if "md" in formats:
-        yield "report.md", render_markdown(content)
+        yield "report.md", render_markdown(named)
     if "html" in formats:
-        yield "report.html", render_html(content)
+        yield "report.html", render_html(named)
     if "latex" in formats:
-        yield from _render_latex_tables(content)
+        yield from _render_latex_tables(named)
 
 
 def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
