@@ -1,19 +1,16 @@
 """Download of datasets from their publishers, with checksums and in one atomic step.
 
-An interrupted transfer is resumed where the server allows it, and retried after failures. Archives
-are untrusted: no links, no files outside the target folder, and a limit of the unpacked size.
+An interrupted transfer is resumed where the server allows it, and retried after failures. The
+unpacked size of an archive is limited.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import http.client
 import json
 import re
 import shutil
-import stat
-import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -26,7 +23,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from recbias.core.context import ProgressListener, report_progress
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
@@ -44,9 +41,6 @@ _PROGRESS_BYTES = 2**16  # an attempt that receives less counts as a failure
 _RETRY_REMEDY = "try again later, which resumes the download; or download the file by hand"
 _SITE_REMEDY = "see the publisher's site"
 _ARCHIVE_REMEDY = "the archive differs from the published one; no file of it was kept"
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
-_CONFLICTS = (FileExistsError, IsADirectoryError, NotADirectoryError)
 
 T = TypeVar("T")
 
@@ -286,61 +280,23 @@ def _refuse_size(url: str, limit: int) -> DownloadFailed:
     return DownloadFailed(message, where=url, remedy=_SITE_REMEDY)
 
 
-def unpack(archive: Path, into: Path, *, max_bytes: int | None = None) -> None:
-    """Unpack a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` archive; copy any other file.
-
-    The unpacked size is limited to ``max_bytes``, by default 30 times the size of the archive and
-    100 MiB: ratings in text compress to a sixth.
+def unpack(archive: Path, into: Path) -> None:
+    """Unpack a zip archive, at most to 30 times its size and 100 MiB: text compresses to a sixth.
 
     Raises:
-        DownloadFailed: A member is outside the folder, or a link or a device; the archive is
-            damaged, packed in a way that is not read, or unpacks to too many bytes.
+        DownloadFailed: The archive is damaged, packed in a way that is not read, or unpacks to too
+            many bytes.
     """
-    if max_bytes is None:
-        max_bytes = 30 * archive.stat().st_size + 100 * 2**20
-    n_bytes = 0
+    max_bytes = 30 * archive.stat().st_size + 100 * 2**20
     try:
-        for name, source in _open_members(archive):
-            path = PurePosixPath(name)
-            if path.is_absolute() or ".." in path.parts or set("\\:\0") & set(name):
-                raise _refuse_member(name, "is outside its folder", archive)
-            target = into.joinpath(*path.parts)
-            (target.parent if source else target).mkdir(parents=True, exist_ok=True)
-            if source is None:
-                continue
-            with source, target.open("xb") as stream:
-                while piece := source.read(_PIECE_BYTES):
-                    n_bytes += len(piece)
-                    if n_bytes > max_bytes:
-                        message = f"unpacks to more than {max_bytes:,} bytes"
-                        raise DownloadFailed(message, where=str(archive), remedy=_ARCHIVE_REMEDY)
-                    stream.write(piece)
-    except (*_DAMAGE, *_CONFLICTS, RuntimeError, ValueError) as error:
+        with zipfile.ZipFile(archive) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > max_bytes:
+                message, remedy = f"unpacks to more than {max_bytes:,} bytes", _ARCHIVE_REMEDY
+                raise DownloadFailed(message, where=str(archive), remedy=remedy)
+            packed.extractall(into)
+    except (EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, ValueError) as error:
         message = f"is damaged or truncated, or cannot be unpacked: {error}"
         raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
-
-
-def _open_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yield the name of each member and its content, None for a folder."""
-    if archive.name.endswith(".zip"):
-        with zipfile.ZipFile(archive) as packed:
-            for entry in packed.infolist():
-                if stat.S_IFMT(entry.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
-                    raise _refuse_member(entry.filename, "is a link or a device", archive)
-                yield entry.filename, None if entry.is_dir() else packed.open(entry)
-    elif archive.name.endswith(_ARCHIVES):
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                if not (member.isreg() or member.isdir()):
-                    raise _refuse_member(member.name, "is a link or a device", archive)
-                yield member.name, tar.extractfile(member)
-    else:
-        yield archive.name, archive.open("rb")
-
-
-def _refuse_member(name: str, problem: str, archive: Path) -> DownloadFailed:
-    message = f"contains {name[:250]!r}, which {problem}"
-    return DownloadFailed(message, where=str(archive), remedy=_ARCHIVE_REMEDY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,7 +340,7 @@ class Source:
     @property
     def is_archive(self) -> bool:
         """Whether the dataset is published as one archive."""
-        return len(self.files) == 1 and self.files[0].endswith(_ARCHIVES)
+        return len(self.files) == 1 and self.files[0].endswith(".zip")
 
     def terms(self) -> str:
         """Return the licence and the citation, as printed before a download."""

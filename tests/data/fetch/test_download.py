@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,13 +24,6 @@ def pack_zip(names: list[str]) -> bytes:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in names:
             packed.writestr(name, f"{name}\n" * 2_000)
-    return stream.getvalue()
-
-
-def pack_tar(member: tarfile.TarInfo) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as packed:
-        packed.addfile(member)
     return stream.getvalue()
 
 
@@ -122,34 +114,24 @@ def test_a_full_disk_while_unpacking_keeps_only_the_archive(
     assert publisher.requests == []
 
 
-def make_link() -> tarfile.TarInfo:
-    info = tarfile.TarInfo("ml-1m/ratings.dat")
-    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    return info
-
-
 @pytest.mark.parametrize(
-    ("name", "content", "problem"),
+    ("content", "problem"),
     [
-        ("a.zip", pack_zip(["../evil", *HOLDS]), "outside its folder"),
-        ("a.tar.gz", pack_tar(tarfile.TarInfo("../../evil")), "outside its folder"),
-        ("a.tar.gz", pack_tar(make_link()), "a link or a device"),
-        ("a.zip", ARCHIVE[:-30], "damaged or truncated"),
-        ("a.zip", pack_zip(["ml-1m/ratings.dat"]), "the archive lacks movies.dat"),
+        (ARCHIVE[:-30], "damaged or truncated"),
+        (pack_zip(["ml-1m/ratings.dat"]), "the archive lacks movies.dat"),
     ],
-    ids=["outside", "tar-outside", "link", "truncated", "incomplete"],
+    ids=["truncated", "incomplete"],
 )
 def test_an_invalid_archive_is_removed(
-    publisher: Publisher, data: Path, name: str, content: bytes, problem: str
+    publisher: Publisher, data: Path, content: bytes, problem: str
 ) -> None:
-    publisher.files[name] = content
+    publisher.files["a.zip"] = content
     with pytest.raises(DownloadFailed, match=problem):
-        fetch_from(publisher, data, files=[name])
+        fetch_from(publisher, data, files=["a.zip"])
     names = {path.name for path in data.parent.rglob("*") if path.is_file()}
     assert names <= {"sources.yaml", "lock"}
-    publisher.files[name] = ARCHIVE  # the publisher corrects it
-    if name == "a.zip":
-        assert fetch_from(publisher, data, files=[name]).is_dir()
+    publisher.files["a.zip"] = ARCHIVE  # the publisher corrects it
+    assert fetch_from(publisher, data, files=["a.zip"]).is_dir()
 
 
 def test_only_missing_files_are_downloaded(publisher: Publisher, data: Path) -> None:
