@@ -57,7 +57,6 @@ def read(
     """Return what is read in blocks of a size: rows and skipped lines, or the error."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "BLOCK_SIZE", size)
-        patch.setattr(delimited, "PIECE_SIZE", size)
         if not arrow:
             patch.setattr(delimited, "_parse", lambda *_: None)
         try:

@@ -53,25 +53,11 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
     """
     if pa.types.is_integer(columns[0].type):
         values = [np.asarray(column.to_numpy()) for column in columns]
-        vocabulary, codes = _encode_numbers(np.concatenate(values))
+        vocabulary, codes = Vocabulary.encode(np.concatenate(values))
     else:
         vocabulary, codes = _encode_texts(columns)
     ends = np.cumsum([len(column) for column in columns])[:-1]
     return vocabulary, [np.ascontiguousarray(column) for column in np.split(codes, ends)]
-
-
-def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
-    """Return the vocabulary and codes of whole numbers, by a look-up table if they are dense."""
-    if not values.size or values.min() < 0 or values.max() > 4 * values.size + 2**16:
-        return Vocabulary.encode(values)
-    rows = values.astype(np.intp)
-    occurs = np.zeros(int(values.max()) + 1, dtype=bool)
-    occurs[rows] = True
-    numbers = np.flatnonzero(occurs)
-    code_of = np.zeros(occurs.size, dtype=np.int32)
-    code_of[numbers] = np.arange(numbers.size, dtype=np.int32)
-    ids = np.array([str(number) for number in numbers.tolist()], dtype=object)
-    return Vocabulary(ids), code_of.take(rows)
 
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
@@ -182,9 +168,8 @@ BadLines: TypeAlias = Literal["error", "skip"]
 SKIP_HINT = "correct the line, or skip such lines with --set dataset.bad_lines=skip"
 """The remedy for a malformed line."""
 
-BLOCK_SIZE, PIECE_SIZE = 32 * 2**20, 2**20
-"""Bytes of a block, and of a piece of it in which a malformed line is searched; the rest of the
-last line is added."""
+BLOCK_SIZE = 8 * 2**20
+"""Bytes of a block, to which the rest of its last line is added."""
 
 _MIN_THREADED_SIZE = 2**20
 """Smaller blocks are parsed in one thread: a process that ends right after an error may abort
@@ -486,26 +471,13 @@ def _read(
             if (table := _parse(block.data, layout, names, schema)) is not None:
                 yield table, 0
             else:
-                for piece in _split(block, layout):
-                    table = _parse(piece.data, layout, names, schema)
-                    yield (
-                        (table, 0)
-                        if table is not None
-                        else _read_lines(piece, layout, names, schema, bad_lines)
-                    )
+                yield _read_lines(block, layout, names, schema, bad_lines)
             end = block.data[-1:]
         is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
         if is_published and end not in b"\r\n":
             warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
     return collect_rows(path, read_tables(), schema.empty_table(), keep)
-
-
-def _split(block: Block, layout: Layout) -> Iterator[Block]:
-    stream, start = io.BytesIO(block.data), block.start
-    while data := _read_whole_lines(stream, PIECE_SIZE, layout):
-        yield Block(block.path, start, data)
-        start += len(data)
 
 
 def _read_whole_lines(stream: IO[bytes], size: int, layout: Layout | None) -> bytes:
@@ -554,21 +526,13 @@ def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
 
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
     """Return the table that Arrow reads; None if it rejects a line or a value is suspicious."""
-    kinds = {*layout.columns.values()}
     data = _unescape(data, layout)
-    if kinds & {"int32", "int64"} and (b"x" in data or b"X" in data) and re.search(b"0[xX]", data):
-        return None
     is_regular, is_open = _scan_quotes(data, layout.delimiter) if layout.quoted else (True, False)
     if is_open or not is_regular:
         return None
-    schemas = [schema]
-    if "float32" in kinds and b"." not in data[: 2**16]:
-        whole = [(f.name, pa.int8() if f.type == pa.float32() else f.type) for f in schema]
-        schemas = [pa.schema(whole), schema]
-    for types in schemas:
-        table = _parse_with_arrow(data, layout, names, types)
-        if table is not None and not _is_suspicious(table, layout):
-            return table.cast(schema)
+    table = _parse_with_arrow(data, layout, names, schema)
+    if table is not None and not _is_suspicious(table, layout):
+        return table
     even = data if layout.delimiter else _BLANK_ENDS.sub(b"\n", _BLANKS.sub(b" ", data)).strip()
     return None if even == data else _parse(even, layout, names, schema)
 
