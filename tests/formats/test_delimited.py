@@ -25,7 +25,6 @@ from recbias.formats.delimited import (
     read_encoded_table,
     read_table,
     read_texts,
-    refuse_repeats,
 )
 
 RATINGS = Layout(
@@ -210,15 +209,6 @@ def test_progress_counts_compressed_bytes(tmp_path: Path, monkeypatch: pytest.Mo
     assert b"".join(block.data for block in blocks) == b"x\n" * 1000
     assert blocks[1].locate(0) == f"{path}:{2 + 250}"  # a header, then 250 lines of 2 bytes
     assert progress[-1] == ("read file.csv.gz", path.stat().st_size, path.stat().st_size)
-
-
-def test_a_repeated_identifier_is_reported_with_both_lines(tmp_path: Path) -> None:
-    path = write(tmp_path, 'id,note\na,"1\n2"\nb,3\na,4\n')
-    ids, (codes,) = encode(read_table(path, TEXTS).table["id"])
-    with pytest.raises(MalformedLine, match="'a' has a row already") as caught:
-        refuse_repeats(path, TEXTS, codes, ids)
-    assert caught.value.where == f"{path}:5"
-    assert "line 2" in caught.value.remedy
 
 
 def test_identifiers_of_many_blocks_are_those_read_at_once(

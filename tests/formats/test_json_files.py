@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
+from recbias.formats.delimited import to_texts
 from recbias.formats.json_files import (
     Fields,
     parse_json,
     read_json_lines,
     read_objects,
-    to_texts,
 )
 
 FIELDS = Fields(

@@ -161,16 +161,13 @@ def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, array: Any) -> None
     assert values.flags.writeable
 
 
-@pytest.mark.parametrize(
-    ("n", "fault"), [(10**12, "greater than file size"), (2, "16 bytes more")]
-)
-def test_a_header_that_promises_other_data_is_refused(tmp_path: Path, n: int, fault: str) -> None:
+def test_a_header_that_promises_more_data_is_refused(tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, np.ones((3, 2)))
     data = stream.getvalue()
-    header = data.replace(b"(3, 2), }" + b" " * len(str(n)), f"({n}, 2), }} ".encode(), 1)
+    header = data.replace(b"(3, 2), }" + b" " * 13, b"(1000000000000, 2), } ", 1)
     (tmp_path / "a.npy").write_bytes(header)
-    with pytest.raises(MalformedLine, match=fault) as caught:
+    with pytest.raises(MalformedLine, match="greater than file size") as caught:
         read_array(tmp_path / "a.npy")
     assert caught.value.where == str(tmp_path / "a.npy")
 

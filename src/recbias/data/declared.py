@@ -49,12 +49,13 @@ from recbias.formats.delimited import (
     align_columns,
     encode,
     find_line_of_row,
+    find_repeat,
     read_table,
-    refuse_repeats,
     scatter,
+    to_texts,
 )
 from recbias.formats.interactions import to_seconds
-from recbias.formats.json_files import Fields, read_json_lines, to_texts, validate_unique_lines
+from recbias.formats.json_files import Fields, read_json_lines
 from recbias.formats.tables import decode_dictionary, read_parquet
 
 FOLDER = Path(__file__).with_name("datasets")
@@ -308,11 +309,17 @@ class _Table:
 
     def refuse_repeats(self, folder: Folder, codes: Codes, ids: Vocabulary) -> None:
         """Raise MalformedLine if an identifier has two rows."""
+        first, repeat = find_repeat(codes)
+        if repeat < 0:
+            return
         path = find_packed(folder.path / self.files[0])
+        location, remedy = str(path), "keep one line for each identifier"
         if self.format == "delimited":
-            refuse_repeats(path, self.layout, codes, ids)
-        else:
-            validate_unique_lines(codes, ids, path)
+            lines = [find_line_of_row(path, self.layout, row) for row in (first, repeat)]
+            location = f"{path}:{lines[1]}"
+            remedy = f"keep one row; the other is on line {lines[0]}"
+        message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
+        raise MalformedLine(message, where=location, remedy=remedy)
 
 
 def _expand(raw: Any, column: _Column) -> Any:

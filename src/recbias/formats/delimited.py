@@ -158,6 +158,13 @@ def scatter(codes: Codes, values: AnyArray, n: int) -> AnyArray:
     return column
 
 
+def to_texts(column: Any) -> Ids:
+    """Return a column of text, None for null and for an empty text."""
+    texts = np.array(column.to_numpy(zero_copy_only=False), dtype=object)
+    texts[texts == ""] = None
+    return texts
+
+
 Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 """What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
 (``float64``), identifiers (text that is never empty) or text."""
@@ -238,9 +245,7 @@ class Rows:
 
     def texts(self, name: str) -> Ids:
         """Return a column of text, None where the cell is empty."""
-        cells = np.asarray(self.table[name].to_numpy(), dtype=object)
-        cells[cells == ""] = None
-        return cells
+        return to_texts(self.table[name])
 
 
 class _Header(NamedTuple):
@@ -405,16 +410,6 @@ def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
             if position == row:
                 return int(block.locate(record.line).rpartition(":")[2])
     return 0
-
-
-def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) -> None:
-    """Raise MalformedLine if an identifier, by its code in each row, has two rows."""
-    first, repeat = find_repeat(codes)
-    if repeat >= 0:
-        message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
-        remedy = f"keep one row; the other is on line {find_line_of_row(path, layout, first)}"
-        location = f"{path}:{find_line_of_row(path, layout, repeat)}"
-        raise MalformedLine(message, where=location, remedy=remedy)
 
 
 def read_blocks(path: Path, *, skip: int = 0, layout: Layout | None = None) -> Iterator[Block]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from recbias.core.dataset import BoolArray, Codes, FloatArray, Ids, Vocabulary
+from recbias.core.dataset import BoolArray, FloatArray
 from recbias.core.errors import MalformedLine
 from recbias.formats.delimited import (
     SKIP_HINT,
@@ -141,21 +141,6 @@ def _to_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except ValueError:
         return math.nan
-
-
-def to_texts(column: Any) -> Ids:
-    """Return a column of text, None for null and for an empty text."""
-    texts = np.array(column.to_numpy(zero_copy_only=False), dtype=object)
-    texts[texts == ""] = None
-    return texts
-
-
-def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
-    """Raise MalformedLine if an identifier, by its code on each line, is on two lines."""
-    repeated = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
-    if repeated.size:
-        message = f"{str(ids.ids[repeated[0]])!r} is on two lines"
-        raise MalformedLine(message, where=str(path), remedy="keep one line for each identifier")
 
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:

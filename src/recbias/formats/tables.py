@@ -44,6 +44,7 @@ from recbias.formats.delimited import (
     read_table,
     read_texts,
     refuse_same_names,
+    to_texts,
 )
 from recbias.formats.json_files import parse_json
 from recbias.formats.text_files import (
@@ -270,9 +271,7 @@ def infer_column(column: Any) -> AnyArray:
     if pc.any(filled).as_py() and pc.all(pc.match_substring_regex(column, _NUMBER)).as_py():
         numbers = pc.if_else(filled, column, pa.scalar(None, pa.string())).cast(pa.float64())
         return np.asarray(numbers.to_numpy())
-    texts = np.asarray(column.to_numpy(), dtype=object)
-    texts[texts == ""] = None
-    return texts
+    return to_texts(column)
 
 
 def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
@@ -352,9 +351,7 @@ class TextTable:
         """Return a column of text, None where the cell is empty or the column is missing."""
         if name not in self.columns:
             return np.full(len(self), None, dtype=object)
-        texts = self.texts(name)
-        texts[texts == ""] = None
-        return texts
+        return to_texts(self.columns[name])
 
     def ids(self, name: str) -> Ids:
         """Return a column of identifiers; raises MalformedLine if one is empty."""
@@ -725,31 +722,24 @@ class TableSettings(InheritsSections):
         if pa.types.is_floating(column.type):
             return self._read_numbers(np.asarray(column.to_numpy()), kind)
         separator = self.separator.get(name)
-        if kind is None and not separator and not self.missing and self.clean == Clean():
-            return self._read_unchanged(table, name)
         if separator:
             pattern = rf"\s*{re.escape(separator.strip() or separator)}\s*"
             column = pc.replace_substring_regex(column, pattern, SEPARATOR)
         codes, cells = pd.factorize(np.asarray(column.to_numpy(), dtype=object))
         counts = np.bincount(codes, minlength=cells.size)
-        cleaned = self._clean(pd.Series(cells, dtype=object), counts)
+        is_changed = self.missing or self.clean != Clean()
+        cleaned = self._clean(pd.Series(cells, dtype=object), counts) if is_changed else cells
         if kind in {"number", "yes_no"}:
             numbers, is_wrong = _parse_numbers(cleaned, kind)
             if is_wrong.any():
                 raise _make_type_error(table, name, kind, is_wrong[codes])
             return numbers[codes]
-        values = cleaned[codes] if kind == "text" else infer_column(_to_arrow(cleaned, codes))
+        values = cleaned[codes]
+        if kind != "text":
+            values = infer_column(pa.chunked_array([pa.array(values, pa.string())]))
         if values.dtype == object:
             values[values == ""] = None
             _warn_of_labels(f"{table.path.name}: {name}", cleaned, counts, separator)
-        return values
-
-    def _read_unchanged(self, table: TableFile, name: str) -> AnyArray:
-        values = infer_column(table.rows.table[name])
-        if values.dtype == object:
-            counts = pd.Series(values, dtype=object).value_counts()
-            cells, n = counts.index.to_numpy(dtype=object), counts.to_numpy()
-            _warn_of_labels(f"{table.path.name}: {name}", cells, n)
         return values
 
     def _read_numbers(self, numbers: FloatArray, kind: str | None) -> AnyArray:
@@ -869,7 +859,3 @@ def _make_type_error(table: TableFile, name: str, kind: str, is_wrong: AnyArray)
     message = f"{name} is {cell!r}, not {expected}: {np.count_nonzero(is_wrong):,} such cell(s)"
     remedy = f"correct the table, or add missing: [{cell!r}]"
     return MalformedLine(message, where=table.where(row), remedy=remedy)
-
-
-def _to_arrow(cells: AnyArray, codes: AnyArray) -> Any:
-    return pa.chunked_array([pa.array(cells[codes], pa.string())])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -57,10 +56,10 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
-        MalformedLine: It is not a ``.npy`` file of such an array, or has more or less data than
+        MalformedLine: It is not a ``.npy`` file of such an array, or has less data than
             its header says.
     """
-    with open_input(path) as file:
+    with open_input(path):
         try:
             values = npy_format.open_memmap(path, mode="r")
         except _ARRAY_ERRORS as error:
@@ -68,10 +67,6 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
             raise MalformedLine(message, where=str(path), remedy=remedy) from error
         if values.ndim != n_axes or values.dtype.kind not in "fiu":
             message = f"an array {values.dtype}{list(values.shape)}, not {layout}"
-            raise MalformedLine(message, where=str(path), remedy=remedy)
-        n_more = os.fstat(file.fileno()).st_size - values.offset - values.nbytes
-        if n_more and values.size:
-            message = f"it has {n_more:,} bytes more than its header says"
             raise MalformedLine(message, where=str(path), remedy=remedy)
         return np.array(values)
 
