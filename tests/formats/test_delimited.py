@@ -22,7 +22,6 @@ from recbias.formats.delimited import (
     encode,
     find_line_of_row,
     read_blocks,
-    read_encoded_table,
     read_table,
     read_texts,
 )
@@ -221,7 +220,7 @@ def test_identifiers_of_many_blocks_are_those_read_at_once(
     lines = [f'"{user}",{rating}' for user, rating in zip(users, rng.random(1000), strict=True)]
     path = write(tmp_path, "\n".join(["user,rating", *lines, ""]))
     layout = Layout(columns={"user": "id", "rating": "float32"}, quoted=True)
-    encoded, plain = read_encoded_table(path, layout), read_table(path, layout)
+    encoded, plain = read_table(path, layout, encoded=True), read_table(path, layout)
     assert encoded.numbers("rating").tolist() == plain.numbers("rating").tolist()
     (ids, (codes,)), (other_ids, (other_codes,)) = (
         encode(rows.table["user"]) for rows in (encoded, plain)

@@ -26,13 +26,19 @@ MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
 """A file may unpack to 200 times its size, or to 64 MiB."""
 
 
-def refuse_size(path: Path, n_bytes: int) -> None:
+def _refuse_size(path: Path, n_bytes: int) -> None:
     """Raise MalformedLine if a compressed file unpacks to too many bytes."""
     limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
     if n_bytes > limit:
         message = f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size"
         remedy = "if it is right, unpack it, and name that file"
         raise MalformedLine(message, where=str(path), remedy=remedy)
+
+
+def refuse_large_zip(packed: BufferedReader, path: Path) -> None:
+    """Raise MalformedLine if a zip archive unpacks to too many bytes."""
+    with zipfile.ZipFile(packed) as archive:
+        _refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
 
 
 class _Unpacked(io.RawIOBase):
@@ -53,7 +59,7 @@ class _Unpacked(io.RawIOBase):
         n_bytes = self._content.readinto(buffer)
         self._position += n_bytes
         if self._position > FREE_BYTES:
-            refuse_size(self._path, self._position)
+            _refuse_size(self._path, self._position)
         return n_bytes
 
 

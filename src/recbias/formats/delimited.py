@@ -187,7 +187,6 @@ _TYPES: Mapping[str, Any] = {
     "int64": pa.int64(),
     "float32": pa.float32(),
     "float64": pa.float64(),
-    "id": pa.string(),
     "text": pa.string(),
 }
 _CODES = pa.dictionary(pa.int32(), pa.string())
@@ -223,9 +222,9 @@ class Layout:
     escaped: bool = False
     encoding: str = "utf-8"
 
-    def schema(self, **changed: Any) -> Any:
-        """Return the ``pyarrow.Schema`` of the columns, with other types of some kinds."""
-        types: dict[str, Any] = {**_TYPES, **changed}
+    def schema(self, ids: Any) -> Any:
+        """Return the ``pyarrow.Schema`` of the columns, with a type for identifiers."""
+        types: dict[str, Any] = {**_TYPES, "id": ids}
         return pa.schema([(name, types[kind]) for name, kind in self.columns.items()])
 
 
@@ -279,25 +278,39 @@ def read_table(
     *,
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
+    encoded: bool = False,
 ) -> Rows:
-    """Return the rows of a text file; ``keep`` returns the rows to keep of the table of a block.
+    """Return the rows of a text file.
+
+    Args:
+        path: The file.
+        layout: Its format.
+        bad_lines: What to do with malformed lines.
+        keep: Returns the rows to keep of the table of a block; all by default.
+        encoded: Whether identifiers are dictionary-encoded columns, which hold the text of an
+            identifier once a block.
 
     Raises:
         MalformedLine: A line does not fit the layout, unless ``bad_lines`` is ``"skip"``.
         UnknownColumn: The header lacks a column.
         MissingFile: The file does not exist or cannot be read.
     """
-    return _read(path, layout, layout.schema(), bad_lines, keep)
+    schema = layout.schema(_CODES if encoded else pa.string())
+    names, size, _ = read_header(path, layout)
 
+    def read_tables() -> Iterator[tuple[Any, int]]:
+        end = b"\n"
+        for block in read_blocks(path, skip=size, layout=layout):
+            if (table := _parse(block.data, layout, names, schema)) is not None:
+                yield table.unify_dictionaries(), 0
+            else:
+                yield _read_lines(block, layout, names, schema, bad_lines)
+            end = block.data[-1:]
+        is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
+        if is_published and end not in b"\r\n":
+            warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
-def read_encoded_table(path: Path, layout: Layout, *, bad_lines: BadLines = "error") -> Rows:
-    """Return the rows of a text file, with identifiers as dictionary-encoded columns.
-
-    The text of an identifier is held once a block, not once for each row; raises what
-    ``read_table`` does.
-    """
-    schema = layout.schema(id=_CODES)
-    return _read(path, layout, schema, bad_lines, lambda table: table.unify_dictionaries())
+    return collect_rows(path, read_tables(), schema.empty_table(), keep)
 
 
 def read_texts(
@@ -449,30 +462,6 @@ def collect_rows(
     if n_skipped:
         warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
     return Rows(pa.concat_tables(retained or [keep(empty) if keep else empty]), n_skipped)
-
-
-def _read(
-    path: Path,
-    layout: Layout,
-    schema: Any,
-    bad_lines: BadLines,
-    keep: Callable[[Any], Any] | None,
-) -> Rows:
-    names, size, _ = read_header(path, layout)
-
-    def read_tables() -> Iterator[tuple[Any, int]]:
-        end = b"\n"
-        for block in read_blocks(path, skip=size, layout=layout):
-            if (table := _parse(block.data, layout, names, schema)) is not None:
-                yield table, 0
-            else:
-                yield _read_lines(block, layout, names, schema, bad_lines)
-            end = block.data[-1:]
-        is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
-        if is_published and end not in b"\r\n":
-            warn(f"{path.name}: the last line has no line end; the file may be truncated")
-
-    return collect_rows(path, read_tables(), schema.empty_table(), keep)
 
 
 def _read_whole_lines(stream: IO[bytes], size: int, layout: Layout | None) -> bytes:

@@ -25,10 +25,10 @@ from recbias.formats.delimited import (
     encode,
     find_repeat,
     list_some,
-    read_encoded_table,
+    read_table,
     read_texts,
 )
-from recbias.formats.json_files import read_objects, to_floats
+from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import TableColumns, TableFile, parse_numbers, read_file
 from recbias.formats.text_files import (
     TAB,
@@ -156,7 +156,7 @@ def read_interactions(
         return _read_lightgcn(path)
     if layout == "elliot":
         return _read_elliot(path, bad_lines)
-    return read_file(path, columns, bad_lines=bad_lines, read=read_encoded_table)
+    return read_file(path, columns, bad_lines=bad_lines, encoded=True)
 
 
 def _read_elliot(path: Path, bad_lines: BadLines) -> TableFile:
@@ -165,7 +165,7 @@ def _read_elliot(path: Path, bad_lines: BadLines) -> TableFile:
     n_cells = len(split_line(line, TAB) if delimiter else line.split())
     kinds = dict(islice(_COLUMNS["elliot"].items(), n_cells))
     layout = Layout(columns=kinds, delimiter=delimiter, header=False, quoted=bool(delimiter))
-    return TableFile(path, read_encoded_table(path, layout, bad_lines=bad_lines), layout)
+    return TableFile(path, read_table(path, layout, bad_lines=bad_lines, encoded=True), layout)
 
 
 def _read_lightgcn(path: Path) -> TableFile:
@@ -290,17 +290,7 @@ def _read_lines(path: Path) -> _Judgements:
 
 
 def _read_json(path: Path) -> _Judgements:
-    judged = read_objects(path, _SHAPE)
-    for query, grades in judged.items():
-        if not isinstance(grades, dict):
-            message = f"query {query!r} does not have the form {_SHAPE}"
-            raise MalformedLine(message, where=str(path))
-    queries = [query for query, grades in judged.items() for _ in grades]
-    items = list(chain.from_iterable(judged.values()))
-    raw = [grade for grades in judged.values() for grade in grades.values()]
+    queries, items, grades, locate = read_queries(path, _SHAPE)
+    raw = grades or []
     users, judged_items = pa.array(queries, pa.string()), pa.array(items, pa.string())
-
-    def locate(row: int) -> str:
-        return f"{path}: query {queries[row]!r}"
-
     return _Judgements(users, judged_items, to_floats(raw), lambda: raw, locate)

@@ -129,6 +129,29 @@ def read_objects(path: Path, shape: str) -> dict[str, Any]:
     return value
 
 
+def read_queries(
+    path: Path, shape: str, *, may_rank: bool = False
+) -> tuple[list[str], list[Any], list[Any] | None, Callable[[int], str]]:
+    """Return the query, item and number of each row of a JSON file, and what places a row.
+
+    The file holds ``{query: {item: number}}``; if it ``may_rank``, also ``{query: [item, ...]}``,
+    which has no numbers.
+
+    Raises:
+        MalformedLine: The file is not JSON, or not of this form.
+    """
+    lists = read_objects(path, shape)
+    is_ranked = may_rank and isinstance(next(iter(lists.values()), None), list)
+    for query, items in lists.items():
+        if not isinstance(items, list if is_ranked else dict):
+            message = f"query {query!r} does not have the form {shape}"
+            raise MalformedLine(message, where=str(path))
+    queries = [query for query, items in lists.items() for _ in items]
+    items = [item for items in lists.values() for item in items]
+    numbers = None if is_ranked else [x for scores in lists.values() for x in scores.values()]
+    return queries, items, numbers, lambda row: f"{path}: query {queries[row]!r}"
+
+
 def to_floats(values: Sequence[Any]) -> FloatArray:
     """Return JSON values as numbers, NaN for what is none, infinity for what is too large."""
     return np.array([_to_float(value) for value in values], dtype=np.float64)
@@ -213,8 +236,7 @@ def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
         table.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    has_blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
-    if has_blank or table.num_rows != n_lines:
+    if table.num_rows != n_lines:
         return None
     return _ParsedLines(table, range(n_lines), {})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -44,7 +43,7 @@ from recbias.formats.delimited import (
     explain_header,
     read_texts,
 )
-from recbias.formats.json_files import read_objects, to_floats
+from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
@@ -534,23 +533,11 @@ def _rank_by_score(rows: ListRows) -> FloatArray:
 
 def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Return the rows of a JSON file of lists; equal scores are in file order."""
-    lists = read_objects(path, _SHAPE)
-    is_ranked = isinstance(next(iter(lists.values()), None), list)
-    for query, items in lists.items():
-        if not isinstance(items, list if is_ranked else dict):
-            message = f"query {query!r} does not have the form {_SHAPE}"
-            raise MalformedLine(message, where=str(path))
-    queries = [query for query, items in lists.items() for _ in items]
-
-    def locate(row: int) -> str:
-        return f"{path}: query {queries[row]!r}"
-
-    items = list(chain.from_iterable(lists.values()))
+    queries, items, scores, locate = read_queries(path, _SHAPE, may_rank=True)
     _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
     columns = {"query_id": queries, "item_id": [str(item) for item in items]}
     arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
-    if not is_ranked:
-        scores = list(chain.from_iterable(items.values() for items in lists.values()))
+    if scores is not None:
         _validate_types(scores, {int, float}, "a score is a number", locate)
         arrays["score"] = pa.chunked_array([to_floats(scores)])
     return _encode_rows(arrays, path, locate, in_order=True), {}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn, Wro
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
 from recbias.core.text import suggest
-from recbias.formats.archives import refuse_size
+from recbias.formats.archives import refuse_large_zip
 from recbias.formats.delimited import (
     SKIP_HINT,
     BadLines,
@@ -167,9 +167,9 @@ def read_file(
     columns: TableColumns,
     *,
     bad_lines: BadLines = "error",
-    read: Callable[..., Rows] = read_table,
+    encoded: bool = False,
 ) -> TableFile:
-    """Return the columns of a table; ``read`` reads text files.
+    """Return the columns of a table; ``encoded`` is that of ``read_table``.
 
     Raises:
         MissingFile: The file does not exist.
@@ -194,7 +194,7 @@ def read_file(
     kinds, sources = columns.select(names, header.where), rename(names, columns.renamed, str(path))
     in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
-    rows = read(path, layout, bad_lines=bad_lines)
+    rows = read_table(path, layout, bad_lines=bad_lines, encoded=encoded)
     return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
 
 
@@ -600,8 +600,7 @@ def _read_sheet(path: Path) -> Any:
     options: Any = {"engine": "calamine", "header": None, "na_filter": False, "dtype": object}
     with open_input(path) as stream:
         try:
-            with ZipFile(stream) as archive:
-                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+            refuse_large_zip(stream, path)
             frame = pd.read_excel(path, **options)
         except (CalamineError, BadZipFile, ValueError, OverflowError) as error:
             remedy = "download or save it again, or save it as CSV"

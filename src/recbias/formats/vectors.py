@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
-from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
-from recbias.formats.archives import ARCHIVE_ERRORS, refuse_size
+from recbias.formats.archives import ARCHIVE_ERRORS, refuse_large_zip
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
 _TEXT_SUFFIXES = (".txt", ".vec")
@@ -180,8 +179,7 @@ def _read_archive(path: Path, words: frozenset[str]) -> Iterator[tuple[str, AnyA
     arrays: list[AnyArray] = []
     with open_input(path) as raw:
         try:
-            with ZipFile(raw) as archive:
-                refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+            refuse_large_zip(raw, path)
             with np.load(path, allow_pickle=False) as content:
                 arrays = [content[name] for name in ("words", "vectors")]
         except _ARRAY_ERRORS as error:
