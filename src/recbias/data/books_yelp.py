@@ -200,7 +200,8 @@ def _read_map(folder: Folder, name: str) -> Any:
     return folder.read(f"{name}_map.csv", layout).table.rename_columns(["number", "id"])
 
 
-_SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
+SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
+"""The price by its level; none for 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,4 +236,4 @@ class Yelp(Declared, declaration="yelp"):
     def read_columns(self, folder: Folder, data: Path, items: Attributes) -> dict[str, AnyArray]:
         """Return the price as signs."""
         levels = items.frame["price_level"].fillna(0).astype(int)
-        return {"price": _SIGNS[levels.to_numpy()]}
+        return {"price": SIGNS[levels.to_numpy()]}

@@ -32,6 +32,7 @@ from recbias.core.files import has_file
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
+from recbias.data.books_yelp import SIGNS
 from recbias.data.declared import require_files
 from recbias.formats.delimited import require_every_line
 from recbias.formats.tables import TableColumns, TableFile, read_file
@@ -59,8 +60,6 @@ _COMMA_CATEGORIES = (
 
 _BUSINESS = ["recommended_item", "avg_stars", "price_level", "categories"]
 """The columns that identify a business; branches share a name."""
-
-_SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +181,7 @@ def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
     levels = businesses["price_level"].to_numpy()
     columns = {
         "name": businesses["recommended_item"].to_numpy(dtype=object),
-        "price": _SIGNS[np.nan_to_num(levels).astype(int)],
+        "price": SIGNS[np.nan_to_num(levels).astype(int)],
         "price_level": levels,
         "categories": _split_categories(businesses["categories"]).to_numpy(dtype=object),
         "stars": businesses["avg_stars"].to_numpy(dtype=np.float64),

@@ -469,7 +469,7 @@ def _encode_rows(
 def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
     """Return the identifiers of a chunked array in order of appearance, and each row's code."""
     texts = column.cast(pa.string())
-    empty = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
+    empty = compute.equal(texts, "")
     if compute.any(empty).as_py():
         row = empty.index(value=True).as_py()
         raise MalformedLine(f"an empty {name}", where=locate(row))

@@ -86,14 +86,15 @@ class TableColumns:
     others: bool = False
     renamed: Mapping[str, str] | None = None
 
-    def select(self, file_names: list[str], where: str) -> dict[str, Kind]:
-        """Return the columns to read from a table that names ``file_names`` at ``where``.
+    def select(self, file_names: list[str], where: str) -> tuple[dict[str, Kind], dict[str, str]]:
+        """Return the columns to read, and the name of each in a file that has ``file_names``.
 
         Raises:
             UnknownColumn: A required column is missing.
             Contradiction: Two columns have the same name after renaming.
         """
-        names = [*rename(file_names, self.renamed, where)]
+        sources = rename(file_names, self.renamed, where)
+        names = [*sources]
         for name in self.needed:
             if name not in names:
                 message, remedy = f"there is no column {name!r}", suggest(name, names)
@@ -108,7 +109,7 @@ class TableColumns:
         kinds = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
-        return kinds
+        return kinds, sources
 
 
 def rename(names: Sequence[str], columns: Mapping[str, str] | None, where: str) -> dict[str, str]:
@@ -178,9 +179,7 @@ def read_file(
     """
     suffix = get_suffix(require_file(path))
     if suffix == ".parquet":
-        names = list(read_schema(path).names)
-        sources = rename(names, columns.renamed, str(path))
-        kinds = columns.select(names, str(path))
+        kinds, sources = columns.select(list(read_schema(path).names), str(path))
         raw = read_parquet(path, [sources[name] for name in kinds])
         return _convert_table(path, raw, columns, bad_lines)
     if suffix == _EXCEL:
@@ -190,8 +189,7 @@ def read_file(
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_table_header(path)
-    names = [*header.columns]
-    kinds, sources = columns.select(names, header.where), rename(names, columns.renamed, str(path))
+    kinds, sources = columns.select([*header.columns], header.where)
     in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
     layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines, encoded=encoded)
@@ -276,8 +274,7 @@ def infer_column(column: Any) -> AnyArray:
 
 def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
     """Return the columns of an Arrow table as the reader of text files would return them."""
-    names = list(raw.column_names)
-    kinds, sources = columns.select(names, str(path)), rename(names, columns.renamed, str(path))
+    kinds, sources = columns.select(list(raw.column_names), str(path))
     cast = {
         name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
         for name, kind in kinds.items()
