@@ -65,7 +65,7 @@ def list_labels(run: RunTables, metric: Definition, dataset: str, column: str) -
 
 
 def describe_direction(metric: Definition, *, groups: bool = False) -> str:
-    """Return which direction is better, of values of ``groups`` of queries; blank if neither is."""
+    """Return which direction is better, of values by group with ``groups``; blank if none is."""
     direction = metric.group_direction if groups else metric.direction
     return "" if direction == "none" else views.DIRECTION_LABELS[direction]
 
