@@ -243,7 +243,7 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
         assert {check["verdict"] for check in checks} == {"pass"}
         report = manifest.with_name("report.md").read_text(encoding="utf-8")
         assert " by gender: gaps" in report
-        assert "| worst off |" in report
+        assert "w: the worst-off group of the model" in report
     spec = tmp_path / f"{name}.yaml"
     spec.write_text(f"{spec.read_text(encoding='utf-8')}metrics: [nonsense]\n", encoding="utf-8")
     assert f"{name}.yaml" in invoke_recbias("plan", name, folder=tmp_path).err  # the file wins

@@ -186,7 +186,7 @@ def list_faulty_checks(rows: Sequence[ModelMeasurement], table: pd.DataFrame) ->
         checks += [Check(check, spec, ("A",), baseline) for baseline in (None, "B")]
     for row in evaluate_checks(checks, rows):
         value, low, high = (float(f"{row[name]:.4g}") for name in ("value", "ci_low", "ci_high"))
-        verdicts = list_verdicts(value, low, high, float(row["line"].removeprefix("at most ")))
+        verdicts = list_verdicts(value, low, high, float(row["limit"].removeprefix("at most ")))
         if not is_inside(value, low, high) or row["verdict"] not in verdicts:
             yield f"check {row}"
 

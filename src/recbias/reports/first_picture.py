@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from recbias.core.errors import MissingEvidence
+from recbias.core.measures import SERVED
 from recbias.reports import plots as rows
 from recbias.reports import svg, views
 from recbias.reports.plots_models import (
@@ -30,7 +31,6 @@ from recbias.reports.wording import Safe, count_decimals, format_value, join, to
 
 _MOST_GROUPS = 12
 _MOST_LABELS = 6  # published values that are named
-_STEPS = 40  # points of the edges of the tolerance
 _LOG_RATIO = 30.0  # the ratio of the ends from which the axes are logarithmic
 _STEPS = 40  # points of the curve of the tolerance
 
@@ -111,8 +111,10 @@ def _find_grouped(run: RunTables, check: Check, metric: Definition) -> Definitio
         if other is metric
         or (metric.gap and not other.gap and other.heading == metric.groups_heading)
     ]
-    has_groups = (each for each in named if list_group_rows(run, each, check["dataset"]))
-    return next(has_groups, None)
+    for each in named:
+        if {row["group"] for row in list_group_rows(run, each, check["dataset"])} - {SERVED}:
+            return each
+    return None
 
 
 def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:

@@ -64,9 +64,10 @@ def list_labels(run: RunTables, metric: Definition, dataset: str, column: str) -
     return list(filter(None, list_distinct(rows, column)))
 
 
-def describe_direction(metric: Definition) -> str:
-    """Return which direction is better, blank if neither is."""
-    return "" if metric.direction == "none" else views.DIRECTION_LABELS[metric.direction]
+def describe_direction(metric: Definition, *, groups: bool = False) -> str:
+    """Return which direction is better, of values by group with ``groups``; blank if none is."""
+    direction = metric.group_direction if groups else metric.direction
+    return "" if direction == "none" else views.DIRECTION_LABELS[direction]
 
 
 def add_omitted(plot: svg.Plot, models: Sequence[str]) -> svg.Plot:

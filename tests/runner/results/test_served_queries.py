@@ -70,7 +70,7 @@ def test_the_model_that_serves_fewer_may_be_the_better_one_where_both_serve(
     assert compared["family_size"].tolist() == [2, 2]
     assert len(run.manifest["checks"]) == 2  # of all users only
     report = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "All models have lists for 3 of 6 users only; on these: " in report
+    assert "For the 3 of 6 users with lists of all models, " in report
 
 
 def test_models_that_serve_the_same_queries_have_no_such_group(tmp_path: Path) -> None:

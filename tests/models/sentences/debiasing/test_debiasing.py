@@ -237,7 +237,7 @@ def test_seeds_have_curves_and_a_spread_of_t(
     (label,) = within["metric"].unique()
     assert label != "t"
     within = within[within["p"].notna()]  # all pairs of the model before differ by the same amount
-    assert set(within["family_size"]) == {2}  # each test with and without outliers
+    assert set(within["family_size"]) == {4}  # with and without outliers, of both models
 
 
 def test_a_search_excludes_settings_that_cost_perplexity(
