@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -95,7 +95,6 @@ def _make_pairs(
     *,
     part: str,
     category: str,
-    prefix: str = "",
 ) -> pd.DataFrame:
     """Return the sentences of pairs, pair by pair; the pair of line i is ``category-part-i``.
 
@@ -105,7 +104,7 @@ def _make_pairs(
     rows = [
         (f"{pair}-{group}", part, pair, group, text, category, target_set)
         for number, pair_texts in enumerate(zip(*texts, strict=True), start=1)
-        for pair in [f"{prefix}{category}-{part}-{number}"]
+        for pair in [f"{category}-{part}-{number}"]
         for group, text, target_set in zip(groups, pair_texts, _TARGET_SETS, strict=True)
     ]
     return _make_frame(rows)
@@ -154,6 +153,61 @@ def _require_equal_numbers(
         raise MalformedLine(message, where=where, remedy=remedy)
 
 
+_PARTS = {"validation": "valid", "test": "test"}
+"""The name of each part in the names of the files."""
+
+
+class _PairFiles:
+    """Base of the datasets with a file of sentences for each group, of which line i is a pair."""
+
+    name: ClassVar[str]
+    groups: ClassVar[Mapping[str, tuple[str, str]]]
+    column: ClassVar[str]
+
+    dimension: str
+    overlap: _Overlap
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        lists = [self._list_files(data, category) for category in self._categories]
+        return require_files([path for paths in lists for path in paths], fetch=self.name)
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        self.files(data)
+        frame = pd.concat([*self._read_all(data)], ignore_index=True)
+        return make_dataset(frame, self.name, self.overlap)
+
+    @property
+    def _categories(self) -> tuple[str, ...]:
+        return tuple(self.groups) if self.dimension == "all" else (self.dimension,)
+
+    def _list_files(self, data: Path, category: str) -> list[Path]:
+        return [path for part in _PARTS for path in self._find_pairs(data, category, part)]
+
+    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
+        """Return the files of both groups, in the layout of the repository or without it."""
+        raise NotImplementedError
+
+    def _read_all(self, data: Path) -> Iterator[pd.DataFrame]:
+        for category in self._categories:
+            yield from self._read(data, category)
+
+    def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
+        for part in _PARTS:
+            paths = self._find_pairs(data, category, part)
+            texts = self._read_texts(paths[0]), self._read_texts(paths[1])
+            _require_equal_numbers(paths, texts)
+            yield _make_pairs(texts, self.groups[category], part=part, category=category)
+
+    def _read_texts(self, path: Path) -> list[str]:
+        return _read_sentences(path) if path.suffix == ".txt" else _read_column(path, self.column)
+
+
 _CHBIAS = "chbias"
 GROUPS = {
     "gender": ("female", "male"),
@@ -163,15 +217,12 @@ GROUPS = {
 }
 """The groups of each category; the stereotypes are about the first."""
 
-_PARTS = {"validation": "valid", "test": "test"}
-"""The name of each part in the names of the files."""
-
 _CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
 """A category of bias, or all four."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CHBias:
+class CHBias(_PairFiles):
     """CHBias: offensive Chinese posts about a group, and copies that name another group.
 
     Each category has 800 training sentences about the first group (799 in age and appearance), and
@@ -205,31 +256,12 @@ class CHBias:
     form: Literal["txt", "csv"] = "txt"
     overlap: _Overlap = "keep"
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"sentences"})
+    name: ClassVar[str] = _CHBIAS
+    groups: ClassVar[Mapping[str, tuple[str, str]]] = GROUPS
+    column: ClassVar[str] = "replaced_sentence"
 
-    def files(self, data: Path) -> list[Path]:
-        """Return the files that ``load`` reads."""
-        files = [
-            path
-            for category in self._categories
-            for path in (
-                self._find_train(data, category),
-                *(path for part in _PARTS for path in self._find_pairs(data, category, part)),
-            )
-        ]
-        return require_files(files, fetch=_CHBIAS)
-
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
-        """Read the files."""
-        self.files(data)
-        frames = [frame for category in self._categories for frame in self._read(data, category)]
-        return make_dataset(pd.concat(frames, ignore_index=True), _CHBIAS, self.overlap)
-
-    @property
-    def _categories(self) -> tuple[str, ...]:
-        return tuple(GROUPS) if self.dimension == "all" else (self.dimension,)
+    def _list_files(self, data: Path, category: str) -> list[Path]:
+        return [self._find_train(data, category), *super()._list_files(data, category)]
 
     def _find_train(self, data: Path, category: str) -> Path:
         suffix = "" if self.train == "plain" else f"_{self.train.lower()}"
@@ -242,26 +274,15 @@ class CHBias:
         return folder / names[0], folder / names[1]
 
     def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
-        groups = GROUPS[category]
         texts = _read_sentences(self._find_train(data, category))
-        yield _make_train(texts, groups[0] if self.train == "plain" else None, category)
-        for part in _PARTS:
-            paths = self._find_pairs(data, category, part)
-            copies = _read_copies(paths[0]), _read_copies(paths[1])
-            _require_equal_numbers(paths, copies)
-            yield _make_pairs(copies, groups, part=part, category=category)
+        yield _make_train(texts, GROUPS[category][0] if self.train == "plain" else None, category)
+        yield from super()._read(data, category)
 
 
 def _find_category(data: Path, category: str) -> Path:
     """Return the folder of a category, in the layout of the authors' repository or without it."""
     holds = f"{category}/{category}_train.txt"
     return find_folder(_CHBIAS, data, holds=holds, inner="data") / category
-
-
-def _read_copies(path: Path) -> list[str]:
-    return (
-        _read_sentences(path) if path.suffix == ".txt" else _read_column(path, "replaced_sentence")
-    )
 
 
 _CROWS_PAIRS = "crows_pairs"
@@ -327,7 +348,6 @@ class CrowSPairs:
         return make_dataset(pd.DataFrame(rows, columns=names, dtype=object), _CROWS_PAIRS)
 
 
-_REDDITBIAS = "redditbias"
 _GROUPS_REDDITBIAS = {
     "gender": ("female", "male"),
     "orientation": ("lgbtq", "straight"),
@@ -338,9 +358,6 @@ _GROUPS_REDDITBIAS = {
 """The groups of each category; the stereotypes are about the first."""
 
 
-_COLUMN = "comments_processed"
-"""The column of the sentences."""
-
 _RedditBiasDimension: TypeAlias = Literal[
     "all", "gender", "orientation", "race", "religion1", "religion2"
 ]
@@ -348,7 +365,7 @@ _RedditBiasDimension: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedditBias:
+class RedditBias(_PairFiles):
     """RedditBias: offensive English phrases of Reddit, and copies that name another group.
 
     The validation and test pairs are the rows of ``reddit_comments_<category>_<group>_biased_
@@ -378,50 +395,27 @@ class RedditBias:
     train: InputFile | None = None
     overlap: _Overlap = "keep"
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"sentences"})
+    name: ClassVar[str] = "redditbias"
+    groups: ClassVar[Mapping[str, tuple[str, str]]] = _GROUPS_REDDITBIAS
+    column: ClassVar[str] = "comments_processed"
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
-        pairs = [
-            path
-            for category in self._categories
-            for part in _PARTS
-            for path in _find_pairs(data, category, part)
-        ]
         own = [] if self.train is None else [require_file(self.train)]
-        return [*own, *require_files(pairs, fetch=_REDDITBIAS)]
+        return [*own, *super().files(data)]
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
-        """Read the files."""
-        self.files(data)
-        frames = []
+    def _read_all(self, data: Path) -> Iterator[pd.DataFrame]:
         if self.train is not None:
-            frames.append(_make_train(_read_sentences(self.train), None, None))
-        for category in self._categories:
-            for part in _PARTS:
-                paths = _find_pairs(data, category, part)
-                texts = _read_column(paths[0], _COLUMN), _read_column(paths[1], _COLUMN)
-                _require_equal_numbers(paths, texts)
-                frames.append(
-                    _make_pairs(texts, _GROUPS_REDDITBIAS[category], part=part, category=category)
-                )
-        return make_dataset(pd.concat(frames, ignore_index=True), _REDDITBIAS, self.overlap)
+            yield _make_train(_read_sentences(self.train), None, None)
+        yield from super()._read_all(data)
 
-    @property
-    def _categories(self) -> tuple[str, ...]:
-        return tuple(_GROUPS_REDDITBIAS) if self.dimension == "all" else (self.dimension,)
-
-
-def _find_pairs(data: Path, category: str, part: str) -> tuple[Path, Path]:
-    """Return the files of both groups, in the layout of the authors' repository or without it."""
-    names = [
-        f"{category}/reddit_comments_{category}_{group}_biased_{_PARTS[part]}_reduced.csv"
-        for group in _GROUPS_REDDITBIAS[category]
-    ]
-    folder = find_folder(_REDDITBIAS, data, holds=names[0], inner="data")
-    return folder / names[0], folder / names[1]
+    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
+        names = [
+            f"{category}/reddit_comments_{category}_{group}_biased_{_PARTS[part]}_reduced.csv"
+            for group in self.groups[category]
+        ]
+        folder = find_folder(self.name, data, holds=names[0], inner="data")
+        return folder / names[0], folder / names[1]
 
 
 def _read_column(path: Path, name: str) -> list[str]:
