@@ -203,7 +203,7 @@ def _write_cell(cell: wording.Cell) -> str:
 _MINUS = "\N{MINUS SIGN}"
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$#!])")
-_HYPHEN = re.compile(r"(?<![^\s(])-(?=\d)")
+_HYPHEN = re.compile(r"(?<![^\s([])-(?=\d)")
 
 
 def render(name: str, **context: object) -> str:

@@ -237,8 +237,9 @@ class Panel:
 class Forest:
     """A forest plot.
 
-    A single series has no legend; ``neutral`` is the value without bias, or NaN. The marks of a
-    row are below each other, or on one line if they are not ``stacked``.
+    A single series has no legend; ``neutral`` is the value without bias or the limit, or NaN, and
+    ``other_limit`` the second one. The marks of a row are below each other, or on one line if they
+    are not ``stacked``.
     """
 
     panels: tuple[Panel, ...]
@@ -247,7 +248,13 @@ class Forest:
     note: str = ""
     neutral: float = math.nan
     neutral_label: str = ""
+    other_limit: float = math.nan
     stacked: bool = True
+
+    @property
+    def lines(self) -> list[float]:
+        """The values of the vertical lines."""
+        return [each for each in (self.neutral, self.other_limit) if not math.isnan(each)]
 
     def rows(self) -> list[Row]:
         """Return all rows."""
@@ -266,10 +273,11 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
         top += 20.0
     height = top + body + 66
     scale = _make_scale(forest)
-    neutral = []
-    if scale.low <= forest.neutral <= scale.high:
-        x = scale.at(forest.neutral)
-        neutral.append(svg.draw_line((x, top), (x, height - 58), "neutral"))
+    lines = [value for value in forest.lines if scale.low <= value <= scale.high]
+    neutral = [
+        svg.draw_line((scale.at(value), top), (scale.at(value), height - 58), "neutral")
+        for value in lines
+    ]
     return svg.Plot(
         name=name,
         title=title,
@@ -287,10 +295,9 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
 def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
-    neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     notes = max(svg.estimate_width(row.note) for row in forest.rows())
     end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
-    return Scale(*pad_range([*ends, *neutral]), 18 + widest, end)
+    return Scale(*pad_range([*ends, *forest.lines]), 18 + widest, end)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
@@ -398,7 +405,7 @@ def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
 
 _MOST_MODELS, _MOST_GROUPS = 8, 30
 _COMPARED = ("identity_effect", "list_overlap")  # metrics of groups of prompts without ``by``
-_LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and \S+)?")
+_LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
 _VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
 
 
@@ -553,7 +560,11 @@ def _place_limit(metric: Definition, checks: Sequence[Check]) -> dict[str, Any]:
     """Return the line of a forest: the limit of checks without a baseline, or no bias."""
     match = None if not checks else _LIMIT.fullmatch(str(checks[0]["limit"]))
     if match is not None and not checks[0]["baseline"]:
-        return {"neutral": float(match[1]), "neutral_label": f"limit {match[1]}"}
+        low, high = match.groups()
+        if high is None:
+            return {"neutral": float(low), "neutral_label": f"limit {low}"}
+        label = f"limits {low} and {high}"
+        return {"neutral": float(low), "other_limit": float(high), "neutral_label": label}
     return {"neutral": 0.0 if metric.direction == "zero" else math.nan}
 
 

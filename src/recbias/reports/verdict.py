@@ -81,7 +81,8 @@ def build_verdict(run: RunTables) -> Verdict:
 
 
 def _judge_checks(run: RunTables) -> Verdict | None:
-    checks = run.manifest.get("checks", [])
+    baselines = views.list_baselines(run)
+    checks = sorted(run.manifest.get("checks", []), key=lambda each: each["model"] in baselines)
     if not checks:
         return None
     failed = [check for check in checks if check["failed"]]
