@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -15,12 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import MalformedLine
-
-ARCHIVE_ERRORS = (
-    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
-    *(TypeError, ValueError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
-)
-"""What ``tarfile``, ``zipfile`` and ``gzip`` raise for a damaged archive."""
 
 MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
 """A file may unpack to 200 times its size, or to 64 MiB."""

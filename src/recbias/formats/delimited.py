@@ -133,9 +133,9 @@ def check_ids(  # noqa: PLR0913  what is compared, and how it is said
         warn(": ".join(filter(None, [count, spelling])))
 
 
-def list_some(ids: Ids, n_listed: int = 3) -> str:
+def list_some(ids: Ids) -> str:
     """Return the first identifiers, for messages."""
-    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")
+    return ", ".join(map(repr, ids[:3])) + (", ..." if ids.size > 3 else "")
 
 
 def align_columns(

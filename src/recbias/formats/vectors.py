@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +20,7 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
-from recbias.formats.archives import ARCHIVE_ERRORS, refuse_large_zip
+from recbias.formats.archives import refuse_large_zip
 from recbias.formats.text_files import BOM, get_suffix, open_binary
 
 _TEXT_SUFFIXES = (".txt", ".vec")
@@ -40,7 +43,10 @@ _AS_TENSORS = (
 _FLOATS = frozenset({"F16", "F32", "F64"})
 
 
-_ARRAY_ERRORS = (*ARCHIVE_ERRORS, MemoryError, SyntaxError, TokenError)
+_ARRAY_ERRORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError),
+    *(SyntaxError, TokenError, TypeError, ValueError, struct.error, zlib.error, BadZipFile),
+)
 """What numpy raises for a damaged array, whose header it reads as an expression of Python."""
 
 
