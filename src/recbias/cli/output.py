@@ -31,7 +31,6 @@ from recbias.core.machine import (
 )
 from recbias.core.text import (
     MAX_LINE_LENGTH,
-    MAX_VALUE_LENGTH,
     guard_messages,
     make_printable,
     shorten,
@@ -206,7 +205,10 @@ def print_grid(
     console = console or Output()
     if console.is_terminal:
         grid = _leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
-    grid = _escape(grid)
+    rows = [
+        tuple(replace(cell, text=make_printable(cell.text)) for cell in row) for row in grid.rows
+    ]
+    grid = replace(grid, rows=tuple(rows))
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
     if console.is_terminal:
@@ -239,76 +241,38 @@ def _render(grid: Grid) -> Table:
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     height = max((column.title.count("\n") for column in grid.columns), default=0)
-    for index, column in enumerate(grid.columns):
-        lines = [""] * (height - column.title.count("\n")) + column.title.split("\n")
-        if column.numeric:
-            width = _compute_column_width(grid, index)
-            lines = [_pad(line, width) + line for line in lines]
-        table.add_column(Text("\n".join(lines)), overflow="fold")
+    for column in grid.columns:
+        title = "\n" * (height - column.title.count("\n")) + column.title
+        heading = Text(title, justify="right" if column.numeric else "left")
+        table.add_column(heading, overflow="fold")
     columns = [_render_column(grid, index) for index in range(len(grid.columns))]
     for row in zip(*columns, strict=True):
         table.add_row(*row)
     return table
 
 
-def _print_unwrapped(grid: Grid, console: Console) -> None:
-    """Print a table at its full width without trailing blanks, each row on one line."""
-    columns: list[list[str]] = []
-    for index, column in enumerate(grid.columns):
-        width = _compute_column_width(grid, index)
-        padding, cells = _pad(column.title, width), _align_column(grid, index)
-        title = padding + column.title if column.numeric else column.title + padding
-        columns.append([title, *("".join(parts) for parts in cells)])
-    lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
-    lines[1:1] = ["─" * compute_width(grid)] if lines else []
-    console.out("\n".join(lines), highlight=False)
-
-
 def _render_column(grid: Grid, index: int) -> list[Text]:
     """Return the cells of a column with numbers and marks aligned."""
-    cells = [row[index] for row in grid.rows]
-    styles = ["bold" if cell.best else "underline" if cell.second else "" for cell in cells]
-    at = 1 if grid.columns[index].numeric else 0
-    texts = []
-    for parts, style in zip(_align_column(grid, index), styles, strict=True):
-        styled: list[str | tuple[str, str]] = [*parts]
-        styled[at], styled[2] = (parts[at], style), (parts[2], "dim")
-        texts.append(Text.assemble(*styled))
-    return texts
-
-
-def _align_column(grid: Grid, index: int) -> list[tuple[str, str, str]]:
-    """Return the blanks before a number, or behind a text, with it and the mark of each cell."""
-    cells = [row[index] for row in grid.rows]
-    numeric = grid.columns[index].numeric
+    cells, numeric = [row[index] for row in grid.rows], grid.columns[index].numeric
     mark_width = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
     width = max((_compute_text_width(cell.text) for cell in cells), default=0)
     width = _compute_column_width(grid, index) - mark_width if numeric else width
-    aligned = []
+    texts = []
     for cell in cells:
-        padding = _pad(cell.text.rpartition("\n")[2], width)
-        mark = f" {cell.mark}" if cell.mark else " " * mark_width
-        parts = (padding, cell.text) if numeric else (cell.text, padding)
-        aligned.append((*parts, mark))
-    return aligned
+        padding = " " * (width - cell_len(cell.text.rpartition("\n")[2]))
+        styled = (cell.text, "bold" if cell.best else "underline" if cell.second else "")
+        parts = (padding, styled) if numeric else (styled, padding)
+        texts.append(Text.assemble(*parts, (f" {cell.mark}" if cell.mark else "", "dim")))
+    return texts
 
 
-def _pad(text: str, width: int) -> str:
-    return " " * (width - cell_len(text))
-
-
-def _escape(grid: Grid) -> Grid:
-    """Escape the control characters of a table."""
-
-    def escape(text: str) -> str:
-        return make_printable(text, MAX_VALUE_LENGTH)
-
-    return Grid(
-        escape(grid.title),
-        tuple(replace(column, title=escape(column.title)) for column in grid.columns),
-        tuple(tuple(replace(cell, text=escape(cell.text)) for cell in row) for row in grid.rows),
-        tuple(map(make_printable, grid.notes)),
-    )
+def _print_unwrapped(grid: Grid, console: Console) -> None:
+    """Print a table at its full width without trailing blanks, each row on one line."""
+    wide = Console(width=compute_width(grid), color_system=None)
+    with wide.capture() as capture:
+        wide.print(_render(grid))
+    lines = capture.get().splitlines()
+    console.out("\n".join(line.rstrip() for line in lines), highlight=False)
 
 
 def print_line(
@@ -454,8 +418,6 @@ _NEEDED = {"needed", "needed_a", "needed_b"}
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
 
-_BEYOND_ASCII = re.compile(r"[^\n -~]")
-
 
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """The error of a command line that cannot be parsed; typer has no public name for it."""
@@ -508,19 +470,23 @@ def _print_document(document: Mapping[str, Any]) -> None:
 
 
 def render_document(document: Mapping[str, Any]) -> str:
-    r"""Return a document as JSON in ASCII: one line for each key, and one for each row of a table.
+    r"""Return a document as JSON in ASCII; undefined numbers are null.
 
-    >>> print(render_document({"runs": [{"name": "é"}, {"name": None}], "models": ["A", "B"]}))
+    >>> print(render_document({"runs": [{"name": "é", "n": 60.0, "value": math.nan}]}))
     {
-    "runs": [
-    {"name": "\u00e9"},
-    {"name": null}
-    ],
-    "models": ["A", "B"]
+     "runs": [
+      {
+       "name": "\u00e9",
+       "n": 60,
+       "value": null
+      }
+     ]
     }
     <BLANKLINE>
     """
-    return _BEYOND_ASCII.sub(_escape_of_document, f"{_render_lines(document)}\n")
+    from recbias.reports.render import replace_undefined
+
+    return json.dumps(replace_undefined(_convert_counts(document)), indent=1) + "\n"
 
 
 def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
@@ -556,34 +522,25 @@ def _is_of_file(error: RecbiasError) -> bool:
     return has_name or any(separator in error.where for separator in ("/", os.sep))
 
 
-def _render_lines(mapping: Mapping[str, Any]) -> str:
-    """Return a mapping with one line for each key, and one for each row of a table."""
-    items = (
-        f"{json.dumps(name)}: {_render_of_document(value)}" for name, value in mapping.items()
-    )
-    return "{\n" + ",\n".join(items) + "\n}"
-
-
-def _render_of_document(value: object) -> str:
-    from recbias.reports.render import render_value
-
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(render_value(_convert_counts(row)) for row in value) + "\n]"
-    if isinstance(value, dict) and any(isinstance(item, list) for item in value.values()):
-        return _render_lines(value)
-    return render_value(value)
-
-
-def _convert_counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row whose cutoff and counts are whole numbers; tables have them as floats or text.
+def _convert_counts(value: Any) -> Any:
+    """Return a value whose cutoffs and counts are whole numbers; tables have floats or text.
 
     >>> _convert_counts({"k": "5", "n": 60.0, "undefined": "", "value": 1.0})
     {'k': 5, 'n': 60, 'undefined': None, 'value': 1.0}
     """
     from recbias.core.measures import METRICS, SIGNIFICANCE
 
+    if isinstance(value, (list, tuple)):
+        return [*map(_convert_counts, value)]
+    if not isinstance(value, Mapping):
+        return value
     counts = METRICS.whole_numbers | SIGNIFICANCE.whole_numbers | _NEEDED
-    return {name: _to_whole(value) if name in counts else value for name, value in row.items()}
+    return {
+        name: _to_whole(item)
+        if name in counts and not isinstance(item, (list, tuple, Mapping))
+        else _convert_counts(item)
+        for name, item in value.items()
+    }
 
 
 def _to_whole(value: float | str | None) -> float | None:
@@ -591,12 +548,6 @@ def _to_whole(value: float | str | None) -> float | None:
     if math.isnan(number):
         return None
     return int(number) if number.is_integer() else number
-
-
-def _escape_of_document(character: re.Match[str]) -> str:
-    """Return a character as an escape sequence of JSON; DEL too, which terminals interpret."""
-    text = json.dumps(character[0])[1:-1]
-    return text if text.startswith("\\") else f"\\u{ord(text):04x}"
 
 
 @contextmanager
