@@ -17,7 +17,7 @@ import recbias
 from recbias.config.specs import PluginSpec
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray, Vocabulary
-from recbias.core.errors import RecbiasError
+from recbias.core.errors import UnalignedScores
 from recbias.core.measures import METRICS, SIGNIFICANCE, Contrast, Measurement, UnitScores
 from recbias.metrics.perplexity import PerplexityGap
 from recbias.runner.results import ModelMeasurement
@@ -142,7 +142,7 @@ def test_too_few_permutations_for_the_level_are_named(
 
 
 def test_models_measured_on_different_units_are_refused() -> None:
-    with pytest.raises(RecbiasError, match="different units"):
+    with pytest.raises(UnalignedScores, match="different units"):
         compare_models([make_row("a", A), make_row("b", B, ["w", "x", "y", "z"])], [TEST], 42)
 
 

@@ -98,6 +98,10 @@ class AmbiguousLayout(DataError):
     """A file can be read in two ways; the remedy names the setting that decides."""
 
 
+class DigestMismatch(DataError):
+    """The checksum of a file is not the published one."""
+
+
 class ChangedFile(DataError):
     """A file has changed since the run was planned."""
 
@@ -217,6 +221,10 @@ class DeadProcess(RecbiasError):
     """A process that trained a model with others has ended."""
 
     default_remedy = "run the same command again to go on from the last checkpoint"
+
+
+class UnalignedScores(RecbiasError):
+    """Two systems were measured on different units."""
 
 
 CODE_FAULTS = (Exception, SystemExit)

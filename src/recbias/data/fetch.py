@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, get_args
 
 from recbias.core.context import ProgressListener, report_progress
-from recbias.core.errors import DataError, DownloadFailed, UnknownName, Unwritable
+from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
 from recbias.core.machine import lock_file, write_to_disk
 from recbias.core.text import normalize_name, suggest
 from recbias.data import declared
@@ -429,7 +429,7 @@ def fetch(
         UnknownName: There is no such dataset.
         DownloadFailed: The server does not have the dataset or sends an invalid one, or the
             publisher requires consent to its terms.
-        DataError: The checksum of a file is not the published one.
+        DigestMismatch: The checksum of a file is not the published one.
         Unwritable: The data folder cannot be written.
     """
     source = find_source(name, sources)
@@ -496,7 +496,7 @@ def _download(
         target.unlink()
         message = f"the {algorithm} is {checksum}, the published one {published}"
         remedy = "fetch it again; if that does not help, the publisher's file is damaged"
-        raise DataError(message, where=url, remedy=remedy)
+        raise DigestMismatch(message, where=url, remedy=remedy)
     return target
 
 

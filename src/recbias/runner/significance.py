@@ -19,7 +19,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.config.labels import shorten_name
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.core.errors import RecbiasError
+from recbias.core.errors import UnalignedScores
 from recbias.core.measures import (
     ALL,
     METRIC_KEY_COLUMNS,
@@ -176,7 +176,7 @@ def compare_models(
     ``groups`` have the contrasts of groups over all seeds and folds.
 
     Raises:
-        RecbiasError: Two models were measured on different units.
+        UnalignedScores: Two models were measured on different units.
     """
     measurements = [row for row in measurements if not row.missing]
     estimates = collect_estimates(measurements)
@@ -255,7 +255,7 @@ def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEs
     """Return the values of all models on each quantity: in each fold, and over several folds.
 
     Raises:
-        RecbiasError: Two models were measured on different units.
+        UnalignedScores: Two models were measured on different units.
     """
     return [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
 
@@ -304,7 +304,7 @@ def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
     measurements = [measurement for folds in systems for measurement in folds]
     if not all(map(share_units, zip(*systems, strict=False))):
         message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
-        raise RecbiasError(message, remedy="measure all models on one split")
+        raise UnalignedScores(message, remedy="measure all models on one split")
     replicates = _stack([average_replicates(folds) for folds in systems])
     return SystemEstimates(
         systems=tuple(models),

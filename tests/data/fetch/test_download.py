@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recbias.core.errors import DataError, DownloadFailed, Unwritable
+from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
 from recbias.data import fetch as download
 from recbias.data.fetch import RetryPolicy, fetch, find_source
 from support.files.publisher import Publisher
@@ -78,7 +78,7 @@ def test_a_file_with_a_wrong_checksum_is_removed(
     publisher: Publisher, data: Path, digest: str | dict[str, str]
 ) -> None:
     publisher.files["ml-1m.zip.md5"] = b"c4d9eecfca2ab87c1945afe126590906  ml-1m.zip\n"
-    with pytest.raises(DataError, match="the published one") as caught:
+    with pytest.raises(DigestMismatch, match="the published one") as caught:
         fetch_from(publisher, data, digest=digest)
     assert caught.value.where == f"{publisher.base}ml-1m.zip"
     assert not (data / "ml-1m").exists()
