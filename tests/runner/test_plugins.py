@@ -375,6 +375,10 @@ def test_labels_of_another_form_are_refused_at_the_method(
             "returns codes of items as int32[1] for 2 interactions",
         ),
         (
+            DATASET_OF.format("codes, codes, np.ones(2), None, ids, ['a', 'b']"),
+            "returns identifiers of items as list, not Vocabulary",
+        ),
+        (
             DATASET_OF.format("codes, codes, np.ones(2), None, ids, ids")[:-1]
             + ", users=pd.DataFrame({'gender': ['F', 'M']}))",
             "returns users as DataFrame, not Attributes",

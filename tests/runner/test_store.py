@@ -171,6 +171,8 @@ def test_a_stored_pickle_is_refused(store: Store) -> None:
         (errno.EACCES, "it cannot be written", "that you may write"),
         (errno.ENOTDIR, "it is not a folder", "another --out"),
         (errno.EIO, "it cannot be written: Input/output error", "another --out"),
+        (errno.EMFILE, "it cannot be written: Too many open files", "ulimit -n"),
+        (errno.EFBIG, "it cannot be written: File too large", "ulimit -f"),
     ],
 )
 def test_errors_of_the_file_system_have_a_remedy(

@@ -74,6 +74,10 @@ class Contradiction(ConfigError):
     """Two settings exclude each other."""
 
 
+class DuplicateKey(ConfigError):
+    """A mapping has the same key twice."""
+
+
 class BadYaml(ConfigError):
     """A file is not YAML, or not a plain mapping."""
 
@@ -150,11 +154,15 @@ class BrokenContract(PluginError):
     default_remedy = "correct the lists, vectors or code that the message names"
 
 
-class MissingRun(UserError):
+class ReportError(UserError):
+    """A stored run cannot be reported."""
+
+
+class MissingRun(ReportError):
     """A run folder does not exist or does not hold a run."""
 
 
-class MixedRuns(UserError):
+class MixedRuns(ReportError):
     """Runs cannot be compared because their units or cutoffs differ."""
 
 

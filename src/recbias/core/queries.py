@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -515,6 +516,7 @@ _RANGE = re.compile(
 )
 """Matches a number or a range, as bins are named: ``under 18``, ``18-24``, ``50+``."""
 
+_MAX_COMBINATIONS = 2**62
 
 _Factor: TypeAlias = tuple[tuple[str, ...], Codes]
 """The values of a part of a crossing, and the codes of the rows."""
@@ -702,6 +704,7 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
         UnknownColumn: The table has no such column.
         WrongType: A part is neither a column nor a condition.
         NothingLeft: No row has the label, or none meets a condition.
+        OutOfRange: The labels have more combinations than can be numbered.
     """
     parts = split_crossing(by)
     rows = None
@@ -713,6 +716,9 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     for values, codes in factors:
         complete &= codes >= 0
         crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
+    if math.prod(max(len(values), 1) for values, _ in factors) > _MAX_COMBINATIONS:
+        message = f"the labels of {by!r} have too many combinations"
+        raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
     if not complete.any():
         remedy = "give the dataset a users table, or the queries labels"
         if labels.names:

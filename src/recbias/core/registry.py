@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -29,7 +29,7 @@ from recbias.core.errors import (
     UnknownName,
     describe_exception,
 )
-from recbias.core.files import digest_file, has_file, read_input
+from recbias.core.files import digest_file, has_file, read_change_times, read_input
 from recbias.core.machine import raise_shortage
 from recbias.core.packages import describe_missing
 from recbias.core.text import normalize_name, suggest
@@ -111,12 +111,12 @@ class Registry:
         return {}
 
     def _list_entry_points(self) -> dict[str, str]:
-        return _read_entry_points(self.group, tuple(sys.path))
+        return _read_entry_points(self.group, tuple(read_change_times(sys.path)))
 
 
-@cache
-def _read_entry_points(group: str, _folders: tuple[str, ...]) -> dict[str, str]:
-    """Return the plug-ins of installed packages."""
+@lru_cache(maxsize=64)
+def _read_entry_points(group: str, _folders: tuple[tuple[str, int], ...]) -> dict[str, str]:
+    """Return the plug-ins of installed packages; they are read again if a folder changes."""
     return {
         f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
         for point in entry_points(group=group)

@@ -21,6 +21,7 @@ import yaml
 from recbias.core.errors import (
     BadYaml,
     ConfigError,
+    DuplicateKey,
     Faults,
     MalformedLine,
     MissingFile,
@@ -404,7 +405,7 @@ class _Builder:
             if key in mapping:
                 message = f"is written twice, first in line {self.document.keys[key_path].line}"
                 repeat = Document({}, values={key_path: mark})
-                repeat.add_fault(key_path, message, kind=ConfigError, remedy="keep one of them")
+                repeat.add_fault(key_path, message, kind=DuplicateKey, remedy="keep one of them")
                 self.document.faults += repeat.faults
                 continue
             self.document.keys[key_path] = mark

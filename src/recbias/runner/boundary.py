@@ -113,7 +113,9 @@ def _describe_failure(error: BaseException) -> Failure:
         message = f"the GPU failed: {str(error).partition(_CARD_FAILED)[2].partition(chr(10))[0]}"
         remedy = "run the same command again to resume, on another device if it fails again"
         return Failure(message, remedy, traceback=traceback.format_exc())
+    if isinstance(error, DeadProcess):
+        return Failure(str(error), error.remedy, traceback=traceback.format_exc())
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
     is_of_author = bool(place) and not isinstance(error, (RecbiasError, *_TRANSIENT_ERRORS))
-    remedy = getattr(error, "remedy", "fix the code of the plug-in" if is_of_author else "")
+    remedy = "fix the code of the plug-in" if is_of_author else ""
     return Failure(f"{message}{place}", remedy, traceback=traceback.format_exc())

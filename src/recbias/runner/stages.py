@@ -95,6 +95,9 @@ def _require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
     rows = dataset.interactions
     for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
         codes, table = getattr(rows, kind), getattr(dataset, kind)
+        if not isinstance(ids, Vocabulary):
+            message = f"returns identifiers of {kind} as {type(ids).__name__}, not Vocabulary"
+            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
         if codes.dtype.kind not in "iu" or codes.shape != (len(rows.values),):
             form = f"{codes.dtype}{[*codes.shape]}"
             message = f"returns codes of {kind} as {form} for {len(rows.values):,} interactions"

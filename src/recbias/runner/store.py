@@ -319,6 +319,10 @@ def report_unwritable(folder: Path) -> Iterator[None]:
             message, remedy = "it cannot be written", "give a folder that you may write: --out DIR"
         elif error.errno in {errno.ENOTDIR, errno.EEXIST}:
             message = "it is not a folder"
+        elif error.errno in {errno.EMFILE, errno.ENFILE}:
+            remedy = "allow more open files (ulimit -n), or use fewer --workers"
+        elif error.errno == errno.EFBIG:
+            remedy = "allow larger files (ulimit -f), or give an --out on another disk"
         names = [name for name in (error.filename, error.filename2) if name]
         lasting = [name for name in names if not Path(name).is_relative_to(folder / _TEMPORARY)]
         where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
