@@ -68,6 +68,14 @@ def test_dataclass_has_the_values_of_the_mapping() -> None:
         ({"files": ""}, "files: must be a list (each a file) or nothing (null), found nothing"),
         ({"size": "al"}, "size: must be a whole number or all, found 'al'"),
         ({"size": 1.5}, "size: must be a whole number or all, found 1.5"),
+        (
+            {"pair": [1, 10**20]},
+            "pair[1]: must be a whole number, found 100000000000000000000, which is too large",
+        ),
+        (
+            {"table": {"a": [1, -(10**20)]}},
+            "table.a[1]: must be a whole number, found -100000000000000000000, which is too large",
+        ),
         ({"sise": 1}, "sise: not a setting of Nested"),
         ({"size": 13}, ": thirteen is bad luck"),
     ],

@@ -48,6 +48,7 @@ def test_unresolvable_type_is_a_broken_contract() -> None:
         (frozenset[str], ["a"], frozenset({"a"})),
         (Path, "a/b", Path("a/b")),
         (int | None, None, None),
+        (float, float("inf"), float("inf")),
     ],
 )
 def test_value_from_yaml_is_converted_to_the_type(hint: Any, raw: object, value: object) -> None:

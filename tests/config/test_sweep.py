@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.config.experiment import Experiment, load_experiment
+from recbias.core.errors import Faults
 from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
 
@@ -158,3 +159,16 @@ def test_resolved_spec_is_the_same_experiment() -> None:
     assert again.as_spec() == spec
     assert list_labels(again) == list_labels(experiment)
     assert again.identity(str) == experiment.identity(str)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{{models.1.neighbors: {[*range(1, 1002)]}}}", "1,001"),
+        (f"{{models.1.neighbors: {[*range(1, 502)]}, seed: [1, 2]}}", "1,002"),
+        (str([{"models.1.neighbors": n} for n in range(1, 1002)]), "1,001"),
+    ],
+)
+def test_many_combinations_are_refused(text: str, shown: str) -> None:
+    with pytest.raises(Faults, match=f"has {shown} combinations, more than 1,000"):
+        load(f"sweep: {text}\n")

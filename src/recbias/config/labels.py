@@ -98,7 +98,7 @@ def distinguish_plugins(
         spec
         if not settings
         else replace(
-            spec, label=make_unique(f"{spec.label}({_format(settings)})", settings, owners)
+            spec, label=_make_unique(f"{spec.label}({_format(settings)})", settings, owners)
         )
         for spec, settings in zip(specs, stated, strict=True)
     ]
@@ -115,7 +115,7 @@ def distinguish_metrics(specs: Sequence[PluginSpec]) -> list[PluginSpec]:
         for at, differing in zip(members, select_differing(settings), strict=True):
             if differing:
                 label = _add_settings(specs[at].label, _format(differing))
-                label = make_unique(label, differing, owners)
+                label = _make_unique(label, differing, owners)
                 labelled[at] = replace(specs[at], label=label)
     return labelled
 
@@ -161,11 +161,11 @@ def select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     ]
 
 
-def make_unique(label: str, settings: Mapping[str, Any], owners: MutableMapping[str, str]) -> str:
+def _make_unique(label: str, settings: Mapping[str, Any], owners: MutableMapping[str, str]) -> str:
     """Return a label with a number if it is that of other settings, as of values that are cut.
 
     >>> owners = {}
-    >>> [make_unique("A(x=1 ... 2)", {"x": value}, owners) for value in ("132", "142", "132")]
+    >>> [_make_unique("A(x=1 ... 2)", {"x": value}, owners) for value in ("132", "142", "132")]
     ['A(x=1 ... 2)', 'A(x=1 ... 2) #2', 'A(x=1 ... 2)']
     """
     identity, unique, n = repr(settings), label, 1

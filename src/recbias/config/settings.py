@@ -6,6 +6,7 @@ Build plug-ins from the settings of a spec: pydantic validates, each fault gets 
 from __future__ import annotations
 
 import json
+import math
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -144,9 +145,7 @@ def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
 
 @lru_cache(maxsize=1024)
 def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
-    config = ConfigDict(
-        strict=True, extra="forbid", alias_generator=_as_yaml_name, allow_inf_nan=False
-    )
+    config = ConfigDict(strict=True, extra="forbid", alias_generator=_as_yaml_name)
     return TypeAdapter(tuple[hint], config=config)
 
 
@@ -262,6 +261,13 @@ def get_item_type(hint: Any) -> Any:
     is_open_tuple = origin is tuple and arguments[1:] == (...,)
     is_uniform = is_open_tuple or (origin in (tuple, list, frozenset, set) and len(arguments) == 1)
     return arguments[0] if is_uniform else None
+
+
+def _get_longest(hint: Any) -> float:
+    """Return the largest length of a list, infinity if it has none."""
+    kind = annotated_types.MaxLen
+    limits = [each.max_length for each in _get_annotations(hint) if isinstance(each, kind)]
+    return min(limits, default=math.inf)
 
 
 def is_list(hint: Any) -> bool:
@@ -590,8 +596,14 @@ def _suggest_for_text(hint: Any, raw: str) -> str:
     return f"write it as a list: [{raw}]" if is_valid(hint, [raw]) else ""
 
 
-_RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predicate", "finite")
+_RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predicate")
 """Parts of the names of pydantic's errors for a value of the right type outside its range."""
+
+_LARGEST = 2**63 - 1
+"""The largest number that fits the arrays in which settings are stored."""
+
+_LargeNumber: TypeAlias = tuple[KeyPath, str, Any, str]
+"""The place of a number that is too large, its type in words, the number, and a help line."""
 
 _SPACE = ("tune", "space")
 """The keys of an entry that lead to the settings that a search varies."""
@@ -646,18 +658,36 @@ class Builder:
         n_faults = len(self.document.faults)
         preparation = _Preparation(self, location)
         prepared = preparation.prepare(hint, raw, ())
-        are_inputs_valid = len(self.document.faults) == n_faults
+        if preparation.too_long:  # each item of it may have a fault
+            for inner in preparation.too_long:
+                inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
+                self._blame(
+                    inner_hint, inner_raw, (*location, *inner), help_line or default, ["too_long"]
+                )
+            return None
+        large = [*_find_too_large(hint, prepared)]
+        are_inputs_valid = len(self.document.faults) == n_faults and not large
         value = None
+        places: set[KeyPath] = set()
         try:
             value = _construct(hint, prepared, preparation.models)
         except ValidationError as error:
-            self._record(hint, raw, location, error, default)
+            places = self._record(hint, raw, location, error, default)
         except CODE_FAULTS as error:  # of a check of the class
             if are_inputs_valid:
                 self._blame_class(hint, raw, preparation, error)
         if value is not None:
             self._refuse_idle(preparation)
+        others = [each for each in large if each[0] not in places]
+        self._blame_large(others, location, default)
         return value if len(self.document.faults) == n_faults else None
+
+    def _blame_large(self, large: Iterable[_LargeNumber], location: KeyPath, default: str) -> None:
+        for inner, expected, number, help_line in large:
+            found = f"found {render_yaml(number)[:24]}, which is too large"
+            remedy = help_line or default or "give a smaller number"
+            message, place = f"must be {expected}, {found}", (*location, *inner)
+            self.document.add_fault(place, message, remedy=remedy, kind=OutOfRange)
 
     def _refuse_idle(self, preparation: _Preparation) -> None:
         """Record each setting that has no effect, because of the value of another one."""
@@ -688,8 +718,8 @@ class Builder:
 
     def _record(
         self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError, default: str
-    ) -> None:
-        """Record the errors of pydantic."""
+    ) -> set[KeyPath]:
+        """Record the errors of pydantic; return their places."""
         unknown, missing, wrong = self._sort_errors(hint, raw, location, error)
         for inner in unknown:
             settings, owner = self._find_mapping(hint, raw, inner[:-1])
@@ -707,6 +737,7 @@ class Builder:
                 inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
                 help_line = help_line if inner else default
                 self._blame(inner_hint, inner_raw, (*location, *inner), help_line, kinds)
+        return places
 
     def _sort_errors(
         self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError
@@ -762,6 +793,8 @@ class Builder:
         is_choice = isinstance(raw, str) and "literal_error" in kinds
         is_range = is_choice or any(part in kind for kind in kinds for part in _RANGE_FAULTS)
         text = repr(raw) if is_choice else describe_value(raw)
+        if isinstance(raw, list) and "too_long" in kinds:
+            text = f"a list of {len(raw):,}"
         self.document.add_fault(
             location,
             f"must be {describe_hint(hint)}, found {text}",
@@ -789,12 +822,14 @@ class _Preparation:
         location: The place of the value in the document; other places are relative to it.
         models: The models that are settings, by the texts that stand for them.
         mappings: The mappings of dataclasses with their places, the inner ones first.
+        too_long: The places of lists that are longer than their types allow.
     """
 
     builder: Builder
     location: KeyPath
     models: dict[str, SelectedModel | None] = field(default_factory=dict)
     mappings: list[tuple[KeyPath, type, Any]] = field(default_factory=list)
+    too_long: list[KeyPath] = field(default_factory=list)
 
     def prepare(self, hint: Hint, raw: Any, inner: KeyPath) -> Any:
         """Return a value with absolute paths, and texts in place of models."""
@@ -818,7 +853,9 @@ class _Preparation:
             }
             self.mappings.append((inner, cls, prepared))
             return prepared
-        if isinstance(raw, list) and item_type is not None:
+        if isinstance(raw, list) and len(raw) > _get_longest(member):
+            self.too_long.append(inner)
+        elif isinstance(raw, list) and item_type is not None:
             return [self.prepare(item_type, item, (*inner, at)) for at, item in enumerate(raw)]
         return raw
 
@@ -886,3 +923,19 @@ def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
         if is_key or (isinstance(raw, list) and isinstance(key, int) and key < len(raw)):
             raw, inner = raw[key], (*inner, key)
     return inner
+
+
+def _find_too_large(hint: Hint, raw: Any) -> Iterator[_LargeNumber]:
+    """Yield the infinite numbers of settings, and those beyond 64 bits."""
+    for inner, number in _list_large_numbers(raw, ()):
+        expected, _, help_line = _follow(hint, raw, inner)
+        if strip_annotations(expected) is not Any:
+            yield inner, describe_hint(expected), number, help_line
+
+
+def _list_large_numbers(raw: Any, inner: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(raw, (list, dict)):
+        for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
+            yield from _list_large_numbers(value, (*inner, key))
+    elif isinstance(raw, (int, float)) and abs(raw) > _LARGEST:
+        yield inner, raw

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.core.errors import Contradiction, OutOfRange, UserError
 from recbias.core.measures import Direction
@@ -306,7 +306,7 @@ class ReportSpec:
     """
 
     formats: tuple[_Format, ...] = ("csv", "json", "md", "html", "latex")
-    reference: str | tuple[str, ...] | None = None
+    reference: str | Annotated[tuple[str, ...], MaxLen(100)] | None = None
     tolerance: Annotated[float, Ge(0), OnlyWith("reference")] = 0.01
     examples: bool = True
 
@@ -422,7 +422,7 @@ class ExperimentFile:
     Args:
         name: The folder of its results: letters, digits, ``.``, ``_`` and ``-``.
         seed: The seed of all random numbers.
-        seeds: A list of seeds instead of one; the experiment is repeated for each.
+        seeds: A list of at most 1,000 seeds instead of one; the experiment is repeated for each.
         dataset: A dataset with its filters, or a list of datasets.
         split: The split of the interactions into train, validation and test set.
         queries: The users or prompts to recommend for.
@@ -445,18 +445,18 @@ class ExperimentFile:
 
     name: str
     seed: _Seed = DEFAULT_SEED
-    seeds: Annotated[tuple[_Seed, ...], MinLen(1)] | None = None
+    seeds: Annotated[tuple[_Seed, ...], MinLen(1), MaxLen(1_000)] | None = None
     dataset: _Entry
     split: _Entry = None
     queries: _Entry = "users"
     device: Device = "auto"
     k: Annotated[int, Gt(0), Le(10_000)] = 10
-    models: Annotated[tuple[_Entry, ...], MinLen(1)]
-    labels: tuple[_Entry, ...] = ()
-    metrics: tuple[_Entry, ...] = ()
-    tests: tuple[_Entry, ...] = ()
+    models: Annotated[tuple[_Entry, ...], MinLen(1), MaxLen(1_000)]
+    labels: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
+    metrics: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
+    tests: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     feedback: FeedbackSpec | None = None
-    checks: tuple[_Entry, ...] = ()
+    checks: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
     sweep: _Entry = None
     claim: ClaimSpec | None = None

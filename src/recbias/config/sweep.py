@@ -14,11 +14,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recbias.config.labels import flatten_settings, format_value, make_unique, select_differing
+from recbias.config.labels import flatten_settings, format_value, select_differing
 from recbias.config.source import SWEEP, place_value, split_path, take_step
 from recbias.config.specs import DEFAULT_SEED
 from recbias.core.errors import (
     Contradiction,
+    OutOfRange,
     UnknownKey,
     UnknownName,
     UserError,
@@ -28,6 +29,9 @@ from recbias.core.files import to_canonical_json
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath, format_key_path
+
+_MOST_COMBINATIONS = 1_000
+"""The largest number of combinations of a sweep."""
 
 _SEED = "seed"
 
@@ -154,10 +158,19 @@ class _SweepReader:
                     _SweptValue(*setting, value, (*where, at)) for at, value in enumerate(values)
                 ]
                 columns.setdefault(setting[0], []).append(column)
+        counts = {target: math.prod(map(len, own)) for target, own in columns.items()}
+        if self.has_too_many(counts):
+            return {}
+        lists = [column for own in columns.values() for column in own]
+        for column in lists:
+            self.refuse_repeated([(value,) for value in column])
+        self.refuse_overlaps([column[0] for column in lists])
         return {target: [*itertools.product(*own)] for target, own in columns.items()}
 
     def read_list(self, raw: Sequence[Mapping[str, Any]]) -> Mapping[_Target, Sequence[_Change]]:
         """Return the changes that a list of settings makes."""
+        if self.has_too_many({_Target("models"): len(raw)}):
+            return {}
         items: list[_Change] = []
         for at, settings in enumerate(raw):
             places = {path: (SWEEP, at, path) for path in settings}
@@ -169,6 +182,8 @@ class _SweepReader:
                     if setting is not None
                 )
             )
+            self.refuse_overlaps(items[-1])
+        self.refuse_repeated([item for item in items if item])
         targets = {value.target for item in items for value in item}
         sweep = {
             target: _unify(tuple(v for v in item if v.target == target) for item in items)
@@ -221,6 +236,41 @@ class _SweepReader:
         """Return the place of a setting in the document."""
         has_list = isinstance(self.document.data.get(target.key), list)
         return (target.key, *((target.at,) if has_list else ()), *steps)
+
+    def has_too_many(self, counts: Mapping[_Target, int]) -> bool:
+        """Return whether there are too many combinations of model, dataset and seed, a fault."""
+        n = math.prod(
+            sum(count for target, count in counts.items() if target.key == key)
+            for key in {target.key for target in counts}
+        )
+        if n > _MOST_COMBINATIONS:
+            message = f"has {n:,} combinations, more than {_MOST_COMBINATIONS:,}"
+            remedy = "list fewer values, list the settings of interest, or search them with tune"
+            self.blame((SWEEP,), message, remedy, OutOfRange)
+        return n > _MOST_COMBINATIONS
+
+    def refuse_overlaps(self, values: Sequence[_SweptValue]) -> None:
+        """Record each setting that is another one of the sweep, or inside it."""
+        outer: set[tuple[_Target, KeyPath]] = set()
+        for value in sorted(values, key=lambda value: len(value.steps)):
+            for end in range(len(value.steps) + 1):
+                if (value.target, value.steps[:end]) in outer:
+                    place = self.locate(value.target, value.steps[:end])
+                    relation = "is" if end == len(value.steps) else "is inside"
+                    message = f"{relation} {format_key_path(place)}, which is swept too"
+                    self.blame(value.where, message, "keep one of the two", Contradiction)
+            outer.add((value.target, value.steps))
+
+    def refuse_repeated(self, changes: Sequence[_Change]) -> None:
+        """Record each change that is in the sweep before."""
+        earlier: dict[object, _Change] = {}
+        for change in changes:
+            first = earlier.setdefault(_identify(change), change)
+            if first is not change:
+                written = change[0].written
+                where = written if isinstance(written[-1], int) else written[:2]
+                message = f"is also {format_key_path(first[0].written[: len(where)])}"
+                self.blame(where, message, "list each setting once", Contradiction)
 
     def refuse_missing_combinations(self, items: Sequence[_Change]) -> None:
         """Record a fault if the models, datasets and seeds of a list are not all combined."""
@@ -314,7 +364,6 @@ class _EntryExpander:
     registry: Registry
     labels: dict[str, list[str]] = field(default_factory=dict)
     unchanged: set[str] = field(default_factory=set)
-    owners: dict[str, str] = field(default_factory=dict)
 
     def expand(self, changes: Mapping[int, Sequence[_Change]]) -> None:
         """Replace the entries; ``changes`` are those of the entries that have any."""
@@ -392,9 +441,7 @@ class _EntryExpander:
             if name and displayed and ("label",) not in steps:
                 swept = [_show(value, part.data[self.key]) for value in displayed]
                 settings = ", ".join([*own, *swept])
-                values = {str(v.steps): v.value for v in displayed}
-                label = f"{name}({settings})"
-                name = entry["label"] = make_unique(label, {**values, **own_settings}, self.owners)
+                name = entry["label"] = _make_unique(f"{name}({settings})", names)
             names.append(name)
         self.labels.setdefault(self.get_label(part.data[self.key]), []).extend(names)
 
@@ -432,6 +479,12 @@ def _show(value: _SweptValue, entry: Any) -> str:
         else:
             names.append(str(step))
     return f"{'.'.join(names)}={format_value(value.value)}"
+
+
+def _make_unique(label: str, labels: Sequence[str]) -> str:
+    """Return a label that others do not have, as those of long values may be equal."""
+    numbered = (f"{label} #{n}" if n > 1 else label for n in itertools.count(1))
+    return next(each for each in numbered if each not in labels)
 
 
 def _copy_marks(source: Document, origin: KeyPath, target: Document, position: KeyPath) -> None:
