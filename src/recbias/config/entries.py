@@ -6,10 +6,13 @@ An entry is a name, or a mapping with ``name``, ``label`` and settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+
+from annotated_types import Ge, MinLen
 
 from recbias.config.labels import (
     create_label,
@@ -19,9 +22,12 @@ from recbias.config.labels import (
 )
 from recbias.config.settings import (
     Builder,
+    Hint,
     Setting,
     as_plain,
+    describe_hint,
     describe_value,
+    is_valid,
     list_members,
     read_settings,
     strip_annotations,
@@ -29,12 +35,12 @@ from recbias.config.settings import (
 )
 from recbias.config.specs import (
     DEFAULT_GAPS,
+    GAPS,
     SECTIONS,
     Choice,
     DatasetSpec,
     Dimension,
     Grouping,
-    GroupingKeys,
     PluginSpec,
     Range,
     Reranked,
@@ -55,9 +61,20 @@ from recbias.core.errors import (
 )
 from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.plugins import RerankedModel, SelectedModel
+from recbias.core.queries import validate_grouping
 from recbias.core.registry import Registry, digest_source, is_file
-from recbias.core.text import suggest
+from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
+
+_GROUPING_REMEDIES = {
+    "min_group": "give the least number of queries of a group that is compared: min_group: 20",
+    "reference_group": "name the group that the others are compared with: reference_group: M",
+    "pairs": "name the two groups of each comparison: pairs: [[18-24, 50+]]",
+}
+"""The remedies of keys that stand beside ``by``."""
+
+_GroupName: TypeAlias = str | int | float
+_GroupPairs: TypeAlias = Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)]
 
 _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -154,6 +171,8 @@ class Resolver:
             message = f"must be a name or a mapping, found {describe_value(raw)}"
             raise WrongType(message, remedy="write - Name, or - {name: Name, setting: value}")
         entry = dict(entry)
+        if not default_name:
+            self._refuse_misspelt_name(kind, name_key, entry, location)
         label = entry.pop("name", None) if kind == "detectors" else None
         name = entry.pop(name_key, default_name or label)
         if not isinstance(name, str) or not name:
@@ -166,6 +185,20 @@ class Resolver:
             *(kind, location, name_location),
         )
         return reader.read(name, entry, label)
+
+    def _refuse_misspelt_name(
+        self, kind: str, name_key: str, entry: dict[str, Any], location: KeyPath
+    ) -> None:
+        """Raise if a key was meant to name the plug-in; a detector's label may be its name."""
+        if name_key in entry:
+            return
+        with suppress(UnknownName):
+            if isinstance(label := entry.get("name"), str):
+                self.registries[kind].resolve_name(label)
+                return
+        for key in find_nearest(name_key, map(str, entry), limit=1):
+            message, remedy = f"not a key of {location[0]}", f"did you mean {name_key}?"
+            raise UnknownKey(message, where=key, remedy=remedy)
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
@@ -214,14 +247,15 @@ class _EntryReader:
         tune = self._pop_key(cls, entry, "tune") if self.kind in {"models", "rerankers"} else None
         rerank = self._pop_key(cls, entry, "rerank") if self.kind == "models" else None
         baseline = self._read_baseline(cls, entry) if self.kind == "models" else None
-        is_metric, owner = self.kind == "metrics", shorten_name(name)
-        grouping = self._read_grouping(owner, cls, entry) if is_metric else None
+        grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, name_settings)
-        entry_keys = _list_entry_keys(self.kind)
-        builder = Builder(self.document, owner, resolve_entry=self.resolve, entry_keys=entry_keys)
+        entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
+        builder = Builder(
+            self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
+        )
         plugin, search = _read_searched(builder, cls, raw, tune, self.location, self.resolve)
         if len(self.document.faults) > n_faults:  # else they are checked with those of the others
-            self._report_missing_packages(owner, cls)
+            self._report_missing_packages(shorten_name(name), cls)
         if plugin is None:
             return None
         parameters = as_plain(plugin, builder.path_texts)
@@ -288,7 +322,7 @@ class _EntryReader:
         self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
     ) -> None:
         """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
-        keys = read_settings(GroupingKeys).keys() - read_settings(cls).keys()
+        keys = {"by", "gap", *_GROUPING_REMEDIES} - read_settings(cls).keys()
         for key in sorted(keys & name_settings.keys()):
             value = name_settings.pop(key)
             if entry.setdefault(key, value) is not value:
@@ -297,13 +331,56 @@ class _EntryReader:
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
         return None if key in read_settings(cls) else entry.pop(key, None)
 
-    def _read_grouping(self, owner: str, cls: type, entry: dict[str, Any]) -> Grouping | None:
-        keys = entry.keys() & (read_settings(GroupingKeys).keys() - read_settings(cls).keys())
-        given = {key: value for key in keys if (value := entry.pop(key)) is not None}
-        if not given:
+    def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
+        by = self._pop_key(cls, entry, "by")
+        if by is None:
+            for key in ("gap", *_GROUPING_REMEDIES):
+                if self._pop_key(cls, entry, key) is not None:
+                    self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
             return None
-        read = Builder(self.document, owner).build(GroupingKeys, given, self.location)
-        return read.grouping if read is not None else None
+        gap = self._pop_key(cls, entry, "gap")
+        min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
+        reference, pairs = self._read_compared(cls, entry, gap)
+        if not isinstance(by, str):
+            remedy = "name one or more labels of the queries: by: gender&race"
+            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
+            return None
+        try:
+            validate_grouping(by)
+        except UserError as error:
+            self.document.add_error((*self.location, "by"), error)
+        if gap is not None and gap not in GAPS:
+            message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
+            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
+            self._blame("gap", message, remedy, OutOfRange)
+            return None
+        return Grouping(by, gap or "", min_group or 0, reference, pairs)
+
+    def _read_compared(
+        self, cls: type, entry: dict[str, Any], gap: Any
+    ) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Return the reference group, blank if there is none, and the pairs of groups."""
+        reference = self._read_key(cls, entry, "reference_group", _GroupName)
+        pairs = self._read_key(cls, entry, "pairs", _GroupPairs)
+        given = {"reference_group": reference, "pairs": pairs}
+        for key in [key for key, value in given.items() if value is not None]:
+            if gap not in {None, "groups"}:
+                remedy = f"remove gap, set gap: groups, or leave {key} out"
+                self._blame(key, f"has no effect with gap: {gap}", remedy, Contradiction)
+        if reference is not None and pairs is not None:
+            message = "has no effect with pairs"
+            self._blame("reference_group", message, "remove one of the two", Contradiction)
+        named = tuple((str(a), str(b)) for a, b in pairs or ())
+        return "" if reference is None else str(reference), named
+
+    def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
+        """Return a key of the grouping, None if it is absent or does not have its type."""
+        value = self._pop_key(cls, entry, key)
+        if value is None or is_valid(hint, value):
+            return value
+        message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
+        self._blame(key, message, _GROUPING_REMEDIES[key])
+        return None
 
     def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
         label = label if label is not None else self._pop_key(cls, entry, "label")
@@ -349,12 +426,13 @@ def _find_other_kind(name: str, kind: str, registries: _Registries) -> str:
     return ""
 
 
-def _list_entry_keys(kind: str) -> tuple[str, ...]:
+def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
+    beside_by = ("gap", *_GROUPING_REMEDIES) if is_grouped else ()
     own_keys = {
         "models": ("tune", "rerank", "baseline"),
         "rerankers": ("tune",),
-        "metrics": tuple(read_settings(GroupingKeys)),
+        "metrics": ("by", *beside_by),
         "detectors": ("detector",),
     }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
@@ -393,6 +471,10 @@ class _RerankerReader:
         self, entry: Any, location: KeyPath
     ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
         """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
+        if isinstance(entry, dict) and "name" not in entry and "attribute" in entry:
+            remedy = "name the re-ranker; without a name it was DetGreedy: add name: DetGreedy"
+            self._blame(location, "has no name", remedy)
+            return
         dial = self._find_dial(entry, location)
         if not dial or not isinstance(entry.get(dial), list):
             if (spec := self._resolve(entry, location)) is not None:

@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.core.errors import Contradiction, OutOfRange, UserError
+from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.measures import Direction
 from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
-from recbias.core.queries import validate_grouping
 from recbias.formats.yaml import KeyPath
 
 
@@ -104,6 +103,8 @@ Gap: TypeAlias = Literal[
 ]
 """How a metric is reported by group: the mean of each group, or one number for their spread."""
 
+GAPS: tuple[Gap, ...] = get_args(Gap)
+
 DEFAULT_GAPS: tuple[Gap, ...] = ("groups", "difference", "ratio", "std")
 """The ways in which a metric with ``by`` and without ``gap`` is reported."""
 
@@ -139,56 +140,6 @@ class Grouping:
         given = {name: value for name, value in vars(self).items() if value}
         given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return {"by": self.by, "gap": self.gap} | given
-
-
-_GroupName: TypeAlias = str | int | float
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupingKeys:
-    """The keys of a metric's entry that group it.
-
-    Args:
-        by: Labels or conditions of the queries, joined by &; bins or quantiles of numbers:
-            age in [18, 25, 50], age in 4 quantiles; or columns of probabilities:
-            probability of p_female, weight of p_f + p_m.
-        gap: How the groups are reported; without the key, in the first four ways.
-        min_group: The least number of values of a group that is compared with others.
-        reference_group: The group that each other group is compared with.
-        pairs: The two groups of each comparison, in place of all pairs.
-    """
-
-    by: str
-    gap: Gap | None = None
-    min_group: Annotated[int, Ge(1)] | None = None
-    reference_group: _GroupName | None = None
-    pairs: Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse labels that cannot be read, and keys without effect.
-
-        Raises:
-            UserError: There is one.
-        """
-        try:
-            validate_grouping(self.by)
-        except UserError as error:
-            error.where = "by"
-            raise
-        key = "reference_group" if self.pairs is None else "pairs"
-        if getattr(self, key) is not None and self.gap not in {None, "groups"}:
-            remedy = f"remove gap, set gap: groups, or leave {key} out"
-            raise Contradiction(f"has no effect with gap: {self.gap}", where=key, remedy=remedy)
-        if self.pairs is not None and self.reference_group is not None:
-            message, remedy = "has no effect with pairs", "remove one of the two"
-            raise Contradiction(message, where="reference_group", remedy=remedy)
-
-    @property
-    def grouping(self) -> Grouping:
-        """The grouping that the keys mean."""
-        reference = "" if self.reference_group is None else str(self.reference_group)
-        pairs = tuple((str(a), str(b)) for a, b in self.pairs or ())
-        return Grouping(self.by, self.gap or "", self.min_group or 0, reference, pairs)
 
 
 @dataclass(frozen=True)
