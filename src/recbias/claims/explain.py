@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.claims.interventions import Intervention, intervene
+from recbias.claims.interventions import Gap, Intervention, intervene
 from recbias.core.dataset import (
     AnyArray,
     Attributes,
@@ -21,10 +22,12 @@ from recbias.core.dataset import (
     Interactions,
     Split,
 )
-from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
-from recbias.core.queries import Queries, group_by
+from recbias.core.errors import MissingEvidence, NothingLeft, WrongType
+from recbias.core.queries import Queries, split_crossing
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
+from recbias.runner.claims import code_pair
+from recbias.runner.options import RunOptions
 from recbias.runs.tables import Run, load
 from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
 from recbias.statistics.multiverse import Contrasts, estimate
@@ -98,6 +101,7 @@ def explain(  # noqa: PLR0913  as keywords
     anyway: bool = False,
     retrain: Sequence[Intervention] = (),
     resamples: int = 200,
+    data: Path | str | None = None,
     out: Path | str = "results",
 ) -> Explanation:
     """Explain the gap of a metric between two groups of users.
@@ -116,6 +120,7 @@ def explain(  # noqa: PLR0913  as keywords
             them: ``size``, ``length``, ``popularity`` or ``seed``; see
             ``recbias.claims.interventions``.
         resamples: The number of bootstrap samples of the intervals of the parts.
+        data: The folder of datasets, for ``retrain``; as that of ``recbias.run``.
         out: The folder in which experiments are looked up by name.
 
     Raises:
@@ -142,7 +147,7 @@ def explain(  # noqa: PLR0913  as keywords
     (label,) = choose_models(scores, [model] if model else ())[:1]
     wide = scores.pivot_table(index="unit_id", columns="model", values="value", sort=False)
     wide = wide.reindex(queries.ids.ids)
-    codes, names = _form_groups(queries, by, groups)
+    codes, names = code_pair(queries, by, groups)
     values = wide[label].to_numpy(dtype=np.float64)
     used = ~np.isnan(values) & (codes >= 0)
     described = _describe_gap(values[used], codes[used], names)
@@ -174,15 +179,13 @@ def explain(  # noqa: PLR0913  as keywords
     ]
     changed = pd.DataFrame()
     if retrain:
-        changed = intervene(
-            tables.folder / "spec.yaml",
-            metric=described["metric"],
-            by=by,
-            groups=(described["a"], described["b"]),
-            model=label,
-            interventions=retrain,
-            out=tables.folder.parent.parent,
+        k = scores["k"].iloc[0]
+        cutoff = None if math.isnan(k) else int(k)
+        asked = Gap(described["metric"], cutoff, by, (described["a"], described["b"]), label)
+        options = RunOptions(
+            out=tables.folder.parent.parent, data=data, limit=tables.manifest.get("limit")
         )
+        changed = intervene(tables.folder / "spec.yaml", asked, retrain, options)
     return Explanation(
         interventions=changed,
         gap=described,
@@ -206,22 +209,6 @@ def _split(gap: str) -> tuple[str, str]:
         message = f"{gap!r} is not a metric by a label"
         raise WrongType(message, where="--gap", remedy='write --gap "nDCG by gender"')
     return name.strip(), by.strip()
-
-
-def _form_groups(
-    queries: Queries, by: str, groups: Sequence[str]
-) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return 1 for the first group, 0 for the second and -1 for no group, and their names."""
-    formed = group_by(queries.labels, by, split_cells=True)
-    names = tuple(groups) or formed.names
-    if len(names) != 2:
-        message = f"{by!r} has {len(names)} groups: {', '.join(names[:8])}"
-        raise Contradiction(message, where="--gap", remedy="name two: --groups A --groups B")
-    codes = np.full(len(queries), -1, dtype=np.int8)
-    found = [formed.find_code(name) for name in names]
-    for code, at in zip((1, 0), found, strict=True):
-        codes[formed.find_rows(at)] = code
-    return codes, tuple(formed.names[at] for at in found)
 
 
 def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -> dict[str, Any]:
@@ -319,6 +306,8 @@ def _describe_tastes(
     train: Interactions, users: AnyArray, items: Attributes
 ) -> dict[str, FloatArray]:
     """Return the entropy of the first attribute with several values an item, such as genres."""
+    from scipy.sparse import coo_array
+
     for name in items.names:
         column = items.frame[name]
         if column.dtype.kind == "f" or not column.astype(str).str.contains("|", regex=False).any():
@@ -326,13 +315,14 @@ def _describe_tastes(
         members = items.categories(name)
         if len(members.values) > 2 * _MOST_VALUES:
             continue
-        rows = items.ids.find(train.item_ids.ids)
-        at = _locate(train, users)
-        used = (at >= 0) & (rows[train.items] >= 0)
-        matrix = members.matrix[rows[train.items[used]]].astype(np.float64).toarray()
-        matrix /= np.maximum(matrix.sum(axis=1, keepdims=True), 1.0)
-        totals = np.zeros((len(users), matrix.shape[1]))
-        np.add.at(totals, at[used], matrix)
+        rows, at = items.ids.find(train.item_ids.ids)[train.items], _locate(train, users)
+        used = (at >= 0) & (rows >= 0)
+        counts = np.ones(np.count_nonzero(used))
+        shape = (len(users), len(items.ids))
+        profiles = coo_array((counts, (at[used], rows[used])), shape=shape).tocsr()
+        own = members.matrix.astype(np.float64)
+        weights = 1.0 / np.maximum(own.sum(axis=1), 1.0)
+        totals = (profiles.multiply(weights[None, :]) @ own).toarray()
         shares = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-12)
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = -np.nansum(shares * np.log2(shares), axis=1)
@@ -343,8 +333,9 @@ def _describe_tastes(
 def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, FloatArray]:
     """Return the other labels: numbers as they are, texts as one column for each value but one."""
     encoded = {}
+    grouping = {re.split(r"\W", part.removeprefix("not "))[0] for part in split_crossing(by)}
     for name in labels.names:
-        if name in by or name == "history_length":  # which is a property already
+        if name in grouping or name == "history_length":  # which is a property already
             continue
         column = labels.frame[name][used]
         if column.dtype.kind == "f" and not column.isna().any():

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
 from recbias.api import create_executor, read_experiment
 from recbias.config.experiment import PluginSpec
-from recbias.core.dataset import AnyArray, Codes, Dataset, FloatArray, Interactions, Split
+from recbias.core.dataset import AnyArray, Dataset, FloatArray, Interactions, Split
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
@@ -27,9 +27,10 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import RankedLists, mark_contained
 from recbias.core.files import make_generator
-from recbias.core.queries import Queries, group_by
+from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
+from recbias.runner.claims import code_pair
 from recbias.runner.execute import Executor, execute_plans
 from recbias.runner.model_stages import ModelPlanner
 from recbias.runner.options import RunOptions
@@ -72,7 +73,8 @@ class EqualiseTraining:
     def __call__(self, dataset: Dataset, split: Split, queries: Queries) -> Split:
         """Return the split with fewer training rows."""
         train = split.train
-        codes = find_user_groups(queries, self.by, self.groups, train.n_users)
+        of_query, _ = code_pair(queries, self.by, self.groups)
+        codes = _code_users(queries, of_query, train.n_users)
         if "size" in self.interventions:
             left_out = choose_left_out(codes, self.seed)
             train = train.take(~left_out[train.users])
@@ -96,18 +98,15 @@ def read_interventions(names: Sequence[str]) -> tuple[Intervention, ...]:
     return tuple(each for each in INTERVENTIONS if each in names)
 
 
-def find_user_groups(queries: Queries, by: str, groups: tuple[str, str], n_users: int) -> Codes:
-    """Return 1 for users of the first group, 0 for the second, -1 for others, ``int32[u]``."""
-    formed = group_by(queries.labels, by, split_cells=True)
-    codes = np.full(n_users, -1, dtype=np.int32)
-    for code, name in zip((1, 0), groups, strict=True):
-        rows = formed.find_rows(formed.find_code(name))
-        users = queries.users[rows]
-        codes[users[users >= 0]] = code
-    return codes
+def _code_users(queries: Queries, codes: AnyArray, n_users: int) -> AnyArray:
+    """Return the code of each user, from those of the queries; -1 for users without a query."""
+    of_user = np.full(n_users, -1, dtype=codes.dtype)
+    is_user = queries.users >= 0
+    of_user[queries.users[is_user]] = codes[is_user]
+    return of_user
 
 
-def choose_left_out(codes: Codes, seed: int) -> AnyArray:
+def choose_left_out(codes: AnyArray, seed: int) -> AnyArray:
     """Return which users of the larger group are left out, so that both have the same number.
 
     They are not measured either, in any training.
@@ -121,7 +120,7 @@ def choose_left_out(codes: Codes, seed: int) -> AnyArray:
     return left_out
 
 
-def match_lengths(train: Interactions, codes: Codes, rng: np.random.Generator) -> AnyArray:
+def match_lengths(train: Interactions, codes: AnyArray, rng: np.random.Generator) -> AnyArray:
     """Return which rows stay, so that both groups have equal distributions of history length.
 
     A user at quantile q of the own group keeps as many rows, drawn at random, as the smaller of
@@ -147,7 +146,7 @@ def _rank_in_user(train: Interactions, rng: np.random.Generator) -> AnyArray:
     return ranks
 
 
-def match_popularity(train: Interactions, codes: Codes, rng: np.random.Generator) -> AnyArray:
+def match_popularity(train: Interactions, codes: AnyArray, rng: np.random.Generator) -> AnyArray:
     """Return which rows stay, so that both groups have equal shares of classes of popularity.
 
     A row of class b stays with probability ``min(s_a(b), s_b(b)) / s_own(b)``.
@@ -169,43 +168,48 @@ def match_popularity(train: Interactions, codes: Codes, rng: np.random.Generator
     return kept
 
 
-def intervene(  # noqa: PLR0913  as keywords
+class Gap(NamedTuple):
+    """The gap of a metric with a value for each user: the mean of the first group less the other.
+
+    ``metric`` is its label in the run, and ``k`` its cutoff; ``model`` is trained again.
+    """
+
+    metric: str
+    k: int | None
+    by: str
+    groups: tuple[str, str]
+    model: str
+
+
+def intervene(
     spec: Path,
-    *,
-    metric: str,
-    by: str,
-    groups: tuple[str, str],
-    model: str,
+    gap: Gap,
     interventions: Sequence[Intervention],
-    out: Path,
+    options: RunOptions,
+    *,
     resamples: int = 1_000,
-    progress: bool = True,
 ) -> pd.DataFrame:
     """Return what each intervention does to a gap: its Shapley value over all orders.
 
     Args:
         spec: The spec of a run; its first dataset, seed and fold are used.
-        metric: The entry of a metric with a value for each user.
-        by: The label of the groups.
-        groups: The two groups; the gap is the mean of the first less that of the second.
-        model: The label of the model that is trained again.
+        gap: The gap.
         interventions: Which ones.
-        out: The folder of results, with the store.
+        options: The folders of results and data, and the limit of queries of the run.
         resamples: The number of bootstrap samples of the users, which all trainings share.
-        progress: Whether to show the progress.
 
     Returns:
         A row for each intervention with ``effect``, ``ci_low`` and ``ci_high``, after one for the
-        gap ``before`` and one for the gap ``after`` all of them.
+        gap ``before`` and before one for the gap ``after`` all of them.
 
     Raises:
         Contradiction: The users of the spec are not queries.
+        MissingEvidence: The model gives no lists, or the spec has no such metric.
         StageError: A training failed.
     """
-    options = RunOptions(out=out)
-    store = Store(out / "store")
-    first, plans = _plan_trainings(spec, metric, by, groups, model, interventions, options, store)
-    with open_observer(quiet=not progress) as observer:
+    store = Store(options.results_folder / "store")
+    first, plans = _plan_trainings(spec, gap, interventions, options, store)
+    with open_observer() as observer:
         executor, problems = execute_plans(
             [*plans.values()],
             store,
@@ -217,30 +221,33 @@ def intervene(  # noqa: PLR0913  as keywords
         raise StageError(next(iter(problems.values())))
     queries: Queries = executor.value(first.data_contexts[0].queries)
     split: Split = executor.value(first.data_contexts[0].split)
-    codes = find_user_groups(queries, by, groups, split.train.n_users)
+    of_query, _ = code_pair(queries, gap.by, gap.groups)
     if "size" in interventions:
-        codes = np.where(choose_left_out(codes, first.experiment.seeds[0]), -1, codes)
-    of_query = np.where(queries.users >= 0, codes[queries.users], -1)
-    values = {
-        chosen: _read_values(executor, plan, queries, model) for chosen, plan in plans.items()
-    }
+        codes = _code_users(queries, of_query, split.train.n_users)
+        left_out = choose_left_out(codes, first.experiment.seeds[0])
+        of_query[(queries.users >= 0) & left_out[queries.users]] = -1
+    values = {chosen: _read_values(executor, plan, queries) for chosen, plan in plans.items()}
     return _tabulate(values, of_query, interventions, resamples)
 
 
-def _plan_trainings(  # noqa: PLR0913, PLR0917  what intervene was given
+def _plan_trainings(
     spec: Path,
-    metric: str,
-    by: str,
-    groups: tuple[str, str],
-    model: str,
+    gap: Gap,
     interventions: Sequence[Intervention],
     options: RunOptions,
     store: Store,
 ) -> tuple[Plan, dict[tuple[int, ...], Plan]]:
     """Return the plan of the model as it is, and one for each subset of the interventions."""
     experiment = read_experiment(spec)
-    kept = tuple(each for each in experiment.models if each.label == model)
-    metrics = tuple(each.ungrouped for each in experiment.metrics if each.name == metric)[:1]
+    kept = tuple(each for each in experiment.models if each.label == gap.model)
+    metrics = tuple(
+        each.ungrouped
+        for each in experiment.metrics
+        if gap.metric in {each.label, each.ungrouped.label} and each.cutoff == gap.k
+    )[:1]
+    if not metrics:
+        message = f"the spec has no metric {gap.metric} without groups"
+        raise MissingEvidence(message, where="--retrain")
     experiment = replace(
         experiment,
         models=kept,
@@ -262,7 +269,9 @@ def _plan_trainings(  # noqa: PLR0913, PLR0917  what intervene was given
         split = context.split
         if names:
             keys = replace(split.keys, seed=seed + ("seed" in names))
-            work = EqualiseTraining(by, groups, tuple(n for n in names if n != "seed"), seed)
+            work = EqualiseTraining(
+                *(gap.by, gap.groups, tuple(n for n in names if n != "seed"), seed)
+            )
             title = f"equalise {', '.join(names)}"
             stage = Stage(
                 "split", title, "", work, (context.dataset, split, context.queries), keys
@@ -327,9 +336,9 @@ def _list_subsets(n: int) -> list[tuple[int, ...]]:
     return [chosen for size in range(n + 1) for chosen in combinations(range(n), size)]
 
 
-def _read_values(executor: Executor, plan: Plan, queries: Queries, model: str) -> FloatArray:
+def _read_values(executor: Executor, plan: Plan, queries: Queries) -> FloatArray:
     """Return the value of each query after a training."""
-    (own,) = (each for each in plan.model_plans if each.model.label == model)
+    (own,) = plan.model_plans
     rows = [row for row in executor.value(own.measures[0]) if row.units is not None]
     whole = next(row for row in rows if not row.group and not row.target)
     values = np.full(len(queries), np.nan)

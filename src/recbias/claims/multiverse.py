@@ -36,10 +36,12 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.files import compute_digest, digest_file, forbid_network, has_file
+from recbias.core.measures import compute_wilson_interval
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
+from recbias.runner.address import digest_package
 from recbias.runner.claims import (
     ClaimValues,
     decide,
@@ -75,6 +77,7 @@ _UNUSED = ("checks", "tests", "report", "claim", KEY)
 _KINDS = ("equivalent", "uncertain", "different")
 
 FILES = ("universes.csv", "choices.csv")
+_SHARE = ("share", "ci_low", "ci_high")
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,7 @@ class MultiversePlan:
                     for universe in self.universes
                 ],
                 "stages": sorted(self.stages),
+                "code": digest_package(),
             }
         )
 
@@ -259,7 +263,8 @@ def _combine(sizes: Sequence[int], sample: int | None, seed: int) -> list[tuple[
     rng = np.random.default_rng(seed)
     chosen = {(0,) * len(sizes): None}
     while len(chosen) < sample:
-        columns = [rng.permutation(np.arange(sample) % size) for size in sizes]
+        orders = [rng.permutation(size) for size in sizes]
+        columns = [rng.permutation(np.resize(order, sample)) for order in orders]
         for row in zip(*map(np.ndarray.tolist, columns), strict=True):
             if len(chosen) < sample:
                 chosen.setdefault(row)
@@ -539,23 +544,19 @@ def _summarize(
         decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
     ]
     table["problem"] = [reasons.get(row, "") for row in range(len(rows))]
-    defined = np.flatnonzero(~np.isnan(table["estimate"].to_numpy()))
-    scale = table["estimate"].to_numpy()[defined]
+    scale = estimates.value
     if any(choice.name == "metric" for choice in choices):  # metrics have scales of their own
-        scale = (estimates.value / estimates.error / np.sqrt(estimates.n))[
-            ~np.isnan(estimates.value)
-        ]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = estimates.value / estimates.error / np.sqrt(estimates.n)
+    defined = np.isfinite(scale)
+    parts = []
+    if np.count_nonzero(defined) > 2:
+        parts = decompose_variance(scale[defined], options[at][defined])
     shares = pd.DataFrame(
-        [
-            (
-                " and ".join(choices[c].name for c in each.choices),
-                each.share,
-                each.ci_low,
-                each.ci_high,
-            )
-            for each in (decompose_variance(scale, options[defined]) if len(defined) > 2 else ())
-        ],
-        columns=["choice", "share", "ci_low", "ci_high"],
+        {
+            "choice": [" and ".join(choices[c].name for c in part.choices) for part in parts],
+            **{name: [getattr(part, name) for part in parts] for name in _SHARE},
+        }
     ).sort_values("share", ascending=False, ignore_index=True)
     is_pooled = [choice.kind == "equivalent" for choice in choices]
     pooled = (options[at][:, [not each for each in is_pooled]] == 0).all(axis=1)
@@ -605,11 +606,8 @@ def _describe(
 
 def _share_interval(n_holds: int, n: int, n_all: int) -> tuple[float, float]:
     """Return Wilson's interval of a share, for a sample of a finite number of universes."""
-    z, share = 1.959963984540054, n_holds / max(n, 1)
     size = n * max(n_all - 1, 1) / max(n_all - n, 1)  # the sample size with the same variance
-    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
-    half = z * math.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z * z / size)
-    return max(centre - half, 0.0), min(centre + half, 1.0)
+    return compute_wilson_interval(n_holds / max(n, 1), size)
 
 
 def _phrase(

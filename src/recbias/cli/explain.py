@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recbias.cli.data import Data
 from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
 
 _MOST_ROWS = 10
@@ -35,6 +36,7 @@ def explain(
         ),
     ] = None,
     as_json: AsJson = False,
+    data: Data = None,
     out: Out = Path("results"),
 ) -> None:
     """Say what a gap between two groups comes from, who is worst off, and what would halve it."""
@@ -52,6 +54,7 @@ def explain(
                 groups=groups or (),
                 anyway=anyway,
                 retrain=read_interventions(retrain or ()),
+                data=data,
                 out=out,
             )
         for warning in warnings:

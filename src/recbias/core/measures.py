@@ -568,12 +568,12 @@ class Measurement:
         half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n) if n > 1 else math.nan
         low, high = mean - half, mean + half
         if n and share:
-            low, high = _compute_wilson_interval(mean, n)
+            low, high = compute_wilson_interval(mean, n)
         undefined = int(values.size) - n
         return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
 
 
-def _compute_wilson_interval(share: float, n: int) -> tuple[float, float]:
+def compute_wilson_interval(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion (Wilson, JASA 1927)."""
     z = 1.959963984540054
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)

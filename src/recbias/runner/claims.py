@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from recbias.core.errors import (
     UnknownName,
     UserError,
 )
-from recbias.core.queries import group_by
+from recbias.core.queries import Queries, group_by
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor
@@ -73,7 +73,9 @@ class ClaimValues:
             raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
         return first, second, groups
 
-    def read(self, plan: Plan, label: str, metric: object) -> tuple[AnyArray, FloatArray]:
+    def read(
+        self, plan: Plan, label: str, metric: str | Mapping[str, Any]
+    ) -> tuple[AnyArray, FloatArray]:
         """Return the units of a model, by position in ``ids``, and the mean of each over folds."""
         wanted = normalize_name(label)
         model_plans = [
@@ -83,7 +85,8 @@ class ClaimValues:
             labels = [each.model.label for each in plan.model_plans]
             message = f"no model of the spec is called {label!r}"
             raise UnknownName(message, where="claim", remedy=suggest(label, labels))
-        parts = [self._read_stage(each, label, metric) for each in model_plans]
+        k = plan.experiment.k
+        parts = [self._read_stage(each, label, metric, k) for each in model_plans]
         units = np.concatenate([units for units, _ in parts])
         values = np.concatenate([values for _, values in parts])
         if len(parts) == 1:
@@ -96,9 +99,9 @@ class ClaimValues:
             return present, (sums / counts)[present]
 
     def _read_stage(
-        self, model_plan: ModelPlan, label: str, metric: object
+        self, model_plan: ModelPlan, label: str, metric: str | Mapping[str, Any], k: int
     ) -> tuple[AnyArray, FloatArray]:
-        stage = _find_stage(model_plan, metric)
+        stage = _find_stage(model_plan, metric, k)
         if stage.digest not in self.measured:
             rows = [
                 row
@@ -118,16 +121,11 @@ class ClaimValues:
         located, codes = [], []
         for context in plan.data_contexts:
             queries = self.executor.value(context.queries)
-            groups = group_by(queries.labels, claim.by or "", split_cells=True)
             self.executor.forget(context.stages)
-            names = claim.groups or groups.names
-            if len(names) != 2:
-                message = f"{claim.by!r} has {len(names)} groups: {', '.join(names[:5])}"
-                raise Contradiction(message, where="claim.by", remedy="name two: groups: [a, b]")
-            for name, code in zip(names, (1, 0), strict=True):
-                rows = groups.find_rows(groups.find_code(name))
-                located.append(self._locate(queries.ids.ids[rows]))
-                codes.append(np.full(len(rows), code, dtype=np.int8))
+            members, _ = code_pair(queries, claim.by or "", claim.groups or ())
+            rows = np.flatnonzero(members >= 0)
+            located.append(self._locate(queries.ids.ids[rows]))
+            codes.append(members[rows])
         units, members = np.concatenate(located), np.concatenate(codes)
         _, first = np.unique(units, return_index=True)
         return units[first], members[first]
@@ -138,19 +136,58 @@ class ClaimValues:
         )
 
 
-def _find_stage(model_plan: ModelPlan, metric: object) -> Stage:
-    """Return the stage that measures a metric without groups.
+def code_pair(
+    queries: Queries, by: str, names: Sequence[str] = ()
+) -> tuple[AnyArray, tuple[str, ...]]:
+    """Return 1 for queries of the first of two groups, 0 for the second and -1 for others.
+
+    Args:
+        queries: The queries with their labels.
+        by: A label.
+        names: The two groups; without them the label has two.
+
+    Returns:
+        The codes, ``int8[q]``, and the names of the groups.
+
+    Raises:
+        Contradiction: The label has other than two groups, and none are named.
+        UnknownName: There is no such group.
+    """
+    groups = group_by(queries.labels, by, split_cells=True)
+    names = tuple(names) or groups.names
+    if len(names) != 2:
+        message = f"{by!r} has {len(names)} groups: {', '.join(names[:8])}"
+        raise Contradiction(
+            message,
+            where="groups",
+            remedy="name two of them: groups: [A, B], or --groups A --groups B",
+        )
+    codes = np.full(len(queries), -1, dtype=np.int8)
+    found = [groups.find_code(name) for name in names]
+    for code, at in zip((1, 0), found, strict=True):
+        codes[groups.find_rows(at)] = code
+    return codes, tuple(groups.names[at] for at in found)
+
+
+def _find_stage(model_plan: ModelPlan, metric: str | Mapping[str, Any], k: int) -> Stage:
+    """Return the stage that measures a metric without groups, at ``k`` if it has no cutoff.
 
     Raises:
         MissingEvidence: The run does not measure it.
     """
-    written = metric if isinstance(metric, str) else dict(metric)["name"]  # type: ignore[call-overload]
-    name, _, cutoff = written.partition("@")
-    for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-        is_named = normalize_name(spec.name) == normalize_name(name)
-        if is_named and (not cutoff or str(spec.cutoff) == cutoff):
-            return stage if spec.grouping is None else stage.inputs[1]
-    message = f"{written} is not among the metrics"
+    entry: dict[str, Any] = {"name": metric} if isinstance(metric, str) else dict(metric)
+    name, _, cutoff = str(entry.pop("name", "")).partition("@")
+    measured = zip(model_plan.metrics, model_plan.measures, strict=True)
+    named = [
+        (spec, stage if spec.grouping is None else stage.inputs[1])
+        for spec, stage in measured
+        if normalize_name(spec.name) == normalize_name(name)
+        and all(spec.parameters.get(key) == value for key, value in entry.items())
+    ]
+    for spec, stage in named:
+        if spec.cutoff is None or spec.cutoff == int(cutoff or entry.get("k", k)):
+            return stage
+    message = f"{describe_option(metric)} is not among the metrics"
     raise MissingEvidence(message, where="claim.metric", remedy="add it to metrics")
 
 

@@ -311,7 +311,6 @@ def execute_plans(
     """
     executor, problems = Executor(store, observer, fresh=fresh), dict[int, str]()
     contexts: dict[tuple[str, ...], DataContext] = {}
-    merged: dict[tuple[str, ...], dict[str, ModelPlan]] = {}
     for plan in plans:
         try:
             for context in plan.data_contexts:
@@ -320,22 +319,30 @@ def execute_plans(
                     run_shared_stages(executor, context, plan.experiment)
                     contexts[key] = context
                 executor.forget(context.stages)
+        except Unwritable:  # the disk is at fault and no plan
+            raise
         except (UserError, StageError) as error:
             problems[id(plan)] = getattr(error, "message", str(error))
-            continue
-        for model_plan in plan.model_plans:
-            key = tuple(stage.digest for stage in model_plan.data_context.stages)
-            own = merged.setdefault(key, {})
-            address = model_plan.answer.digest if model_plan.answer else ""
-            known = own.get(address)
-            own[address] = model_plan if known is None else _join_measures(known, model_plan)
-    chains = [model_plan for own in merged.values() for model_plan in own.values()]
-    whole = replace(plans[0], data_contexts=(*contexts.values(),), model_plans=(*chains,))
+    sound = [plan for plan in plans if id(plan) not in problems]
+    model_plans = tuple(_merge_models(sound))
+    whole = replace(plans[0], data_contexts=(*contexts.values(),), model_plans=model_plans)
     if hasattr(observer, "planned"):
         observer.planned(_list_work(whole, executor, 1))
     for _ in run_models(whole, executor):
         pass
     return executor, problems
+
+
+def _merge_models(plans: Iterable[Plan]) -> list[ModelPlan]:
+    """Return each model of several plans once, with all metrics, context by context."""
+    merged: dict[tuple[str, ...], dict[str, ModelPlan]] = {}
+    for model_plan in (each for plan in plans for each in plan.model_plans):
+        key = tuple(stage.digest for stage in model_plan.data_context.stages)
+        own = merged.setdefault(key, {})
+        address = model_plan.answer.digest if model_plan.answer else ""
+        known = own.get(address)
+        own[address] = model_plan if known is None else _join_measures(known, model_plan)
+    return [model_plan for own in merged.values() for model_plan in own.values()]
 
 
 def _join_measures(known: ModelPlan, other: ModelPlan) -> ModelPlan:
