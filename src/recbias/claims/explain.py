@@ -45,10 +45,10 @@ _MOST_PROPERTIES = 7
 _N_EXAMPLES = 10
 _REST = "not explained"
 _NOUNS = {
-    "size": "numbers of users in both groups",
-    "length": "lengths of history",
-    "popularity": "popularity of histories",
-    "seed": "data and another seed",
+    "size": "equal numbers of users in both groups",
+    "length": "equal lengths of history",
+    "popularity": "equal popularity of histories",
+    "seed": "another seed",
 }
 _ALPHA = 0.05
 
@@ -448,7 +448,7 @@ def _list_sentences(found: Explanation) -> Iterator[str]:
         yield f"{text}; this is an association, not an effect."
     for change in to_records(found.interventions.iloc[1:-1]):
         yield (
-            f"Trained again with equal {_NOUNS[change['change']]}, the gap changes by "
+            f"Trained again with {_NOUNS[change['change']]}, the gap changes by "
             f"{change['effect']:+.4f} [{change['ci_low']:.4f}, {change['ci_high']:.4f}]."
         )
     real = found.worst[(found.worst["difference"] < 0) & (found.worst["p_adjusted"] < _ALPHA)]
