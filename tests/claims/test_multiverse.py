@@ -73,6 +73,8 @@ def test_options_of_other_kinds_are_not_pooled(tmp_path: Path) -> None:
 
 FAULTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"model": "BPR"}, {"k": [5, 10]}, "no model of the spec is called 'BPR'"),
+    ({"metric": 7}, {"k": [5, 10]}, "must be text or a mapping"),
+    ({"by": "gendr"}, {"k": [5, 10]}, "no query carries the label 'gendr'"),
     ({"against": None}, {"k": [5, 10]}, "only between groups in order"),
     ({"against": None, "by": None}, {"k": [5]}, "compares with nothing"),
     ({}, {"k": [5, 5]}, "option twice"),
@@ -107,3 +109,34 @@ def test_the_commands(tmp_path: Path) -> None:
     planned = invoke_recbias("plan", "claim.yaml", "--json", folder=tmp_path)
     described = json.loads(planned.out)
     assert described["stages"] == described["stages_stored"] < described["stages_unshared"]
+
+
+CLAIM_FAULTS = [
+    ({"model": "BPR"}, "claim.model: no model of the spec is called 'BPR'"),
+    ({"metric": "MRR"}, "claim.metric: MRR is not among the metrics of the spec"),
+    ({"by": "gendr"}, "claim.by: no query carries the label 'gendr'"),
+    ({"groups": ["F", "X"]}, "claim.by: no group of 'gender' is called 'X'"),
+]
+
+
+@pytest.mark.parametrize(("claim", "message"), CLAIM_FAULTS)
+def test_a_fault_of_a_claim_is_found_by_the_plan(
+    tmp_path: Path, claim: dict[str, Any], message: str
+) -> None:
+    spec = {key: value for key, value in make_spec(claim).items() if key != "multiverse"}
+    (tmp_path / "claim.yaml").write_text(json.dumps(spec), encoding="utf-8")
+    planned = invoke_recbias("plan", "claim.yaml", folder=tmp_path)
+    assert planned.code == 2
+    assert message in planned.err
+
+
+def test_a_run_decides_its_claim_by_the_metric_with_its_cutoff(tmp_path: Path) -> None:
+    spec = make_spec({"metric": "nDCG@3", "by": None})
+    spec["metrics"] = ["nDCG", "nDCG@3"]
+    del spec["multiverse"]
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    values = run.metrics.set_index(["model", "k"])["value"]
+    claim = run.manifest["claim"]
+    expected = values["ItemKNN", 3] - values["MostPop", 3]
+    assert claim["estimate"] == pytest.approx(expected, abs=1e-12)
+    assert claim["verdict"] == "holds"

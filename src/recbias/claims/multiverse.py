@@ -31,7 +31,6 @@ from recbias.core.errors import (
     MissingEvidence,
     OutOfRange,
     StageError,
-    UnknownName,
     UserError,
     WrongType,
 )
@@ -49,11 +48,18 @@ from recbias.runner.claims import (
     describe_option,
     stack_values,
 )
-from recbias.runner.execute import Executor, execute_plans, look_up_results
+from recbias.runner.execute import (
+    Executor,
+    Rehearsal,
+    Silent,
+    execute_plans,
+    look_up_results,
+)
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.options import RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
 from recbias.runner.planner import make_plan
+from recbias.runner.preflight import check_inputs
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.multiverse import (
     Contrasts,
@@ -75,6 +81,8 @@ _UNUSED = ("checks", "tests", "report", "claim", KEY)
 """Keys of a spec that no universe needs."""
 
 _KINDS = ("equivalent", "uncertain", "different")
+
+_CLAIM = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
 
 FILES = ("universes.csv", "choices.csv")
 _SHARE = ("share", "ci_low", "ci_high")
@@ -302,23 +310,12 @@ def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
     experiment = load_document(changed, REGISTRIES)
     claim = experiment.claim
     if claim is None:
-        remedy = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
-        raise changed.error((), "a multiverse examines a claim: the spec has none", remedy=remedy)
-    names = [claim.model, *filter(None, [claim.against])]
+        raise changed.error(("claim",), "is missing", remedy=_CLAIM)
     labels = {normalize_name(model.label): model for model in experiment.models}
-    for key, name in zip(("model", "against"), names, strict=False):
-        if normalize_name(name) not in labels:
-            message = f"no model of the spec is called {name!r}"
-            remedy = suggest(name, [model.label for model in experiment.models])
-            raise changed.error(("claim", key), message, remedy=remedy, kind=UnknownName)
+    names = [claim.model, *filter(None, [claim.against])]
     chosen = [labels[normalize_name(name)] for name in names]
-    claim = replace(
-        claim,
-        model=chosen[0].label,
-        against=chosen[1].label if len(chosen) > 1 else None,
-    )
     kept = tuple(model for model in experiment.models if model in chosen)
-    return replace(experiment, models=kept, claim=claim), claim
+    return replace(experiment, models=kept), claim
 
 
 def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
@@ -331,6 +328,9 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
     document = read_spec(source, options.overrides)
     choices, sample = _read_choices(document)
+    if document.data.get("claim") is None:
+        message = "a multiverse examines a claim: the spec has none"
+        raise document.error((KEY,), message, remedy=_CLAIM, key=True)
     sizes = [len(choice.options) for choice in choices]
     total = math.prod(sizes)
     if min(sample or total, total) > _MOST_UNIVERSES:
@@ -355,7 +355,9 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
             universes.append(_Universe(row, own, plan))
     _refuse_common_faults(universes, faults, choices)
     name = str(document.data.get("name") or "")
-    return MultiversePlan(name, claims[0], tuple(choices), tuple(universes), total, store)
+    planned = MultiversePlan(name, claims[0], tuple(choices), tuple(universes), total, store)
+    check_inputs(planned.plans[0], Rehearsal(store, Silent()))
+    return planned
 
 
 def _refuse_common_faults(

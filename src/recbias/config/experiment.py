@@ -23,15 +23,16 @@ from recbias.config.specs import (
     PluginSpec,
     ReportSpec,
     Tune,
+    find_claimed,
     validate_name,
 )
 from recbias.config.sweep import expand_sweep
-from recbias.core.errors import ConfigError, Contradiction, UserError
+from recbias.core.errors import ConfigError, Contradiction, UnknownName, UserError
 from recbias.core.measures import ALL, DATASET, POOLED
 from recbias.core.packages import CONVERTER, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
-from recbias.core.text import find_nearest, normalize_name
+from recbias.core.text import find_nearest, normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
@@ -306,6 +307,8 @@ class _Loader:
             bool(self.values[key]) == bool(self.raw.get(key)) for key in ("models", "metrics")
         )
         are_complete = are_valid and len(self.document.faults) == n_faults
+        if are_complete and self.values["claim"] is not None:
+            self.check_claim(self.values["claim"], metrics, models)
         builder = Builder(self.document, "experiment.checks")
         checks: list[CheckSpec | None] = [
             builder.build(CheckSpec, check, ("checks", at))
@@ -333,6 +336,31 @@ class _Loader:
             document=self.document,
             sweep=sweep,
         )
+
+    def check_claim(
+        self, claim: ClaimSpec, metrics: Sequence[PluginSpec], models: Sequence[PluginSpec]
+    ) -> None:
+        """Record each model that the spec lacks, and a metric that the run does not measure."""
+        labels = [model.label for model in models]
+        known = set(map(normalize_name, labels))
+        for key, name in (("model", claim.model), ("against", claim.against)):
+            if name is not None and normalize_name(name) not in known:
+                self.document.add_fault(
+                    ("claim", key),
+                    f"no model of the spec is called {name!r}",
+                    remedy=suggest(name, labels),
+                    kind=UnknownName,
+                )
+        is_measured = find_claimed(metrics, claim.metric, self.values["k"]) is not None
+        if not is_measured and not self.raw.get("multiverse"):
+            name = claim.metric if isinstance(claim.metric, str) else claim.metric.get("name")
+            nearest = suggest(str(name), [metric.name for metric in metrics])
+            self.document.add_fault(
+                ("claim", "metric"),
+                f"{name} is not among the metrics of the spec",
+                remedy=f"{nearest} (or add it to metrics)",
+                kind=UnknownName,
+            )
 
     def skip_unread(
         self,

@@ -6,7 +6,7 @@ The keys of an experiment file, apart from the settings of plug-ins.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -16,6 +16,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.measures import Direction
 from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
+from recbias.core.text import normalize_name
 from recbias.formats.yaml import KeyPath
 
 
@@ -339,7 +340,7 @@ class ClaimSpec:
         alpha: The significance level.
     """
 
-    metric: _Entry
+    metric: str | dict[str, Any]
     model: str
     against: str | None = None
     by: str | None = None
@@ -364,6 +365,25 @@ class ClaimSpec:
         if self.by is not None and self.against is None and self.groups is None:
             message = "a gap of one model has a direction only between groups in order"
             raise Contradiction(message, where="by", remedy="add groups: [the first, the second]")
+
+
+def find_claimed(
+    metrics: Sequence[PluginSpec], metric: str | Mapping[str, Any], k: int
+) -> PluginSpec | None:
+    """Return the metric that a claim is about, at ``k`` if it names no cutoff; None without it."""
+    entry: dict[str, Any] = {"name": metric} if isinstance(metric, str) else dict(metric)
+    name, _, cutoff = str(entry.pop("name", "")).partition("@")
+    wanted = cutoff or str(entry.get("k", k))
+    return next(
+        (
+            spec
+            for spec in metrics
+            if normalize_name(spec.name) == normalize_name(name)
+            and spec.cutoff in {None, int(wanted) if wanted.isdecimal() else None}
+            and all(spec.parameters.get(key) == value for key, value in entry.items())
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.config.labels import format_value
-from recbias.config.specs import ClaimSpec
+from recbias.config.specs import ClaimSpec, find_claimed
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import (
     Contradiction,
@@ -175,20 +175,12 @@ def _find_stage(model_plan: ModelPlan, metric: str | Mapping[str, Any], k: int) 
     Raises:
         MissingEvidence: The run does not measure it.
     """
-    entry: dict[str, Any] = {"name": metric} if isinstance(metric, str) else dict(metric)
-    name, _, cutoff = str(entry.pop("name", "")).partition("@")
-    measured = zip(model_plan.metrics, model_plan.measures, strict=True)
-    named = [
-        (spec, stage if spec.grouping is None else stage.inputs[1])
-        for spec, stage in measured
-        if normalize_name(spec.name) == normalize_name(name)
-        and all(spec.parameters.get(key) == value for key, value in entry.items())
-    ]
-    for spec, stage in named:
-        if spec.cutoff is None or spec.cutoff == int(cutoff or entry.get("k", k)):
-            return stage
-    message = f"{describe_option(metric)} is not among the metrics"
-    raise MissingEvidence(message, where="claim.metric", remedy="add it to metrics")
+    claimed = find_claimed(model_plan.metrics, metric, k)
+    if claimed is None:
+        message = f"{describe_option(metric)} is not among the metrics"
+        raise MissingEvidence(message, where="claim.metric", remedy="add it to metrics")
+    stage = model_plan.measures[model_plan.metrics.index(claimed)]
+    return stage if claimed.grouping is None else stage.inputs[1]
 
 
 def stack_values(

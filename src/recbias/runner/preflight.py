@@ -26,6 +26,7 @@ from recbias.core.plugins import (
 )
 from recbias.core.queries import list_part_columns, split_crossing
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.claims import code_pair
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.grouping import check_groups
 from recbias.runner.plan import DataContext, Plan, may_lack_files
@@ -130,7 +131,20 @@ def _find_faults(
         faults += _check_models(plan, executor, context)
         faults += _check_metrics(plan, executor, context)
         faults += _check_labels(plan, executor, context)
+        faults += _check_claim(plan, executor, context)
     return faults
+
+
+def _check_claim(plan: Plan, executor: Executor, context: DataContext) -> Iterator[UserError]:
+    """Yield the fault of the groups of a claim."""
+    claim = plan.experiment.claim
+    if claim is None or claim.by is None:
+        return
+    try:
+        code_pair(executor.value(context.queries), claim.by, claim.groups or ())
+    except UserError as error:
+        where = ("claim", "groups" if error.where == "groups" and claim.groups else "by")
+        yield plan.experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
