@@ -251,7 +251,7 @@ class _HttpBackend(Backend):
         self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
     ) -> ChatReply | Failure:
         """Return what follows an answer that reports an error."""
-        failure = self.judge(self._clean(_classify_status(status, body, headers)))
+        failure = self.judge(self._clean(classify_status(status, body, headers)))
         if failure.reaction != "reject":
             return failure
         if _as_text(_read_error(body).get("code")) == _CONTENT_FILTER:
@@ -539,12 +539,12 @@ def _make_reply(generation: Generation) -> ChatReply:
     )
 
 
-def _classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failure:
+def classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failure:
     """Return the failure that a server reports by a status code.
 
-    >>> _classify_status(503, None, {}).reaction
+    >>> classify_status(503, None, {}).reaction
     'retry'
-    >>> _classify_status(404, {"error": {"message": "no such model"}}, {}).message
+    >>> classify_status(404, {"error": {"message": "no such model"}}, {}).message
     '404: no such model'
 
     Args:

@@ -121,6 +121,36 @@ def complete(
     return ordered
 
 
+def ask_until(
+    requests: Sequence[ChatRequest],
+    model: LanguageModel,
+    backend: Backend,
+    store: ReplyStore,
+    watch: Callable[[ChatRequest, ChatReply], bool],
+) -> None:
+    """Send requests in their order until ``watch`` returns True for a reply that arrived.
+
+    A request that has no reply after all retries is left out.
+
+    Args:
+        requests: Requests without a stored reply.
+        model: The limits: retries, rates and budget.
+        backend: What answers the requests.
+        store: Where replies are stored.
+        watch: Is called with each request and its reply, after it was stored.
+
+    Raises:
+        MissingReplies: The network may not be used, or the server does not answer.
+        RequestRefused: The server refuses all requests.
+        BudgetSpent: The budget does not allow all requests.
+        Unwritable: The replies cannot be stored.
+    """
+    if is_network_forbidden():
+        raise MissingReplies(f"{len(requests):,} replies are not stored", where=str(store.folder))
+    has_replied = len(store) > 0
+    _Dispatch(model, backend, store, has_replied=has_replied, watch=watch).send(requests)
+
+
 def plan_requests(
     requests: Sequence[ChatRequest], model: LanguageModel, folder: Path | None = None
 ) -> list[PlannedRequest]:
@@ -186,12 +216,15 @@ class _Dispatch:
         store: Where replies are stored.
         has_replied: Whether the model has replied before, so that a rejected request is at fault
             itself.
+        watch: Says after each reply whether no other one is needed; a request without a reply is
+            then no error.
     """
 
     model: LanguageModel
     backend: Backend
     store: ReplyStore
     has_replied: bool
+    watch: Callable[[ChatRequest, ChatReply], bool] | None = None
     _replies: dict[str, ChatReply] = field(default_factory=dict)
     _jobs: deque[_Job] = field(default_factory=deque)
     _rejected: list[tuple[_Job, Failure]] = field(default_factory=list)
@@ -237,7 +270,7 @@ class _Dispatch:
                 _count(name, n)
             if self._done.is_set():
                 self.backend.close()
-        if self._unanswered:
+        if self._unanswered and self.watch is None:
             raise self._describe_unanswered(is_down=False)
         return self._replies
 
@@ -273,7 +306,7 @@ class _Dispatch:
                 if again:
                     self._stopped.wait(max(delay for _, delay in again))
                     with self._lock:
-                        self._jobs.extend(job for job, _ in again)
+                        self._jobs.extendleft(job for job, _ in again)
         except Exception as error:  # noqa: BLE001  # raised in the thread of the caller
             with self._lock:
                 self._n_threads -= 1
@@ -333,6 +366,8 @@ class _Dispatch:
         spent = Spending.measure(reply, self.model.prices) if has_usage else job.estimate
         self._limits.settle(job.estimate, spent)
         self._concurrency.grow(time.monotonic())
+        if self.watch is not None and self.watch(job.request, reply):
+            self._jobs.clear()
         if not self._stopped.is_set():
             self._add_threads()
 
@@ -397,7 +432,7 @@ class _Dispatch:
         """Keep rejected requests as failed replies, unless the server rejects everything."""
         if self._rejected and not self.has_replied:
             raise self._describe_refusal(self._rejected[0][1])
-        for job, failure in self._rejected:
+        for job, failure in self._rejected if self.watch is None else ():
             self._keep(job, ChatReply(outcome="failed", finish_reason=failure.message))
 
     def _describe_refusal(self, failure: Failure) -> ServiceError:

@@ -255,7 +255,7 @@ _MIN_SECRET_LENGTH = 8
 _FIXED_FIELDS = {"messages", "model", "n", "stream"}
 """Fields of a request that ``extra_body`` may not replace."""
 
-_SECRET_NAME = re.compile(
+SECRET_NAME = re.compile(
     r"(^|\.)(key|token)$|(api|access|auth|secret|private|bearer)[_-]?(key|token)$"
     r"|(secret|password|authorization|credentials?)$",
     re.IGNORECASE,
@@ -572,7 +572,7 @@ def _check_extra_body(body: Mapping[str, Any]) -> None:
         message = f"{', '.join(fixed)} cannot be set here"
         raise OutOfRange(message, where="extra_body", remedy=f"leave {fixed[0]} out")
     for name, value in body.items():
-        if _SECRET_NAME.search(str(name)):
+        if SECRET_NAME.search(str(name)):
             message = f"{name} seems to be a secret, and a spec is stored and shared"
             remedy = "name the environment variable of the key by api_key_env"
             raise OutOfRange(message, where="extra_body", remedy=remedy)

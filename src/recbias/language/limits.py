@@ -156,6 +156,12 @@ class SharedLimits:
     def _is_counting(self) -> bool:
         return bool(self.requests_per_minute or self.tokens_per_minute or self.budget != Budget())
 
+    @property
+    def n_sent(self) -> int:
+        """The requests of the run until now, repeated ones included, if there is a budget."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        return self._get_spent(_parse(content)).requests
+
     def reserve(self, estimate: Spending) -> _Permission:
         """Reserve a request, or return when to ask again.
 

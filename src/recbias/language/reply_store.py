@@ -65,6 +65,9 @@ class ReplyStore:
         if n_damaged:
             warn(f"{n_damaged:,} damaged line(s) of the stored replies are skipped")
 
+    def __len__(self) -> int:
+        return len(self._replies)
+
     def find(self, request: ChatRequest) -> ChatReply | None:
         """Return the stored reply to a request, None if there is none."""
         return self._replies.get(request.address)

@@ -305,7 +305,7 @@ _REFERENCE = "reference.csv"
 
 
 @dataclass(frozen=True)
-class _RunFolder:
+class RunFolder:
     """A folder of results that is not published yet."""
 
     temporary: Path
@@ -393,7 +393,7 @@ def list_late_warnings(run: Path) -> list[str]:
 
 
 @contextmanager
-def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
+def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     """Yield a folder for the results of a run; it is removed unless it is published.
 
     Raises:
@@ -401,7 +401,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[_RunFolder]:
     """
     with report_unwritable(out), Store(out / "store").temporary() as temporary:
         (folder := temporary / "run").mkdir()
-        yield _RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
+        yield RunFolder(folder, out / plan.experiment.name, plan.spec_digest[:8])
 
 
 _UNUSED: Mapping[str, frozenset[str]] = {

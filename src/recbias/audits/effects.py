@@ -1,0 +1,245 @@
+"""What an attribute changes: the effect on each persona, followed by confidence sequences."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.audits.design import (
+    FEWEST,
+    NEUTRAL,
+    PLACEBO,
+    RATIOS,
+    Asked,
+    EffectSpec,
+    ProbeSpec,
+    Share,
+    name_effect,
+)
+from recbias.core.dataset import FloatArray
+from recbias.language.endpoints import ChatReply
+from recbias.metrics.identity import measure_overlap
+from recbias.statistics.confidence_sequences import (
+    Betting,
+    NormalMixture,
+    Sequence as Bets,
+    find_interval,
+)
+
+_TRUE = {"true", "1", "yes"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a reply shows: its items, and the value of each effect but overlap; NaN if undefined."""
+
+    items: tuple[str, ...]
+    values: Mapping[str, float]
+
+
+def read_shown(spec: ProbeSpec, reply: str, table: Mapping[str, Mapping[str, str]]) -> Shown:
+    """Return what the items of a reply show.
+
+    A field is that of the item, else that of the table of items. A price or popularity is the mean
+    of the items that have one; its logarithm is compared.
+    """
+    items = json.loads(reply)
+    ids = tuple(spec.endpoint.read_id(item) for item in items)
+
+    def read(name: str) -> list[Any]:
+        own = (spec.endpoint.read_field(item, name) for item in items)
+        return [
+            table.get(item, {}).get(name) if cell is None else cell
+            for item, cell in zip(ids, own, strict=True)
+        ]
+
+    values = {}
+    for effect in spec.effects:
+        if isinstance(effect, Share):
+            name, _, wanted = effect.share.partition("=")
+            has = [_has(cell, wanted) for cell in read(name)]
+            values[name_effect(effect)] = float(np.mean(has)) if has else math.nan
+        elif effect in RATIOS:
+            numbers = [number for cell in read(effect) if (number := _to_number(cell)) is not None]
+            mean = float(np.mean(numbers)) if numbers else 0.0
+            values[effect] = math.log(mean) if mean > 0 else math.nan
+    return Shown(ids, values)
+
+
+def _has(cell: Any, wanted: str) -> bool:
+    texts = [str(part) for part in cell] if isinstance(cell, list) else str(cell).split("|")
+    return wanted in texts if wanted else any(text.lower() in _TRUE for text in texts)
+
+
+def _to_number(cell: Any) -> float | None:
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def measure_jaccard(pairs: Sequence[tuple[Shown, Shown]]) -> float:
+    """Return the mean Jaccard index of pairs of lists; NaN where one is empty."""
+    rows = []
+    for pair in pairs:
+        codes = {item: at for at, item in enumerate(dict.fromkeys((*pair[0].items, *pair[1].items)))}
+        k = max(len(shown.items) for shown in pair)
+        if not min(len(shown.items) for shown in pair):
+            return math.nan
+        first, second = (
+            np.array([[*map(codes.__getitem__, shown.items), *[-1] * (k - len(shown.items))]])
+            for shown in pair
+        )
+        rows.append(measure_overlap(first, second, "jaccard").item())
+    return float(np.mean(rows))
+
+
+@dataclass
+class Effect:
+    """One effect of one value of an attribute, or of a placebo, as it stands.
+
+    Args:
+        attribute: The attribute; blank for a placebo.
+        value: Its value.
+        effect: The name of the effect.
+        alpha: The level of its interval: that of the audit divided by the size of its family.
+        estimate: The mean over the personas: of price and popularity relative, ``0.04`` for 4 %
+            more; of shares and overlap a difference.
+        ci_low: The lower end of the confidence sequence, the highest until now.
+        ci_high: The upper end, the lowest until now.
+        e: The largest e-value of "no effect" until now.
+        n: The number of personas.
+        verdict: ``effect``, ``none`` where it is within the margin, blank while undecided.
+    """
+
+    attribute: str
+    value: str
+    effect: str
+    alpha: float
+    estimate: float = math.nan
+    ci_low: float = -math.inf
+    ci_high: float = math.inf
+    e: float = 1.0
+    n: int = 0
+    verdict: str = ""
+    _units: list[float] = field(default_factory=list, repr=False)
+
+    @property
+    def _is_ratio(self) -> bool:
+        return self.effect in RATIOS
+
+    def add(self, unit: float, margin: float) -> None:
+        """Add the effect on a persona, and look."""
+        if math.isnan(unit):
+            return
+        self._units.append(unit)
+        self.n, values = len(self._units), np.array(self._units)
+        bets: Bets = Betting(-1.0, 1.0, self.alpha)
+        if self._is_ratio:
+            bets = NormalMixture(alpha=self.alpha)
+        low, high = find_interval(bets, values, self.alpha)
+        self.e = max(self.e, math.exp(min(bets.log_e(values, 0.0)[-1], 700.0)))
+        self.estimate = self._scale(float(values.mean()))
+        self.ci_low = max(self.ci_low, self._scale(low))
+        self.ci_high = min(self.ci_high, self._scale(high))
+        if self.e * self.alpha >= 1:
+            self.verdict = self.verdict or "effect"
+        elif self.n >= FEWEST and -margin < self.ci_low and self.ci_high < margin:
+            self.verdict = self.verdict or "none"
+
+    def _scale(self, value: float) -> float:
+        return math.expm1(min(value, 700.0)) if self._is_ratio else value
+
+
+@dataclass
+class Ledger:
+    """The replies of an audit by persona, and the effects that they show.
+
+    Args:
+        looks: The rows of every look: one after each persona.
+        floor: The overlap of identical requests, of each persona.
+    """
+
+    spec: ProbeSpec
+    table: Mapping[str, Mapping[str, str]]
+    n_replies: int = 0
+    looks: list[dict[str, Any]] = field(default_factory=list)
+    floor: list[float] = field(default_factory=list)
+    _shown: dict[int, list[tuple[int, Shown]]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        spec, names = self.spec, [*map(name_effect, self.spec.effects)]
+        treated = spec.arms[spec.first_treated :]
+        alpha = spec.alpha / (len(treated) * len(names))
+        self.effects = [Effect(*arm, name, alpha) for arm in treated for name in names]
+        drifting = [name for name in names if name != "overlap"] if spec.placebo else []
+        self.placebos = [Effect("", "", name, spec.alpha / len(drifting)) for name in drifting]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether every effect is decided."""
+        return all(effect.verdict for effect in self.effects)
+
+    @property
+    def n_complete(self) -> int:
+        """The number of personas with all replies."""
+        return sum(len(shown) == self.spec.n_for_each for shown in self._shown.values())
+
+    def add(self, asked: Asked, reply: ChatReply) -> bool:
+        """Add a reply; return whether no other one is needed."""
+        shown = self._shown[asked.persona]
+        shown.append((asked.arm, read_shown(self.spec, reply.text, self.table)))
+        self.n_replies += 1
+        if len(shown) == self.spec.n_for_each:
+            self._look(shown)
+        return self.spec.stop == "decided" and self.is_decided
+
+    def _look(self, shown: Sequence[tuple[int, Shown]]) -> None:
+        spec = self.spec
+        arms = [[each for arm, each in shown if arm == at] for at in range(len(spec.arms))]
+        kinds = {name_effect(effect): effect for effect in spec.effects}
+        floor = math.nan
+        if "overlap" in kinds:
+            floor = measure_jaccard([(a, b) for a in arms[NEUTRAL] for b in arms[PLACEBO]])
+            self.floor.append(floor)
+        for effect in self.effects:
+            treated = arms[spec.arms.index((effect.attribute, effect.value))]
+            if effect.effect == "overlap":
+                controls = arms[NEUTRAL] + arms[PLACEBO]
+                unit = measure_jaccard([(a, b) for a in controls for b in treated]) - floor
+            else:
+                unit = _compare(effect.effect, treated, arms[NEUTRAL])
+            effect.add(unit, spec.get_margin(kinds[effect.effect]))
+        same = [each for arm, each in shown if arm in {NEUTRAL, PLACEBO}]
+        for placebo in self.placebos:  # the later half less the earlier half of what differs in nothing
+            half = len(same) // 2
+            placebo.add(_compare(placebo.effect, same[half:], same[:half]), 0.0)
+        self.looks += [*self.list_rows()]
+
+    def list_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the effects, and the placebos, as they stand."""
+        for effect in (*self.effects, *self.placebos):
+            row = {key: value for key, value in asdict(effect).items() if not key.startswith("_")}
+            row["kind"] = "effect" if effect.attribute else "placebo"
+            yield {"requests": self.n_replies, **row}
+
+    def tabulate(self) -> pd.DataFrame:
+        """Return every look."""
+        columns = ["requests", "kind", *Effect.__dataclass_fields__][:-1]
+        return pd.DataFrame(self.looks, columns=columns)
+
+
+def _compare(name: str, treated: Sequence[Shown], control: Sequence[Shown]) -> float:
+    """Return the mean of a value less that of others: NaN where one is undefined."""
+    means: list[FloatArray] = [
+        np.mean([shown.values[name] for shown in arm]) for arm in (treated, control)
+    ]
+    return float(means[0] - means[1])

@@ -1,0 +1,216 @@
+"""The report of a live audit, or of a series of runs: the verdict, and confidence sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.reports import svg
+from recbias.reports.environments import read_resource, render
+from recbias.reports.run import to_records
+from recbias.reports.svg import Axes, Curve, Plot, Scale, draw_curves, draw_line, draw_title
+from recbias.reports.wording import Safe, join
+
+_PANEL, _TOP, _FOOT = 170.0, 30.0, 34.0
+_SIDES = (60.0, 456.0)
+_RATIOS = ("price", "popularity")
+_REPLACED = {"personas": "when all personas had been asked", "budget": "at the budget"}
+
+
+# ---- in words ----
+
+
+def _format(value: float, *, is_ratio: bool, signed: bool = False) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    sign = "+" if signed else ""
+    return f"{100 * value:{sign}.1f}" if is_ratio else f"{value:{sign}.3f}"
+
+
+def _format_e(e: float) -> str:
+    return f"{e:.3g}" if e < 1e4 else f"{e:.0e}".replace("e+0", "e").replace("e+", "e")
+
+
+def _describe_size(row: Mapping[str, Any]) -> str:
+    """Return ``4.1 % (1.2 to 7.3)``: the size of an effect, in its direction."""
+    is_ratio, sign = row["effect"] in _RATIOS, -1 if row["estimate"] < 0 else 1
+    if is_ratio and sign < 0:  # a ratio below 1: its complement
+        ends = sorted(-row[name] for name in ("ci_low", "ci_high"))
+    else:
+        ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
+    size, low, high = (_format(value, is_ratio=is_ratio) for value in (abs(row["estimate"]), *ends))
+    return f"{size}{' %' if is_ratio else ''} ({low} to {high})"
+
+
+def describe_effect(row: Mapping[str, Any], floor: float | None, reference: str) -> str:
+    """Return an effect in words: ``prices shown to 'retired' are higher by 4.1 % (1.2 to 7.3)``."""
+    kind, _, label = row["effect"].partition(" ")
+    who, is_more = f"'{row['value']}'", row["estimate"] >= 0
+    if kind == "overlap":
+        text = (
+            f"lists shown to {who} and {reference!r} share {'more' if is_more else 'less'} than "
+            f"those of identical requests, whose overlap is {floor or 0:.2f}, by"
+        )
+    elif kind == "price":
+        text = f"prices shown to {who} are {'higher' if is_more else 'lower'} by"
+    elif kind == "popularity":
+        text = f"items shown to {who} are {'more' if is_more else 'less'} popular by"
+    else:
+        text = f"the share of {label} shown to {who} is {'higher' if is_more else 'lower'} by"
+    return f"{text} {_describe_size(row)}, e = {_format_e(row['e'])}"
+
+
+def describe_probe(
+    effects: Sequence[Mapping[str, Any]],
+    summary: Mapping[str, Any],
+    references: Mapping[str, str],
+) -> list[str]:
+    """Return the verdict of an audit, and what it rests on."""
+    rows = [row for row in effects if row["kind"] == "effect"]
+    floor = summary["noise_floor"]
+    said = {
+        verdict: [
+            describe_effect(row, floor, references[row["attribute"]])
+            for row in rows
+            if row["verdict"] == verdict
+        ]
+        for verdict in ("effect", "none", "")
+    }
+    n_open, drifts = len(said[""]), _list_drifts(effects)
+    asked = f"after {summary['requests']:,} of {summary['budget']:,} requests"
+    start = f"decided {asked}" if summary["decided"] else f"not decided {asked}"
+    if not summary["decided"] and (n_decided := len(rows) - n_open):
+        start = f"decided in part ({n_decided} of {len(rows)} effects) {asked}"
+    found = "; ".join(said["effect"]) or ("no effect" if summary["decided"] else "no effect was found")
+    if not said["effect"] and summary["decided"]:
+        found = "no effect is larger than its margin"
+    unsure = "; but requests that differ in nothing are answered differently" if drifts else ""
+    lines = [f"{start}: {found}{unsure}."]
+    lines += [f"{text}: the endpoint learns from being asked, or is unstable." for text in drifts]
+    if said["none"]:
+        lines.append(f"Within the margin: {'; '.join(said['none'])}.")
+    if said[""]:
+        lines.append(f"Undecided {_REPLACED[summary['stopped']]}: {'; '.join(said[''])}.")
+    if floor is not None:
+        lines.append(f"Identical requests share {floor:.0%} of their items (Jaccard).")
+    if any(row["kind"] == "placebo" for row in effects) and not drifts:
+        lines.append("Requests that differ in nothing are answered alike: no placebo drifts.")
+    lines.append(
+        f"{summary['personas']:,} personas; each effect is the mean over personas of the difference "
+        f"of two requests. Intervals and e-values hold at any time, for all {summary['family']} "
+        f"effects together at {100 * (1 - summary['alpha']):g} % (Bonferroni): an effect is decided "
+        f"at e = {_format_e(summary['family'] / summary['alpha'])}."
+    )
+    if summary["failed"] > 0:
+        lines.append(
+            f"{summary['failed']:,} of {summary['sent']:,} requests had no usable answer; personas "
+            "without all their answers are left out."
+        )
+    return lines
+
+
+def _list_drifts(effects: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [row for row in effects if row["kind"] == "placebo" and row["verdict"] == "effect"]
+    return [
+        f"Of two identical requests, the later has a {'higher' if row['estimate'] > 0 else 'lower'} "
+        f"{row['effect']} by {_describe_size(row)}, e = {_format_e(row['e'])}"
+        for row in rows
+    ]
+
+
+# ---- as a page ----
+
+
+def draw_sequences(looks: pd.DataFrame, x: str, name: str, title: str) -> Plot:
+    """Return confidence sequences, a panel for each effect and a band for each value.
+
+    Args:
+        looks: The rows of every look: ``x``, ``effect``, ``value``, ``estimate``, ``ci_low`` and
+            ``ci_high``.
+        x: The column of the horizontal axis.
+        name: The name of the file.
+        title: The title.
+    """
+    elements, bottom = [], 0.0
+    for effect, rows in looks.dropna(subset=["estimate"]).groupby("effect", sort=False):
+        top, bottom = bottom + _TOP, bottom + _TOP + _PANEL
+        axes = Axes(Scale(0, looks[x].max(), *_SIDES), Scale(*_choose_range(rows), bottom, top))
+        unit = 100 if effect in _RATIOS else 1
+        note = "relative to the reference, in %" if unit == 100 else "difference to the reference"
+        ticks = svg.choose_ticks(unit * axes.y.low, unit * axes.y.high, 5)
+        labelled = Axes(axes.x, Scale(unit * axes.y.low, unit * axes.y.high, bottom, top))
+        elements += [
+            labelled.draw(y_ticks=ticks),
+            draw_title((4, top - 12), str(effect), note),
+            draw_line((axes.x.start, axes.y.at(0)), (axes.x.end, axes.y.at(0)), "zero"),
+            draw_curves(dict(_list_curves(rows, x, axes)), axes.frame),
+        ]
+        bottom += _FOOT
+    elements.append(draw_title((_SIDES[1], bottom + 8), x, "until the look", "end"))
+    caption = (
+        "Bands are confidence sequences: they hold at all times together. An effect is decided "
+        "when its band leaves 0."
+    )
+    return Plot(name, title, caption, bottom + 16, join(*elements))
+
+
+def _choose_range(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return the range of the estimates after the first fifth, and of the last intervals."""
+    last = rows.groupby("value").last()
+    late = rows["estimate"].iloc[len(rows) // 5 :]
+    ends = [*last["ci_low"], *last["ci_high"], *late, 0.0]
+    return svg.pad_range([end for end in ends if math.isfinite(end)], 0.3)
+
+
+def _list_curves(rows: pd.DataFrame, x: str, axes: Axes) -> Iterator[tuple[str, Curve]]:
+    for series, (value, own) in enumerate(rows.groupby("value", sort=False)):
+        low, middle, high = (
+            np.clip(own[name], axes.y.low, axes.y.high) for name in ("ci_low", "estimate", "ci_high")
+        )
+        lower, line, upper = (
+            [axes.at(*pair) for pair in zip(own[x], ends, strict=True)] for ends in (low, middle, high)
+        )
+        yield str(value) or "identical", Curve(line, series, str(value), band=[*lower, *upper[::-1]])
+
+
+def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) -> None:
+    """Write ``report.html``, ``report.md`` and the picture of an audit."""
+    shown = looks[looks["kind"] == "effect"].assign(
+        value=looks["attribute"] + "=" + looks["value"]
+    )
+    last = looks.groupby(["kind", "attribute", "value", "effect"], sort=False).last().reset_index()
+    columns = ["attribute", "value", "effect", "estimate", "ci_low", "ci_high", "e", "n", "verdict"]
+    plot = draw_sequences(shown, "requests", "confidence-sequences", "Effects over the requests")
+    last["attribute"] = last["attribute"].where(last["kind"] == "effect", "(placebo)")
+    write_report(folder, sentences, last[columns], plot)
+
+
+def write_report(
+    folder: Path, sentences: Sequence[str], table: pd.DataFrame, plot: Plot
+) -> None:
+    """Write a report that begins with its verdict: as HTML, Markdown and a picture."""
+    content = {
+        "verdict": sentences[0],
+        "sentences": [*sentences[1:]],
+        "columns": [*table.columns],
+        "rows": [
+            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()]
+            for row in to_records(table)
+        ],
+        "plot": plot,
+    }
+    styles = {
+        "style": Safe(read_resource("page.css")),
+        "plot_style": Safe(svg.read_style_sheet()),
+    }
+    (folder / "figures").mkdir(exist_ok=True)
+    figure = folder / "figures" / f"{plot.name}.svg"
+    figure.write_text(plot.document(), encoding="utf-8")
+    for name, extra in (("md", {}), ("html", styles)):
+        text = render(f"sequences.{name}.jinja", **content, **extra)
+        (folder / f"report.{name}").write_text(text, encoding="utf-8")
