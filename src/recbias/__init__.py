@@ -5,7 +5,8 @@
 ``recbias.list_runs()`` lists them; ``recbias.examples(run)`` returns the users
 that a metric is worst for; ``recbias.explain(run, "nDCG by gender")`` says what a gap comes
 from; ``recbias.multiverse(spec)`` runs a claim in every defensible setting;
-``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs;
+``recbias.probe(spec)`` audits a live endpoint, and ``recbias.monitor("name")`` says since when runs
+have had a gap; ``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs;
 ``recbias.verify("card.json", run)`` computes an audit card again.
 """
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from recbias.api import list_stages as plan
     from recbias.api import run
+    from recbias.audits.monitor import monitor
+    from recbias.audits.probe import probe
     from recbias.claims.explain import explain
     from recbias.claims.multiverse import multiverse
     from recbias.runs.examples import examples
@@ -32,6 +35,8 @@ _PLACES = {
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
     "examples": "runs.examples:examples",
+    "monitor": "audits.monitor:monitor",
+    "probe": "audits.probe:probe",
     "explain": "claims.explain:explain",
     "multiverse": "claims.multiverse:multiverse",
     "power": "runs.power:power",
@@ -46,9 +51,11 @@ __all__ = [
     "explain",
     "list_runs",
     "load",
+    "monitor",
     "multiverse",
     "plan",
     "power",
+    "probe",
     "run",
     "verify",
 ]

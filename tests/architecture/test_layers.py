@@ -42,9 +42,13 @@ LAYERS: dict[str, set[str]] = {
         *("core", "config", "formats", "statistics", "registry"),
         *("runner", "reports", "runs", "progress", "api"),
     },
+    "audits": {
+        *("core", "config", "formats", "statistics", "language", "metrics"),
+        *("runner", "reports", "runs"),
+    },
     "cli": {
         *("core", "config", "formats", "statistics", "data", "language", "registry"),
-        *("runner", "reports", "runs", "progress", "live", "api", "claims"),
+        *("runner", "reports", "runs", "progress", "live", "api", "claims", "audits"),
     },
 }
 """Each package or module of the top level, with those that it may import."""

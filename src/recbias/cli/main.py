@@ -60,6 +60,14 @@ _COMMANDS = {
         "explain:explain",
         "Say what a gap between two groups comes from, who is worst off, and what would halve it.",
     ),
+    "probe": (
+        "probe:probe",
+        "Audit a live HTTP endpoint with personas, until every effect is decided.",
+    ),
+    "monitor": (
+        "monitor:monitor",
+        "Say since when the runs of an experiment have had a gap, however often it is looked at.",
+    ),
     "power": (
         "power:power",
         "Print the smallest difference that a run could have seen, and the units one needs.",

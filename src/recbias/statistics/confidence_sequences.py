@@ -166,7 +166,9 @@ class Since:
     start: AnyArray
 
 
-def find_since(estimates: FloatArray, covariance: FloatArray, alpha: float = 0.05) -> Since:
+def find_since(
+    estimates: FloatArray, covariance: FloatArray, alpha: float = 0.05, n_units: int = 0
+) -> Since:
     """Return the evidence, after each of a series of estimates, that their mean left 0 at some time.
 
         log E_t = log Σ_k w_k E_t(k),    w_k = 1 / (k (k + 1)),
@@ -175,15 +177,18 @@ def find_since(estimates: FloatArray, covariance: FloatArray, alpha: float = 0.0
     1_k is 0 before the k-th estimate and 1 from it on, C the covariance of the first t estimates.
     Each E(k) is a mixture of likelihood ratios of nested normal vectors, so under means of 0 the
     weighted sum exceeds 1/α at any time with a probability of at most α, whatever the correlation
-    of the estimates. The estimates are asymptotically normal with a known covariance.
+    of the estimates. The estimates are asymptotically normal; an inverse covariance that was
+    estimated from n units is corrected by (n - t - 2) / (n - 1) (Hartlap et al. 2007).
 
     Args:
         estimates: The estimates, ``float64[t]``.
         covariance: Their covariance, ``float64[t, t]``.
         alpha: The level that ρ is chosen for, at the information of about four estimates.
+        n_units: The number of units that the covariance was estimated from; 0 if it is known.
 
     Source:
-        Shin, Ramdas and Rinaldo, "E-detectors: a nonparametric framework for sequential change
+        Hartlap, Simon and Schneider, "Why your model parameter confidences might be too
+        optimistic", Astronomy and Astrophysics 2007; Shin, Ramdas and Rinaldo, "E-detectors: a nonparametric framework for sequential change
         detection", New England Journal of Statistics in Data Science 2024.
     """
     n = len(estimates)
@@ -192,7 +197,9 @@ def find_since(estimates: FloatArray, covariance: FloatArray, alpha: float = 0.0
     rho = find_best_rho(4.0 / float(covariance[0, 0]), alpha)
     rest = 1.0  # the weight of starts that are yet to come, whose e-value is 1
     for t in range(1, n + 1):
-        precision = np.linalg.pinv(covariance[:t, :t], rcond=1e-9, hermitian=True)
+        precision = np.linalg.inv(covariance[:t, :t])
+        if n_units:
+            precision *= max(n_units - t - 2, 0) / (n_units - 1)
         ones = np.tri(t).T  # a row for each start
         s = ones @ (precision @ estimates[:t])
         v = np.einsum("ki,ij,kj->k", ones, precision, ones)

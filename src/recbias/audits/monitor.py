@@ -1,0 +1,250 @@
+"""Since when the runs of an experiment have had a gap, however often that is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.dataset import FloatArray
+from recbias.core.errors import MissingEvidence, MissingRun, NothingLeft
+from recbias.core.files import to_local_path
+from recbias.core.text import suggest
+from recbias.formats.tables import read_text_table
+from recbias.reports.run import RunTables, read_run
+from recbias.statistics.confidence_sequences import find_since
+
+_RUN_ID = re.compile(r"(\d{4})(\d\d)(\d\d)T\d{6}Z-[0-9a-f]{8}")
+_NEW = 1e-6
+"""A run whose estimate has a smaller share of its variance that earlier runs do not have is a
+repetition."""
+
+_COLUMNS = ("date", "value", "std_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """The gaps of a series of runs.
+
+    Args:
+        sentences: The verdict, then what it rests on.
+        looks: A row for each run, model and pair of groups: ``date``, ``model``, ``a``, ``b``,
+            ``difference`` (of ``a`` less ``b``), ``std_error``, ``e`` (the largest e-value of
+            "there never was a gap" until then) and ``since``, blank before it is decided.
+    """
+
+    sentences: Sequence[str]
+    looks: pd.DataFrame
+
+    @property
+    def verdict(self) -> str:
+        """The first line."""
+        return self.sentences[0]
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """The estimates of a gap in time, and their covariance."""
+
+    model: str
+    a: str
+    b: str
+    dates: Sequence[str]
+    estimates: FloatArray
+    covariance: FloatArray
+    n_units: int = 0
+
+
+def monitor(
+    name: Path | str,
+    *,
+    metric: str = "",
+    by: str = "",
+    alpha: float = 0.05,
+    out: Path | str = "results",
+) -> Monitor:
+    """Say since when a gap between two groups exists in a series of runs.
+
+    Of each run the difference of the groups' means is one estimate. Runs that share users are
+    correlated: the covariance of their estimates is that of the values of the users, summed over
+    users, so a user who is in every run counts as one, not as many. The e-value of "there never was
+    a gap" adds up all dates since which there may be one; it reaches ``1 / alpha`` at any time with
+    a probability of at most ``alpha`` if there is none. Models and pairs of groups are one family
+    (Bonferroni); baselines are none of them. Estimates are taken as normal, so groups need some dozens of users. A run with the
+    values of earlier ones is left out.
+
+    Args:
+        name: The name of an experiment, a folder of its runs, or a table with the columns ``date``,
+            ``value`` and ``std_error``, of estimates from different users.
+        metric: The metric that the runs have by group; by default the first.
+        by: The label of the users; by default the first.
+        alpha: The probability of any false alarm.
+        out: The folder in which a name is looked up.
+
+    Raises:
+        MissingRun: There is no such experiment.
+        MissingEvidence: No run has a metric by group.
+        NothingLeft: Fewer than two runs have it.
+
+    Example:
+        recbias.monitor("shop", metric="nDCG", by="gender").looks
+    """
+    path = to_local_path(name)
+    if path.is_file():
+        series, title, n_runs = [_read_export(path)], path.name, None
+    else:
+        values, title = _collect(_list_runs(name, out), metric, by)
+        series, n_runs = [*_list_series(values)], values["date"].nunique()
+    if not series:
+        raise NothingLeft("no pair of groups is in two runs or more", where=str(name))
+    tables = [_follow(each, alpha / len(series), alpha) for each in series]
+    looks = pd.concat(tables, ignore_index=True)
+    return Monitor([*_describe(looks, title, len(series), alpha, n_runs)], looks)
+
+
+def _list_runs(name: Path | str, out: Path | str) -> list[tuple[str, RunTables]]:
+    """Return the runs of an experiment with their dates, in time."""
+    out = to_local_path(out)
+    folder = next((each for each in (to_local_path(name), out / str(name)) if each.is_dir()), None)
+    if folder is None:
+        names = sorted(path.parent.name for path in out.glob("*/latest"))
+        message = f"{str(name)!r} is neither an experiment in {out} nor a folder nor a table"
+        raise MissingRun(message, remedy=suggest(str(name), names))
+    found = [(each, _RUN_ID.fullmatch(each.name)) for each in sorted(folder.iterdir())]
+    return [("-".join(match.groups()), read_run(each)) for each, match in found if match]
+
+
+def _collect(
+    runs: Sequence[tuple[str, RunTables]], metric: str, by: str
+) -> tuple[pd.DataFrame, str]:
+    """Return the mean value of each unit in each run, and the metric with its label."""
+    rows = []
+    for at, (date, run) in enumerate(runs):
+        if run.per_unit is None:
+            continue
+        table = run.per_unit.dropna(subset=["value"]).astype({"group": str, "metric": str})
+        is_grouped = table["group"].str.startswith(f"{by}=" if by else "")
+        is_grouped &= table["group"].str.contains("=", regex=False)
+        is_wanted = table["metric"].str.split(r"[(@]", regex=True).str[0].str.lower()
+        table = table[is_grouped & (is_wanted == metric.lower() if metric else True)]
+        baselines = [each["label"] for each in run.manifest["models"] if each.get("is_baseline")]
+        table = table[~table["model"].isin(baselines)]
+        rows.append(table.assign(run=at, date=date))
+    values = pd.concat(rows) if rows else pd.DataFrame()
+    if values.empty:
+        message = f"no run has {metric or 'a metric'} by {by or 'groups of users'}, by unit"
+        remedy = "add metrics: [{name: nDCG, by: gender}] to the spec, and run it"
+        raise MissingEvidence(message, remedy=remedy)
+    first = values.iloc[0]
+    label = by or first["group"].partition("=")[0]
+    values = values[(values["metric"] == first["metric"]) & (values["k"].isin([first["k"]]))]
+    values = values[values["group"].str.startswith(f"{label}=")]
+    keys = ["run", "date", "model", "group", "dataset", "unit_id"]
+    means = values.astype({"dataset": str, "unit_id": str, "model": str}).groupby(keys)["value"]
+    return means.mean().reset_index(), f"{first['metric'].partition('(')[0]} by {label}"
+
+
+def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
+    for model, own in values.groupby("model", sort=False):
+        for a, b in combinations(sorted(own["group"].unique()), 2):
+            dates, estimates, influences = [], [], []
+            for _, run in own.groupby("run"):
+                groups = [run[run["group"] == group] for group in (a, b)]
+                if min(map(len, groups)) < 2:
+                    continue
+                means = [float(group["value"].mean()) for group in groups]
+                dates.append(str(run["date"].iloc[0]))
+                estimates.append(means[0] - means[1])
+                parts = [
+                    sign * (group.set_index(["dataset", "unit_id"])["value"] - mean) / (len(group) - 1)
+                    for sign, group, mean in zip((1, -1), groups, means, strict=True)
+                ]
+                influences.append(pd.concat(parts).groupby(level=[0, 1]).sum())
+            if len(dates) > 1:
+                matrix = pd.concat(influences, axis=1).fillna(0.0).to_numpy(dtype=np.float64)
+                covariance = matrix.T @ matrix
+                yield _Series(
+                    str(model), a, b, dates, np.array(estimates), covariance, len(matrix)
+                )
+
+
+def _read_export(path: Path) -> _Series:
+    table = read_text_table(path)
+    table.need(*_COLUMNS)
+    order = np.argsort(table.texts("date"), kind="stable")
+    value, error = (table.numbers(name)[order] for name in _COLUMNS[1:])
+    dates = [str(date) for date in table.texts("date")[order]]
+    return _Series("", "", "", dates, value, np.diag(error**2))
+
+
+def _select_new(covariance: FloatArray) -> list[int]:
+    """Return the estimates that are not determined by those before them."""
+    kept: list[int] = []
+    for t, variance in enumerate(np.diag(covariance)):
+        cross, own = covariance[t, kept], covariance[np.ix_(kept, kept)]
+        rest = variance - (cross @ np.linalg.solve(own, cross) if kept else 0.0)
+        if rest > _NEW * variance:
+            kept.append(t)
+    return kept
+
+
+def _follow(series: _Series, level: float, alpha: float) -> pd.DataFrame:
+    kept = _select_new(series.covariance)
+    covariance = series.covariance[np.ix_(kept, kept)]
+    found = find_since(series.estimates[kept], covariance, alpha, series.n_units)
+    e = np.exp(np.minimum(np.maximum.accumulate(found.log_e), 700.0))
+    dates = np.array(series.dates, dtype=object)[kept]
+    since = np.where(e * level >= 1, dates[found.start], "")
+    return pd.DataFrame(
+        {
+            "date": dates,
+            "model": series.model,
+            "a": series.a,
+            "b": series.b,
+            "difference": series.estimates[kept],
+            "std_error": np.sqrt(np.diag(covariance)),
+            "e": e,
+            "since": since,
+        }
+    )
+
+
+def _describe(
+    looks: pd.DataFrame, title: str, family: int, alpha: float, n_runs: int | None
+) -> Iterator[str]:
+    said, open_rows = [], []
+    for (model, a, b), rows in looks.groupby(["model", "a", "b"], sort=False):
+        last, decided = rows.iloc[-1], rows[rows["since"] != ""]
+        what = f"{title}, {a} less {b} of {model}" if model else title
+        if decided.empty:
+            open_rows.append(f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}")
+            continue
+        mean = rows.loc[rows["date"] >= last["since"], "difference"].mean()
+        said.append(
+            f"since {last['since']} a gap exists: {what}, by {mean:+.4f} on average, "
+            f"e = {last['e']:.3g}, decided by the run of {decided['date'].iloc[0]}"
+        )
+    n_new = looks["date"].groupby(looks["model"] + looks["a"] + looks["b"]).size().max()
+    yield "; ".join(said) + "." if said else f"no gap is seen in {n_new} runs of {title}."
+    if open_rows and said:
+        yield f"No gap is seen elsewhere: {'; '.join(open_rows)}."
+    if n_runs is not None and n_new < n_runs:
+        yield f"{n_runs - n_new} runs have the values of earlier ones and are left out."
+    yield (
+        f"A gap is decided at e = {family / alpha:.3g} ({family} in the family); with none there is "
+        f"an alarm at any time with a probability of at most {100 * alpha:g} %. "
+        + (
+            "Estimates are taken as normal and of different users."
+            if n_runs is None
+            else "Users in several runs count once: the covariance of runs is estimated by user."
+        )
+    )
