@@ -249,7 +249,7 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     assert f"{name}.yaml" in invoke_recbias("plan", name, folder=tmp_path).err  # the file wins
 
 
-@pytest.mark.parametrize("name", list(list_specs()))
+@pytest.mark.parametrize("name", [name for name in list_specs() if name != "probe"])
 def test_every_packaged_spec_is_written_with_what_it_reads(name: str, tmp_path: Path) -> None:
     assert invoke_recbias("init", name, folder=tmp_path).code == 0
     assert (tmp_path / f"{name}.yaml").read_bytes() == list_specs()[name].read_bytes()

@@ -16,7 +16,7 @@ from support.files.lmrec_files import FOLDER
 from support.worlds.texts.sentence_worlds import write_unigram_model
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-PARTS = {"sentences.yaml", "prompt.yaml"}  # files that specs name
+PARTS = {"sentences.yaml", "prompt.yaml", "probe.yaml"}  # files that specs name; no experiment
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PARTS)
 NEED_NO_DATA = {
     *("quickstart.yaml", "audit.yaml", "prompts.yaml", "own-scores.yaml"),

@@ -103,7 +103,7 @@ def probe(
     """
     read, plain = read_probe(spec, overrides)
     results = to_local_path(out) / read.name
-    work = results / f"unfinished-{read.digest[:8]}"
+    work = results / "unfinished" / read.digest[:8]
     with report_unwritable(results):
         state = _open_state(work)
     ledger = Ledger(read, _read_table(read))
@@ -135,6 +135,8 @@ def probe(
         render_probe(work, sentences, looks)
         write_manifest(work, _describe(read, state, warnings))
         folder = RunFolder(work, results, read.digest[:8]).publish()
+        with suppress(OSError):  # another audit of the name may be unfinished
+            work.parent.rmdir()
     return Probe(folder, sentences, effects, looks, summary)
 
 

@@ -30,7 +30,7 @@ from recbias.core.text import suggest
 def init(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, papers/..."),
+        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, probe, papers/..."),
     ] = None,
 ) -> None:
     """Write a packaged spec and its tables into this folder, to change them; or list all.
@@ -47,7 +47,7 @@ def init(
             return
         spec = resolve_spec(name.removesuffix(".yaml"))
         write_files(list_spec_files(spec))
-        print_line(f"next: recbias run {spec}")
+        print_line(f"next: recbias {'probe' if spec == 'probe' else 'run'} {spec}")
 
 
 def write_files(files: Mapping[Path, Path]) -> None:

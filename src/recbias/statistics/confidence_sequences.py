@@ -89,7 +89,7 @@ class NormalMixture:
         Chernoff bounds", Probability Surveys 2020.
     """
 
-    best_at: float = 100.0
+    best_at: float = 50.0
     alpha: float = 0.05
 
     def log_e(self, values: FloatArray, mean: float) -> FloatArray:
