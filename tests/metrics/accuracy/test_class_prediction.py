@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import (
     accuracy_score,
@@ -29,7 +28,6 @@ from recbias.metrics.accuracy import (
 from support.specs import make_small_spec
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
-METRICS = (ClassAccuracy, ClassPrecision, ClassRecall, ClassF1, ClassMRR, ClassHitRate)
 SETS = (ClassPrecision, ClassF1)
 
 
@@ -108,15 +106,6 @@ def test_values_equal_scikit_learn(seed: int) -> None:
 
 
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
-
-
-@settings(max_examples=15, deadline=None)
-@given(worlds)
-def test_a_model_that_is_always_right_is_perfect(world: tuple[int, int, int]) -> None:
-    seed, n, n_items = world
-    items, scores = sample_reviews(seed, n, n_items, skill=100.0)
-    evidence = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
-    assert {measure(metric(), evidence).value for metric in METRICS} == {1.0}
 
 
 def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:

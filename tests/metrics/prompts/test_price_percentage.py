@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from recbias.core.errors import Contradiction, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
@@ -23,7 +21,6 @@ from support.worlds.template_worlds import (
     make_priced_items,
     make_prompt_evidence,
     make_prompt_queries,
-    make_random_prompts,
     plant_bias,
     plant_couple_bias,
 )
@@ -105,35 +102,6 @@ def test_the_tests_count_relabellings_of_names() -> None:
     assert row.difference == pytest.approx(3 / 7)
     assert row.statistic == pytest.approx(3 / 7)
     assert row.p == pytest.approx(2 / 6)
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
-def test_shares_sum_to_one_and_do_not_depend_on_the_order_or_repeats(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    queries, codes, items = make_random_prompts(rng)
-    metric = replace(RACE, permutations=50)
-
-    def measure_prompts(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
-        return index_shares(
-            metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
-        )
-
-    shares = measure_prompts(queries, codes)
-    for target in {at for _, at in shares}:
-        total = sum(value for (_, at), value in shares.items() if at == target)
-        assert total == pytest.approx(1) or np.isnan(total)
-    order = rng.permutation(len(queries))
-    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(shares, nan_ok=True)
-    doubled = np.concatenate([codes, codes], axis=1)
-    assert measure_prompts(queries, doubled) == pytest.approx(shares, nan_ok=True)
-    swapped = {"black": "white", "white": "black"}
-    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = measure_prompts(make_prompt_queries(table), codes)
-    for (group, target), value in shares.items():
-        other = "race=" + swapped[group.removeprefix("race=")]
-        assert turned[other, target] == pytest.approx(value, nan_ok=True)
 
 
 def measure_pooled(metric: PricePercentage, *worlds: Evidence) -> float:
