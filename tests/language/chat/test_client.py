@@ -21,15 +21,6 @@ def echo(payload: dict[str, Any]) -> str:
     return f"reply to {payload['messages'][-1]['content']}"
 
 
-def test_each_request_gets_its_reply_in_order(tmp_path: Path) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        replies = complete(make_requests(model, 100), model, folder=tmp_path)
-    assert [reply.text for reply in replies] == [f"reply to prompt {i}" for i in range(100)]
-    assert sorted(server.list_prompts()) == sorted(f"prompt {i}" for i in range(100))
-    assert not any(reply.cached for reply in replies)
-
-
 def test_a_second_run_sends_nothing(tmp_path: Path) -> None:
     with serve_chat(echo) as server:
         model = make_model(server)
@@ -119,14 +110,6 @@ def test_the_stage_gives_the_folder_and_gets_progress_and_facts(tmp_path: Path) 
     }
 
 
-def test_outside_a_stage_replies_are_kept_for_the_process() -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        complete(make_requests(model, 2), model)
-        complete(make_requests(model, 3), model)
-    assert len(server.payloads) == 3
-
-
 def test_replies_without_text_are_counted_and_warned_of(tmp_path: Path) -> None:
     bodies = {
         "prompt 0": make_reply("1. Al", "length"),
@@ -202,16 +185,6 @@ def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:
         with stage_context(run_id="second"):
             complete(requests, model, folder=tmp_path)
     assert len(server.payloads) == 50
-
-
-def test_unused_tokens_of_replies_count_for_the_budget(tmp_path: Path) -> None:
-    # A request is estimated at ceil(8 / 3) + 8 + 100 = 111 tokens, or 112 from prompt 10 on, and
-    # uses 15. After n replies 15 n are spent: the next fits while 15 n + 111 <= 300, n <= 12.
-    with serve_chat(echo) as server:
-        model = make_model(server, budget=Budget(tokens=300), max_tokens=100)
-        with pytest.raises(BudgetSpent, match=r"budget of 300 \(tokens\)"):
-            complete(make_requests(model, 50), model, folder=tmp_path)
-    assert len(server.payloads) == 13
 
 
 def test_a_budget_of_money_counts_input_and_output(tmp_path: Path) -> None:

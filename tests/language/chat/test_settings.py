@@ -129,11 +129,6 @@ def test_a_key_that_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPa
     assert "sk-1" not in str(caught.value)
 
 
-def test_the_blanks_around_a_key_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", " sk-123\n")
-    assert LanguageModel(model="gpt-4").read_credentials().key == "sk-123"
-
-
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="needs the package 'openai'") as caught:
