@@ -132,9 +132,3 @@ def test_misleading_texts_lower_the_agreement_of_a_perfect_detector_by_their_sha
 ) -> None:
     accuracy = values.xs(("(dataset)", "labels"), level=("model", "metric"))["value"]
     assert accuracy.to_dict() == {"none": 1.0, "planted": 0.75, "noise": 1.0}
-
-
-def test_nothing_can_be_learned_from_noise(values: pd.DataFrame) -> None:
-    random = select_row(values, "noise", "Random", "accuracy")
-    assert random.ci_low < select_row(values, "noise", "EASE", "accuracy").value < random.ci_high
-    assert select_row(values, "none", "EASE", "accuracy").ci_low > random.ci_high

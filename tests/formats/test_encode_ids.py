@@ -38,12 +38,6 @@ def test_texts_are_encoded_as_by_the_vocabulary(words: list[str]) -> None:
     assert codes.dtype == np.int32
 
 
-def test_empty_columns_have_an_empty_vocabulary() -> None:
-    for type_ in (pa.int32(), pa.string()):
-        ids, (codes,) = encode(pa.array([], type_))
-        assert len(ids) == codes.size == 0
-
-
 @pytest.mark.parametrize(
     ("codes", "positions"), [([], (-1, -1)), ([3, 1], (-1, -1)), ([1, 3, 3, 1], (1, 2))]
 )

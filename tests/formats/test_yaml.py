@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from functools import partial
@@ -29,11 +28,9 @@ from recbias.formats.yaml import (
     Mark,
     MarkedValue,
     dump,
-    format_key_path,
     read_file,
     read_marked,
     read_text,
-    suggest_file,
 )
 
 
@@ -203,18 +200,6 @@ def test_a_missing_file_is_an_error(
     assert caught.value.where == name
 
 
-def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
-    (tmp_path / "clicks.csv").touch()
-    assert suggest_file(tmp_path / "click.csv") == "did you mean clicks.csv?"
-    assert suggest_file(tmp_path / "zzz") == f"recbias looked at {tmp_path}/zzz"
-
-
-@given(st.text(max_size=50) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\0", max_size=40))
-def test_any_text_is_read_or_rejected(text: str) -> None:
-    with contextlib.suppress(BadYaml):
-        assert all(str(mark).startswith("s.yaml:") for mark in read(text).values.values())
-
-
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -246,24 +231,6 @@ def document() -> Document:
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ((), ""),
-        (("k",), "k"),
-        (("dataset", "filters", 0, "k"), "dataset.filters[0].k"),
-        (("models", 1, "tune", "space", "a", "log", 0), "models[1].tune.space.a.log[0]"),
-    ],
-)
-def test_key_paths_show_positions_in_brackets(path: tuple[str | int, ...], text: str) -> None:
-    assert format_key_path(path) == text
-
-
-def test_values_and_keys_have_their_own_marks() -> None:
-    assert str(document().mark(("k",))) == "s.yaml:1:4"
-    assert str(document().mark(("k",), key=True)) == "s.yaml:1:1"
-
-
 def test_a_value_without_mark_has_that_of_the_enclosing_value() -> None:
     mark = document().mark(("models", 0, "neighbors"))
     assert (str(mark), mark.folder) == ("s.yaml:2:10", Path("sub"))
@@ -275,12 +242,6 @@ def test_a_document_without_marks_has_blank_ones_in_its_folder() -> None:
     assert (str(mark), mark.folder) == ("", Path("here"))
     assert str(Document({}).error(("k",), "is odd")) == "k: is odd"
     assert str(Document({}).error((), "is odd")) == "is odd"
-
-
-def test_the_mark_of_an_override_has_no_line() -> None:
-    mark = Mark("--set k=3", lined=False)
-    assert str(mark.at(3, 4)) == "--set k=3"
-    assert str(Mark("s.yaml").at(3, 4)) == "s.yaml:4:5"
 
 
 def test_all_errors_are_raised_at_once_in_file_order() -> None:
@@ -295,10 +256,6 @@ def test_all_errors_are_raised_at_once_in_file_order() -> None:
         "error: s.yaml:2:10: models[0]: second",
     ]
     assert [type(fault) for fault in caught.value.faults] == [OutOfRange, UnknownKey]
-
-
-def test_a_document_without_errors_raises_nothing() -> None:
-    document().refuse()
 
 
 def test_an_error_raised_elsewhere_gets_the_mark_of_its_cause() -> None:
@@ -364,11 +321,6 @@ def test_bytes_that_are_not_utf_8_are_rejected_with_their_line(tmp_path: Path) -
     path.write_bytes(b"a: b\nc: fianc\xe9e\n")
     with pytest.raises(BadYaml, match=r"a.yaml:2:9: the byte 0xe9 is not UTF-8"):
         read_marked(path)
-
-
-def test_a_missing_file_of_text_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match="no such file"):
-        read_marked(tmp_path / "no.yaml")
 
 
 TEXT, LISTED = MarkedValue("a", "f:1"), MarkedValue((), "f:2")

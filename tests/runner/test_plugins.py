@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,6 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.errors import UserError
-from recbias.registry import REGISTRIES
-from recbias.runner.stage_planner import (
-    MEMBER_TYPES,
-    PROTOCOLS,
-    has_member_type,
-    list_promised_members,
-)
 from support.specs import make_small_spec
 
 MODEL = '''
@@ -139,25 +131,6 @@ def test_measurements_that_cannot_be_stored_fail_their_metric_only(
     run = recbias.run(spec, out=tmp_path / "out")
     assert len(run.failures)
     assert set(run.metrics["metric"]) == {"nDCG"}
-
-
-NAMES = [
-    (kind, name)
-    for kind, registry in REGISTRIES.items()
-    if kind in PROTOCOLS
-    for name in registry.table
-]
-
-
-@pytest.mark.parametrize(("kind", "name"), NAMES)
-def test_built_in_plugins_have_the_members_of_their_protocol(kind: str, name: str) -> None:
-    plugin = REGISTRIES[kind].load(name)
-    settings = {field.name for field in fields(plugin)}
-    for member in list_promised_members(PROTOCOLS[kind]):
-        assert member in settings or hasattr(plugin, member), member
-        if member in MEMBER_TYPES and member in vars(plugin) and member not in settings:
-            value = vars(plugin)[member]
-            assert isinstance(value, property) or has_member_type(member, value), member
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
-import recbias
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement, UnitScores
 from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
-    TableWriter,
     build_metrics_table,
     build_replicate_tables,
     can_pool,
@@ -26,7 +22,6 @@ from recbias.runner.results import (
     pool_summaries,
     sum_counts,
 )
-from support.specs import make_small_spec
 
 
 def make_metric(label: str = "nDCG", k: int | None = 10) -> PluginSpec:
@@ -162,30 +157,6 @@ def test_samples_of_one_size_have_the_interval_of_one_measurement(
     summary = Measurement.from_values(together)
     expected = pytest.approx((summary.ci_low, summary.ci_high), abs=1e-9)
     assert estimate_interval(folds, summary.value) == expected
-
-
-def count_groups(run: Path) -> tuple[int, int]:
-    """Return the number of row groups of the lists of a run, and the rows of the largest."""
-    metadata = parquet.ParquetFile(run / "lists.parquet").metadata
-    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return len(rows), max(rows)
-
-
-def test_lists_that_are_written_in_blocks_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = make_small_spec(models=["MostPop", "Random"])
-    whole = recbias.run(spec, out=tmp_path)
-    monkeypatch.setattr(TableWriter, "GROUP", 64)
-    blocks = recbias.run(spec, out=tmp_path / "blocks")
-    assert whole.lists is not None
-    assert blocks.lists is not None
-    assert blocks.lists.equals(whole.lists)
-    n_groups, _ = count_groups(whole.folder)
-    assert n_groups == 2  # one for each model
-    n_groups, most_rows = count_groups(blocks.folder)
-    assert n_groups > 4
-    assert most_rows <= 64
 
 
 def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:

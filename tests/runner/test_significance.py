@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from scipy.sparse import csr_array
 
@@ -312,19 +310,6 @@ def test_samples_are_of_the_defined_values_where_the_metric_is_of_as_many() -> N
     assert resample_mean(unknown, 4, 200) is None
 
 
-@given(st.floats(0.1, 10), st.floats(0.1, 10), st.integers(0, 5))
-def test_prices_scale_with_the_units_of_both(a: float, b: float, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    accuracy = np.stack([rng.normal(1, 0.2, 50), rng.normal(0, 0.2, 50)])
-    bias, ids = accuracy[::-1] * -1 + rng.normal(0, 0.1, 50), make_ids(50)
-    plain = measure_price(make_accuracy(accuracy), make_bias(bias, ids), shares_samples=True)
-    scaled = measure_price(
-        make_accuracy(a * accuracy), make_bias(b * bias, ids), shares_samples=True
-    )
-    for name in ("price", "price_low", "price_high"):
-        assert scaled[name] == pytest.approx(plain[name] * a / b)
-
-
 KEYS = {"dataset": "d", "model": "", "seed": "1", "fold": "1", "metric": "M", "k": 10.0}
 PLACE = {"group": "", "target": ""}
 LEVEL = {"correction": "holm", "family": "metric", "family_size": 2.0, "alpha": 0.05}
@@ -347,44 +332,6 @@ def compare_pairs(differences: FloatArray, **changes: Any) -> dict[str, Any]:
     numbers = {name: float(column[0]) for name, column in columns.items()}
     sides = {"a": "A", "b": "B", "test": "paired_t", "between": "models"}
     return {**KEYS, **PLACE, **numbers, **sides, **LEVEL, **changes}
-
-
-def test_paired_row_reaches_the_power_at_its_detectable_difference() -> None:
-    d = np.random.default_rng(1).normal(0.1, 1.0, 40)
-    (row,) = compute_power_rows(
-        make_tables([compare_pairs(d)]), PowerQuestion(difference=0.2)
-    ).to_dict("records")
-    assert (row["unit"], row["n"], row["alpha"]) == ("user", 40, 0.025)  # two tests
-    std = d.std(ddof=1)
-    assert float(compute_power(row["detectable"], std / math.sqrt(40), 39, 0.025)) == (
-        pytest.approx(0.8)
-    )
-    n = row["needed"]
-    assert float(compute_power(0.2, std / math.sqrt(n), n - 1, 0.025)) >= 0.8
-    assert float(compute_power(0.2, std / math.sqrt(n - 1), n - 2, 0.025)) < 0.8
-
-
-def test_groups_need_units_in_the_shares_of_the_run() -> None:
-    sides = {"a": "g=x", "b": "g=y", "test": "welch_t", "between": "groups", "n": 40.0}
-    row = compare_pairs(np.arange(40.0), **sides)
-    values = {"value": 0.0, "undefined": 0.0, "ci_low": 0.0, "ci_high": 0.0, "target": ""}
-    groups = [
-        {**KEYS, **values, "group": "g=x", "n": 10.0, "std": 2.0},
-        {**KEYS, **values, "group": "g=y", "n": 30.0, "std": 1.0},
-    ]
-    (answer,) = compute_power_rows(
-        make_tables([row], groups), PowerQuestion(difference=0.5)
-    ).to_dict("records")
-    n, n_a, n_b = (answer[name] for name in ("needed", "needed_a", "needed_b"))
-    assert n == n_a + n_b
-    assert n_a / n == pytest.approx(0.25, abs=0.01)
-    # about (z + z)^2 (4 / 0.25 + 1 / 0.75) / 0.25 with alpha 0.025: 9.506 * 69.33 = 659
-    assert n == pytest.approx(659, rel=0.02)
-    parts = np.array([4 / n_a, 1 / n_b])
-    df = parts.sum() ** 2 / (parts**2 / np.array([n_a - 1, n_b - 1])).sum()
-    assert float(compute_power(0.5, math.sqrt(parts.sum()), df, 0.025)) == pytest.approx(
-        0.8, abs=0.002
-    )
 
 
 @pytest.mark.parametrize(
