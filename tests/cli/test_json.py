@@ -11,8 +11,8 @@ import pytest
 
 import recbias
 from recbias.cli.catalogue import KINDS, list_entries
-from recbias.cli.output import describe_errors, open_document, render_document
-from recbias.core.errors import BadYaml, Faults, MissingFile, MissingRun, RecbiasError, UnknownName
+from recbias.cli.output import describe_errors, render_document
+from recbias.core.errors import BadYaml, MissingFile, MissingRun, RecbiasError, UnknownName
 from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
 from support.specs import make_small_spec
@@ -26,26 +26,6 @@ def test_document_is_ascii_without_control_characters(text: str) -> None:
     assert rendered.isascii()
     assert all(line.isprintable() for line in rendered.split("\n"))
     assert json.loads(rendered) == {"runs": [{"name": text}], text: text}
-
-
-def end_document(error: BaseException) -> None:
-    """Raise an error after something was added to a document, and require that it arrives."""
-    manager = open_document(is_wanted=True)
-    manager.__enter__()["name"] = "a"
-    assert not manager.__exit__(type(error), error, None)
-
-
-def read_document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    document: dict[str, object] = json.loads(capsys.readouterr().out)
-    assert document.pop("schema_version") == 1
-    return document
-
-
-def test_every_fault_is_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    end_document(Faults([BadYaml("x"), BadYaml("y")]))
-    errors = read_document(capsys)
-    assert [*errors] == ["errors"]
-    assert [row["message"] for row in errors["errors"]] == ["x", "y"]  # type: ignore[attr-defined]
 
 
 CHECKED = """\
@@ -166,28 +146,6 @@ def test_plan_says_what_its_text_says(checked: Path) -> None:
     assert document["memory_mb"] is None, "ItemKNN has not run yet"
     assert "estimated memory: unknown" in text.out
     assert document["requests"] == document["undefined"] == document["unchecked_datasets"] == []
-
-
-def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
-    llm = "{model: small, max_tokens: 100, prices: {input: 0, output: 100}}"
-    text = SMALL.replace("MostPop, ItemKNN]", f"{{name: WOK, llm: {llm}}}]")
-    write_small_spec(tmp_path, text)
-    document = read_document_of_json_commands(
-        invoke_recbias("plan", "small.yaml", "--json", "--limit", 3, folder=tmp_path)
-    )
-    assert document["requests"] == [
-        {
-            "model": "WOK",
-            "requests": 3,
-            "stored": 0,
-            "to_send": 3,
-            "tokens_out": 300,
-            "money": 0.03,
-            "tokens_in": document["requests"][0]["tokens_in"],
-            "problem": None,
-        }
-    ]
-    assert document["requests"][0]["tokens_in"] > 300
 
 
 def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
@@ -320,14 +278,6 @@ def test_power_and_runs_are_those_of_python(folder: Path) -> None:
     listed = call(folder, "runs")["runs"]
     assert [row["seconds"] for row in listed] == runs["seconds"].tolist()
     assert [row["failures"] for row in listed] == runs["failures"].tolist()
-
-
-def test_planned_addresses_are_those_of_the_run(folder: Path) -> None:
-    document = call(folder, "plan", "new.yaml")
-    manifest = recbias.load("new", folder / "results").manifest
-    planned = {stage["address"] for stage in document["stages"]}
-    assert planned >= {stage["digest"] for stage in manifest["stages"]}
-    assert (document["stages_stored"], document["stages_to_run"]) == (len(document["stages"]), 0)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,8 @@ from recbias.reports import svg as axes_module
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
-    Axes,
     Curve,
     FileNames,
-    Plot,
-    Scale,
     Spot,
     choose_look,
     draw_curves,
@@ -36,13 +33,6 @@ def test_ticks_are_few_and_inside_the_range(low: float, span: float) -> None:
     ticks = axes_module.choose_ticks(low, low + span)
     assert 1 <= len(ticks) <= 7
     assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in ticks)
-
-
-def test_default_ticks_are_round_values_with_their_unit() -> None:
-    axes = Axes(Scale(0, 1, 50, 450), Scale(0, 100, 150, 10))
-    texts = read_texts(Plot("p", "t", "c", 200, axes.draw(unit="%")))
-    assert texts[:2] == ["0%", "20%"]
-    assert texts[-1] == "1"
 
 
 FRAME = (4.0, 30.0, 476.0, 590.0)

@@ -12,7 +12,6 @@ from recbias.core.measures import ROUNDS
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.gallery import (
     draw_gallery,
-    draw_search_progress,
     draw_setting_importance,
     list_improvements,
 )
@@ -33,7 +32,6 @@ from reports.plots.svg_reading import (
     read_marks,
     read_texts,
     read_tooltips,
-    require_plot,
 )
 from support.models.search_rows import write_search_run
 from support.run_folders import SEVEN_MODELS, RunSpec, make_run
@@ -86,14 +84,6 @@ def draw_of_metric_agreement(folder: Path) -> Plot | None:
     return draw_metric_agreement(read_run(folder), "ml-1m", name="a")
 
 
-def draw_world(
-    folder: Path, metrics: tuple[str, ...], models: tuple[str, ...] = SEVEN_MODELS
-) -> Plot | None:
-    return draw_of_metric_agreement(
-        make_run(folder, RunSpec(models=models, metrics=metrics, users=9, items=20))
-    )
-
-
 def draw_values(folder: Path, values: dict[str, list[float]]) -> Plot | None:
     """Return the plot of a run of four models with these values."""
     make_run(folder, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
@@ -115,15 +105,6 @@ def test_tau_equals_the_hand_calculation(tmp_path: Path) -> None:
     assert "a@10 and b@10: tau-b −1 over 4 models" in tooltips
     assert "a@10 and c@10: tau-b 0.91 over 4 models" in tooltips
     assert "c@10 and b@10: tau-b −0.91 over 4 models" in tooltips
-
-
-def test_matrix_has_each_pair_twice(tmp_path: Path) -> None:
-    plot = require_plot(draw_world(tmp_path, ("nDCG", "HR", "MRR", "ARP")))
-    tooltips = read_tooltips(plot)
-    assert len(tooltips) == 4 * 3
-    assert "between 4 metrics over 7 models" in plot.caption
-    for pair in ("nDCG@10 and HR@10", "HR@10 and nDCG@10"):
-        assert sum(tooltip.startswith(f"{pair}: tau-b") for tooltip in tooltips) == 1
 
 
 def draw_of_setting_curves(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
@@ -149,25 +130,6 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
     assert plot.title == "nDCG@10 over neighbors of ItemKNN"
 
 
-def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Path) -> None:
-    plot = draw_of_setting_curves(read_swept_run(tmp_path))[0]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    values = metrics[metrics["metric"] == "nDCG"].set_index("model")["value"]
-    tips = read_tooltips(plot, "circle")
-    assert [tip.partition(": ")[0] for tip in tips[:3]] == [
-        f"llm.shrink=0, {n}" for n in (5, 20, 80)
-    ]
-    for tip, n in zip(tips[:3], (5, 20, 80), strict=True):
-        assert tip.partition(": ")[2].startswith(f"{values[f'knn {n} 0']:.4f} (95% interval")
-    circles = find_elements(plot, "circle")
-    xs = [float(circle.get("cx", "")) for circle in circles[:3]]
-    ys = [float(circle.get("cy", "")) for circle in circles[:3]]
-    assert xs == sorted(xs)
-    assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
-        range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
-    )
-
-
 def make_search(folder: Path, values: list[float], **options: Any) -> Search:
     rows = [
         (value, "failed" if math.isnan(value) else "done", {"a": number})
@@ -184,14 +146,6 @@ def test_improvements_follow_the_direction(
 ) -> None:
     search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], entry={"direction": direction})
     assert [trial.number for trial in list_improvements(search)] == numbers
-
-
-@pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5.0, 7.0, 9.0]])
-def test_points_lie_inside_for_any_values(tmp_path: Path, values: list[float]) -> None:
-    search = make_search(tmp_path, values, entry={"trial": 1})
-    for x, y in read_marks(draw_search_progress(search, name="x")):
-        assert 0 < x < 480
-        assert 30 < y < 270
 
 
 def draw_of_search_plots(
