@@ -8,7 +8,7 @@ import pytest
 from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
 from pydantic import Field
 
-from recbias.config.settings import describe_hint, describe_value
+from recbias.config.settings import describe_hint
 from recbias.core.plugins import InputFile
 from support.models.fake_plugins import Endpoint
 
@@ -59,21 +59,3 @@ from support.models.fake_plugins import Endpoint
 )
 def test_type_and_range_are_described(hint: Any, words: str) -> None:
     assert describe_hint(hint) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "nothing"),
-        ("", "nothing"),
-        (True, "true"),
-        ("40", "the text '40'"),
-        (4.5, "4.5"),
-        ([], "an empty list"),
-        ([1], "a list"),
-        ({}, "an empty mapping"),
-        ("x" * 70, f"the text '{'x' * 60}'..."),
-    ],
-)
-def test_description_of_a_value_reveals_its_type(value: object, words: str) -> None:
-    assert describe_value(value) == words

@@ -72,12 +72,6 @@ def test_kinds_are_labelled_separately(tmp_path: Path) -> None:
     assert Sentences(path=write(tmp_path, SCORES), kind="gender").kinds == ("gender",)
 
 
-def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, rng: np.random.Generator) -> None:
-    header, *rows = SCORES.split()
-    shuffled = "\n".join([header, *rng.permutation(rows)])
-    assert labels(write(tmp_path, shuffled, "b.csv")) == labels(write(tmp_path, SCORES))
-
-
 def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
     expected = read_scores(write(tmp_path, SCORES), "x")
     paths = [

@@ -15,7 +15,7 @@ from recbias.core.dataset import AnyArray, Matrix
 from recbias.kernels import neighbours as shared_columns
 from recbias.kernels import topk
 from recbias.kernels.neighbours import Kind, Nearness, find_nearest, find_nearest_by
-from recbias.kernels.topk import compute_gram, create_product_blocks, sparse_is_faster
+from recbias.kernels.topk import compute_gram, create_product_blocks
 
 # rows a, b, c, d over four columns; d is of nothing
 ROWS = csr_array(
@@ -117,14 +117,6 @@ def test_counted_columns_give_the_same_neighbours_to_the_last_bit(
             assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
-@pytest.mark.slow  # compiled for another type of counts
-def test_more_shared_columns_than_16_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", 0)
-    matrix = csr_array(np.ones((3, 70_000), dtype=np.float32))
-    nearest = find_nearest(matrix, 2)
-    np.testing.assert_allclose(nearest.toarray(), 1.0 - np.eye(3), rtol=1e-6)
-
-
 KINDS = get_args(Nearness)
 
 # a, b, c over three columns; d is of nothing
@@ -202,17 +194,3 @@ def test_dense_and_sparse_products_are_equal(
     np.testing.assert_allclose(
         create_product_blocks(matrix)(0, 1), dense[:1] @ dense.T, rtol=1e-5, atol=1e-6
     )
-
-
-def test_products_of_binary_rows_are_exact(rng: np.random.Generator) -> None:
-    ones = csr_array((rng.random((500, 60)) < 0.3).astype(np.float32))
-    assert np.array_equal(compute_gram(ones), (ones.toarray() @ ones.toarray().T).round())
-
-
-@pytest.mark.parametrize(("entries_a_row", "faster"), [(1, True), (100, False)])
-def test_sparse_factors_use_the_sparse_product(entries_a_row: int, faster: bool) -> None:
-    # each of 100 entries on the left meets a row of 1 or of all 100 columns
-    left = csr_array(np.ones((1, 100), dtype=np.float32))
-    right = np.zeros((100, 100), dtype=np.float32)
-    right[:, :entries_a_row] = 1
-    assert sparse_is_faster(left, csr_array(right)) is faster
