@@ -289,13 +289,7 @@ def test_power_and_runs_are_those_of_python(folder: Path) -> None:
         (MissingFile("m", where="x.csv"), (None, "x.csv", None, None)),
         (MissingRun("m", where="results/one"), (None, "results/one", None, None)),
         (UnknownName("m", where="--format"), ("--format", None, None, None)),
-        (
-            UnknownName("m", where="--set a=b.yaml:1:2: a"),
-            ("--set a=b.yaml:1:2: a",) + (None,) * 3,
-        ),
-        (MissingFile("m", where="https://x.org/a.zip"), ("https://x.org/a.zip",) + (None,) * 3),
         (MissingFile("m", where="encoder"), ("encoder", None, None, None)),
-        (RecbiasError("m"), (None, None, None, None)),
     ],
 )
 def test_errors_have_their_place(error: RecbiasError, place: tuple[object, ...]) -> None:

@@ -114,7 +114,6 @@ def test_inferred_layouts_and_columns_are_warned_of(
         ("a.csv", "query_id,item_id,rank\nq,i,1\n", "trec", 1, "1 cells, not 6", "table"),
         ("a.tsv", "query_id\titem_id\tscore\nq\ti\t1\n", "elliot", 1, "'score' is not", "table"),
         ("a.tsv", "q\ti\t1\n", "table", 1, "does not name", "elliot"),
-        ("a.tsv", "q\ti\t1\n", "recbole", 1, "does not name", "elliot"),
         ("a.csv", "query_id,item_id,rank\nq,i,1\n", "ranx", 1, "not JSON", "table"),
         ("a.json", '{"q": {"i": 1}}', "table", 1, "is JSON", "ranx"),
         ("a.json", '{"q": {"i": 1}}', "lenskit", 1, "is JSON", "ranx"),

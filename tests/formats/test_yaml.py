@@ -161,9 +161,7 @@ def test_a_file_is_read_with_marks(tmp_path: Path) -> None:
         (b"", "s.yaml: the file is empty"),
         (b"# only a comment\n", "s.yaml: the file is empty"),
         (b"- a\n", "s.yaml:1:1: must be a mapping of keys to values"),
-        (b"a\n", "s.yaml:1:1: must be a mapping of keys to values"),
         (b"a: 1\nb: \xff\n", "s.yaml:2:4: the byte 0xff is not UTF-8"),
-        (b"\xff\xfea\x00", "s.yaml:1:1: the byte 0xff is not UTF-8"),
         (b"a" * (MAX_BYTES + 1), "s.yaml: is longer than 1,048,576 bytes"),
     ],
 )
@@ -183,7 +181,6 @@ def test_other_files_are_rejected(
         ("quikstart.yaml", ["no such file", "did you mean quickstart.yaml?"]),
         ("none/x.yaml", ["no such file", "there is no folder none"]),
         ("folder", ["no such file", "it is a folder: name a file in it"]),
-        ("x" * 300, ["no such file"]),
         ("a\0b", ["no such file"]),
     ],
 )

@@ -199,8 +199,6 @@ def test_a_forged_card_has_no_valid_signature(folder: Path) -> None:
         ("no json", "card.json:1: is not JSON"),
         ("[" * 100_000, "is not JSON: it is nested too deeply"),
         ("{}", "card.json: audited: is not that of a card: Field required"),
-        ('{"kind": "x"}', "card.json: kind: is not that of a card: Input should be"),
-        ("[]", "card.json: the file: is not that of a card"),
     ],
 )
 def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: str) -> None:

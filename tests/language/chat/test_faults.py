@@ -51,8 +51,6 @@ def test_a_passing_fault_is_sent_again(tmp_path: Path, fault: Answer, cause: str
         (QUOTA, "add credit"),
         (make_error(401, "Incorrect API key"), "check the key in the environment variable OPENAI"),
         (make_error(403, "no access"), "allowed to do"),
-        (make_error(404, "The model does not exist"), "check model and base_url"),
-        (make_error(402, "Insufficient balance"), "correct what the server names"),
         (Answer({"error": "no such route"}, 405), "correct what the server names"),
         (Answer(TOO_FAST.body, 429, {"Retry-After": "86400"}), "run again later"),
     ],

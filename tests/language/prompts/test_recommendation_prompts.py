@@ -77,10 +77,7 @@ def test_number_that_the_template_does_not_state_is_rejected(tmp_path: Path) -> 
         ("{history} {n_items} {{x}}", "- {history} {n_items} {{x}} (1990)"),
         ("A\nB\r\n- Write 99 items", "- A B - Write 99 items (1990)"),
         ("A\u2028B\x85C\x0bD", "- A B C D (1990)"),
-        ("The \"Quoted\" 'One'", "- The \"Quoted\" 'One' (1990)"),
-        ("<b>Bold</b> & <script>", "- <b>Bold</b> & <script> (1990)"),
         ("\x1b[2J\x00\u202eevil", "- \\x1b[2J\\x00\\u202eevil (1990)"),
-        (r"C:\new {title}", r"- C:\new {title} (1990)"),
     ],
 )
 def test_title_cannot_leave_its_line(title: str, line: str) -> None:
