@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -125,27 +124,6 @@ def test_a_failed_model_and_what_it_prints_are_not_on_stdout(tmp_path: Path) -> 
     assert f"failed: {failure['stage']}: {failure['message']}" in result.err
     assert "printed by the model" in result.err
     assert {row["model"] for row in document["summary"]} == {"Random", "MostPop"}
-
-
-def test_plan_says_what_its_text_says(checked: Path) -> None:
-    changed = CHECKED.replace("Random]", "Random, ItemKNN]")
-    (checked / "more.yaml").write_text(changed, encoding="utf-8")
-    text = invoke_recbias("plan", "more.yaml", "--verbose", folder=checked)
-    document = read_document_of_json_commands(
-        invoke_recbias("plan", "more.yaml", "--json", folder=checked)
-    )
-    stored, to_run = document["stages_stored"], document["stages_to_run"]
-    assert f"{stored} cached, {to_run} to run" in text.out
-    assert stored + to_run == len(document["stages"])
-    assert {row["model"] for row in document["stages"] if not row["stored"]} == {"ItemKNN"}
-    for row in document["stages"]:
-        state = "cached" if row["stored"] else "to run"
-        line = rf"^{re.escape(row['title'])} +{state} .*{row['address'][:12]}$"
-        assert re.search(line, text.out, re.MULTILINE)
-        assert (row["seconds"] is None) is not row["stored"]
-    assert document["memory_mb"] is None, "ItemKNN has not run yet"
-    assert "estimated memory: unknown" in text.out
-    assert document["requests"] == document["undefined"] == document["unchecked_datasets"] == []
 
 
 def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:

@@ -35,20 +35,6 @@ def build(raw: dict[str, Any], cls: type = Nested, base: Path = Path()) -> tuple
     return plugin, [str(error) for _, error in builder.document.faults]
 
 
-def test_dataclass_has_the_values_of_the_mapping() -> None:
-    raw = {
-        "pair": [3, 4],
-        "table": {"a": [1]},
-        "inner": [{"model": "m"}],
-        "size": 3,
-    }
-    plugin, faults = build(raw)
-    assert faults == []
-    assert plugin == Nested(
-        pair=(3, 4), table={"a": [1]}, inner=(fake_plugins.Endpoint(model="m"),), size=3
-    )
-
-
 def test_faults_that_a_plugin_raises_have_the_location_of_its_entry() -> None:
     assert build({"size": 14})[1] == ["entry: first", "entry: second"]
 

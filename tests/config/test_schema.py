@@ -1,18 +1,12 @@
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import pytest
+from typing import Any
 
 from recbias.config.schema import (
     build_json_schema,
-    build_mapping_schema,
-    build_type_schema,
 )
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
-from recbias.core.plugins import InputFile
-from support.models import fake_plugins
 from support.models.fake_plugins import REGISTRIES
 
 SCHEMA = build_json_schema(REGISTRIES)
@@ -73,20 +67,3 @@ def test_datasets_have_filters_and_labels_have_a_detector() -> None:
     names = list_entries("detectors")["names"]
     assert names["required"] == ["detector", "from"]
     assert names["properties"]["name"] == {"type": "string"}
-
-
-@pytest.mark.parametrize(
-    ("hint", "schema"),
-    [
-        (InputFile, {"type": "string"}),
-        (InputFile | None, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
-        (Literal["a", "b"], {"enum": ["a", "b"], "type": "string"}),
-        (Any, {}),
-        (
-            tuple[fake_plugins.Names, ...],
-            {"type": "array", "items": build_mapping_schema(fake_plugins.Names)},
-        ),
-    ],
-)
-def test_schema_of_a_type(hint: Any, schema: dict[str, Any]) -> None:
-    assert build_type_schema(hint) == schema

@@ -38,22 +38,6 @@ def test_mappings_are_merged_and_lists_and_scalars_replaced() -> None:
     }
 
 
-def test_marks_have_the_file_and_folder_of_their_value() -> None:
-    write(
-        "sub/base.yaml",
-        "dataset: {name: x, path: u.csv, label: z}\nmodels: [{name: A, size: 1}, B, C]\n",
-    )
-    document = read_spec(
-        write("spec.yaml", "extends: sub/base.yaml\nmodels: [A]\ndataset: {name: x, label: y}\n")
-    )
-    assert str(document.mark(("dataset", "path"))) == "sub/base.yaml:1:26"
-    assert document.mark(("dataset", "path")).folder == Path("sub")
-    assert str(document.mark(("dataset", "label"))) == "spec.yaml:3:27"
-    assert str(document.mark(("models", 0, "size"))) == "spec.yaml:2:10"
-    assert str(document.mark(("models", 2))) == "spec.yaml:2:9"
-    assert str(document.mark(())) == "spec.yaml:1:1"
-
-
 def test_another_plugin_replaces_that_of_the_extended_file() -> None:
     write("base.yaml", "split: {name: leave_one_out, which: random}\nk: 5\n")
     spec = write("spec.yaml", "extends: base.yaml\nsplit: {name: random, test: 0.2}\n")

@@ -7,7 +7,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from recbias.formats import delimited
 from recbias.formats.delimited import (
     Kind,
     Layout,
-    encode,
     find_line_of_row,
     read_table,
 )
@@ -153,37 +151,3 @@ def test_the_header_may_follow_blank_lines_and_hold_line_ends(tmp_path: Path) ->
     table = read_table(path, Layout(columns={"id\nx": "id", "note": "int32"}, quoted=True)).table
     assert table.to_pydict() == {"id\nx": ["a"], "note": [1]}
     assert find_line_of_row(path, Layout(columns={"note": "text"}, quoted=True), 0) == 4
-
-
-def test_rows_can_be_selected_per_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK_SIZE", 30)
-    path = write(tmp_path, "".join(f"{i}::1::{i % 6}::0\n" for i in range(60)))
-    sizes: list[int] = []
-
-    def keep(table: Any) -> Any:
-        sizes.append(table.num_rows)
-        return table.slice(0, 1)
-
-    rows = read_table(path, RATINGS, keep=keep)
-    assert sum(sizes) == 60
-    assert len(rows) == len(sizes) > 10
-
-
-def test_identifiers_of_many_blocks_are_those_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delimited, "BLOCK_SIZE", 500)
-    rng = np.random.default_rng(1)
-    users = rng.integers(0, 90, 1000).astype(str).tolist()
-    users[700], users[701] = "x,y", "007"
-    lines = [f'"{user}",{rating}' for user, rating in zip(users, rng.random(1000), strict=True)]
-    path = write(tmp_path, "\n".join(["user,rating", *lines, ""]))
-    layout = Layout(columns={"user": "id", "rating": "float32"}, quoted=True)
-    encoded, plain = read_table(path, layout, encoded=True), read_table(path, layout)
-    assert encoded.numbers("rating").tolist() == plain.numbers("rating").tolist()
-    (ids, (codes,)), (other_ids, (other_codes,)) = (
-        encode(rows.table["user"]) for rows in (encoded, plain)
-    )
-    assert ids.ids.tolist() == other_ids.ids.tolist()
-    assert codes.tolist() == other_codes.tolist()
-    assert ids.ids[codes].tolist() == users

@@ -15,7 +15,6 @@ from recbias.core.errors import BrokenContract, OutOfRange
 from recbias.core.plugins import FittedRecommender
 from recbias.kernels import topk
 from recbias.models import gpu, ranking
-from recbias.models import ranking as product_lists
 from recbias.models.fitted import FittedFactors, FittedItemWeights
 from recbias.models.gpu import (
     LARGE_TABLE,
@@ -28,7 +27,6 @@ from recbias.models.gpu import (
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE
 from recbias.models.ranking import (
-    rank_by_product,
     rank_by_scores,
     rank_rows,
     rank_tiles,
@@ -55,22 +53,6 @@ def test_history_noncandidates_and_nan_are_excluded() -> None:
     assert lists.items.tolist() == [[1, 2, -1], [1, -1, -1], [2, 0, -1]]
     expected = [[4, 3, np.nan], [1, np.nan, np.nan], [2, 0, np.nan]]
     np.testing.assert_array_equal(lists.scores, np.array(expected, dtype=np.float32))
-
-
-@pytest.mark.parametrize("limit", [0, 2**28], ids=["sparse", "dense"])
-def test_sparse_and_dense_products_give_the_same_lists(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, limit: int
-) -> None:
-    monkeypatch.setattr(product_lists, "DENSE_LIMIT", limit)
-    data = make_random_data(rng)
-    weights = rng.integers(0, 3, (45, 45)).astype(np.float32)
-    expected = rank_by_scores(
-        lambda users: data.train.binary[users].toarray() @ weights, query_all_users(data), 5, data
-    )
-    for right in (weights, csr_array(weights)):
-        lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
-        assert np.array_equal(lists.items, expected.items)
-        np.testing.assert_array_equal(lists.scores, expected.scores)
 
 
 @pytest.mark.parametrize("k", [1, 7, 60])

@@ -36,23 +36,6 @@ from support.worlds.small_worlds import make_interactions
 RNG = np.random.default_rng(0)
 
 
-def test_items_are_predicted_from_words_also_after_storage() -> None:
-    data = make_review_data()
-    model = TFIDFLR(min_df=1)
-    fitted = model.fit(data, RNG)
-    queries = make_prompts("the soup", "very good tea", "bread [MASK]", "")
-    assert queries.texts is not None
-    ranked = fitted.named(queries.texts, data)
-    assert ranked[:3, 0].tolist() == [0, 3, 2]
-    assert (np.sort(ranked, axis=1) == [0, 2, 3]).all()
-    lists = fitted.recommend(queries, 2, data)
-    np.testing.assert_array_equal(lists.items, ranked[:, :2])
-    restored = model.restore({name: np.array(array) for name, array in fitted.state().items()})
-    again = restored.recommend(queries, 2, data)
-    np.testing.assert_array_equal(again.items, lists.items)
-    np.testing.assert_array_equal(again.scores, lists.scores)
-
-
 def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
     data = make_review_data()
     assert data.reviews is not None

@@ -18,16 +18,14 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
     build_runs_table,
-    build_settings_tables,
     build_summary,
     count_undefined,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, collect_comparisons, find_better_side, find_wins
+from recbias.reports.views import Comparisons, collect_comparisons, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import RunSpec, make_run
-from support.swept_runs import read_swept_run
 
 
 def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
@@ -148,22 +146,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
     assert comparisons.significant == 2
 
 
-@pytest.mark.parametrize(
-    ("means", "reach", "side"),
-    [
-        ((0.30, -0.31), 0.02, ""),  # as far from 0 on either side: the sum is -0.01
-        ((0.30, -0.35), 0.02, "a"),  # the sum is -0.05
-        ((0.30, 0.10), 0.02, "b"),
-        ((0.01, -0.01), 0.0, ""),
-        ((0.30, 0.10), float("nan"), ""),
-    ],
-)
-def test_a_mean_is_nearer_to_zero_only_if_the_distances_differ(
-    means: tuple[float, float], reach: float, side: str
-) -> None:
-    assert find_better_side(build_row("x", "y", means) | {"reach": reach}, "zero") == side
-
-
 def test_equal_biases_of_opposite_sign_win_against_nobody(tmp_path: Path) -> None:
     values = np.random.default_rng(3).normal(0.5, 0.3, size=400)
     means = [float(values.mean()), float((values - 1.0).mean())]  # about 0.5 and -0.5
@@ -242,26 +224,6 @@ def test_tau_equals_that_of_scipy_over_the_models_with_both_values(
         expected = stats.kendalltau(np.array(a)[both], np.array(b)[both]).statistic
     assert agreement.tau[0, 1] == pytest.approx(expected, nan_ok=True)
     assert agreement.n[0, 1] == both.sum()
-
-
-@pytest.mark.parametrize("datasets", [("ml-1m",), ("ml-1m", "books")])
-def test_table_has_the_results_of_the_summary(tmp_path: Path, datasets: tuple[str, ...]) -> None:
-    run = read_swept_run(tmp_path, datasets=datasets)
-    (table,), summary = build_settings_tables(run), build_summary(run)
-    titles = [column.title for column in table.columns]
-    n = titles.index("neighbors")
-    assert titles[n : n + 2] == ["neighbors", "llm.shrink"]
-    assert titles[n + 2 :] == [column.title for column in summary.columns[n + 1 :]]
-    values = {
-        (*(cell.text for cell in row[:n]), f"knn {row[n].text} {row[n + 1].text}"): row[
-            n + 2
-        ].value
-        for row in table.rows
-    }
-    expected = {tuple(c.text for c in row[: n + 1]): row[n + 1].value for row in summary.rows}
-    assert values == {key: value for key, value in expected.items() if key[-1] != "MostPop"}
-    assert len(values) == 6 * (3 if len(datasets) > 1 else 1)
-    assert [row[n].value for row in table.rows[:3]] == [80, 5, 20]
 
 
 def test_all_runs_stand_in_one_table(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from recbias.statistics.bootstrap import resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
 from recbias.statistics.groups import compute_moments, welch_anova
-from recbias.statistics.intervals import compute_power, estimate_ratio, t_interval
+from recbias.statistics.intervals import compute_power, t_interval
 from recbias.statistics.paired import ChiSquared, PairedT, SignFlip
 from support.specs import make_small_spec
 
@@ -249,23 +249,6 @@ def make_bias(values: FloatArray, ids: Any) -> VersionDifference:
     points, n = values.mean(axis=1), values.shape[1]
     replicates = resample(values, ids)
     return VersionDifference(SystemEstimates(("a", "b"), None, points, replicates, {}, n), (0, 1))
-
-
-def test_price_of_a_mean_of_the_whole_set_is_that_of_its_values(rng: np.random.Generator) -> None:
-    taste = rng.normal(0, 0.3, 500)
-    accuracy = np.stack([0.5 + taste, 0.3 + 0.5 * taste + rng.normal(0, 0.1, 500)])
-    bias = np.stack([2.0 + taste, 1.0 + rng.normal(0, 0.5, 500)])
-    ids = make_ids(500)
-    row = measure_price(make_accuracy(accuracy), make_bias(bias, ids), shares_samples=True)
-    lost, removed = accuracy[0] - accuracy[1], bias[0] - bias[1]
-    assert row["price"] == pytest.approx(lost.mean() / removed.mean())
-    ends = (row["price_low"], row["price_high"])
-    assert ends == pytest.approx(estimate_ratio(lost, removed)[1:], rel=0.1)
-    apart = (0.5 * (ends[1] - ends[0])) / row["price"]
-    # without their covariance the interval would be wider: both differences rise with the taste
-    unpaired = make_bias(bias[:, ::-1], ids)
-    wide = measure_price(make_accuracy(accuracy), unpaired, shares_samples=True)
-    assert apart < 0.9 * (0.5 * (wide["price_high"] - wide["price_low"])) / wide["price"]
 
 
 def test_values_before_and_after_are_of_the_users_of_their_difference() -> None:

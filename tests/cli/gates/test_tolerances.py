@@ -79,17 +79,6 @@ def test_a_tolerance_is_of_the_units_that_both_runs_have(tmp_path: Path) -> None
     assert row["ci_low"] < row["difference"] < row["ci_high"]
 
 
-def test_json_lists_what_is_out_of_tolerance(folder: Path) -> None:
-    result = invoke_recbias(
-        "compare", "good", "bad", "--json", "--fail-over", "nDCG=0.05", folder=folder
-    )
-    assert result.code == 3
-    row, *groups = json.loads(result.out)["out_of_tolerance"]
-    assert (row["metric"], row["model"], row["tolerance"]) == ("nDCG@5", "candidate", 0.05)
-    assert {row["metric"] for row in groups} == {"nDCG(by=age < 25)@5"}
-    assert row["worse_by"] == pytest.approx(row["old"] - row["new"])
-
-
 @pytest.mark.parametrize("text", ["nDGC=0.1", "nDCG", "-1", "nDCG=nan"])
 def test_a_faulty_tolerance_is_refused(folder: Path, text: str) -> None:
     result = invoke_recbias("compare", "good", "bad", f"--fail-over={text}", folder=folder)

@@ -14,7 +14,7 @@ from recbias.core.files import forbid_network
 from recbias.language.client import complete
 from recbias.language.endpoints import Budget, Message, Prices
 from support.chat.chat_requests import count_missing, make_model, make_requests
-from support.chat.chat_server import Answer, make_error, make_reply, serve_chat
+from support.chat.chat_server import Answer, make_reply, serve_chat
 
 
 def echo(payload: dict[str, Any]) -> str:
@@ -144,32 +144,6 @@ def test_another_model_than_asked_for_is_warned_of(tmp_path: Path) -> None:
         model = make_model(server)
         complete(make_requests(model, 2), model, folder=tmp_path)
     assert warnings == ["2 replies are of the model tiny\\x1b[31m, not of small"]
-
-
-def test_a_refused_parameter_is_negotiated_once_and_recorded(tmp_path: Path) -> None:
-    def script(payload: dict[str, Any]) -> Answer | str:
-        if "temperature" in payload:
-            return make_error(400, "Unsupported parameter: 'temperature'", param="temperature")
-        return echo(payload)
-
-    with serve_chat(script) as server, collect_facts() as facts, collect_warnings() as warnings:
-        model = make_model(server)
-        replies = complete(make_requests(model, 40), model, folder=tmp_path)
-    assert len(server.payloads) == 41
-    assert {reply.negotiated for reply in replies} == {("no temperature",)}
-    assert facts["negotiated"] == "no temperature"
-    assert warnings == ["small refuses parameters; sent with: no temperature"]
-
-
-@pytest.mark.parametrize("limit", ["requests", "tokens", "money"])
-def test_a_budget_of_zero_sends_nothing_and_says_so(tmp_path: Path, limit: str) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(
-            server, budget=Budget(**{limit: 0}), prices=Prices(input=1.0, output=1.0)
-        )
-        with pytest.raises(BudgetSpent, match=rf"budget of 0.* \({limit}\) .*nothing was sent"):
-            complete(make_requests(model, 5), model, folder=tmp_path)
-    assert not server.payloads
 
 
 def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:

@@ -27,18 +27,6 @@ def test_the_packaged_set_has_3834_prompts() -> None:
     assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
 
 
-def test_a_kind_has_only_its_own_labels() -> None:
-    names = query(Templates(kinds=("names",)))
-    assert names.labels.names == ["kind", "template", "name", "race", "gender"]
-    couples = query(Templates(kinds=("sexual_orientation",)))
-    assert couples.labels.names == [
-        *("kind", "template", "first", "second"),
-        *("first_gender", "second_gender", "orientation"),
-    ]
-    places = query(Templates(kinds=("location",)))
-    assert places.labels.names == ["kind", "template", "location", "place", "religion"]
-
-
 def test_an_unknown_kind_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="there is no kind 'name'") as caught:
         Templates(kinds=("name",))

@@ -28,8 +28,6 @@ from recbias.metrics.accuracy import (
 from support.specs import make_small_spec
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
-SETS = (ClassPrecision, ClassF1)
-
 
 def measure(metric: Any, evidence: Evidence) -> Measurement:
     (measurement,) = metric.measure(evidence)
@@ -120,24 +118,6 @@ def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
         measurement = measure(metric, evidence)
         assert measurement.value == pytest.approx(value, abs=0.01)
         assert measurement.ci_low - 0.005 < value < measurement.ci_high + 0.005
-
-
-@pytest.mark.parametrize("metric", SETS)
-def test_the_bootstrap_spread_equals_the_spread_over_fresh_reviews(metric: Any) -> None:
-    """The standard deviation over fresh reviews equals that of the bootstrap samples."""
-
-    def measure_sample(seed: int, samples: int) -> Measurement:
-        items, scores = sample_reviews(seed, 1500, 15)
-        ranked = rank_items(scores)
-        return measure(
-            metric(), make_review_evidence(items, ranked, n_items=15, n_bootstrap=samples)
-        )
-
-    replicates = measure_sample(0, 400).replicates
-    assert replicates is not None
-    values = [measure_sample(seed, 1).value for seed in range(1, 201)]
-    # the error of a standard deviation of 200 is 5%
-    assert np.std(replicates, ddof=1) / np.std(values, ddof=1) == pytest.approx(1, abs=0.2)
 
 
 MODEL = '''

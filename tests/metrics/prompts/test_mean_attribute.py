@@ -21,7 +21,6 @@ from support.worlds.template_worlds import (
     make_priced_items,
     make_prompt_evidence,
     make_prompt_queries,
-    plant_bias,
     plant_couple_bias,
 )
 
@@ -96,20 +95,6 @@ def test_the_spread_of_paired_templates_is_that_of_their_differences(
     assert (row.ci_low, row.ci_high) == pytest.approx((interval.low, interval.high), abs=0.03)
     # sums of few small numbers tie often, and every tie counts: a little above the p of t
     assert theirs.pvalue < row.p < theirs.pvalue + 0.06
-
-
-def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -> None:
-    metric = replace(RACE, permutations=199)
-    inside, rejected = 0, 0
-    for seed in range(200):
-        world = plant_bias(seed, cheap=(0.4, 0.25))
-        measurement = metric.measure(world.evidence)[0]
-        inside += measurement.ci_low <= world.mean_of_black <= measurement.ci_high
-        row = metric.measure(plant_bias(seed + 500).evidence)[0].contrasts[0]
-        rejected += row.p <= 0.05
-    # 190 and 10 are expected, standard error 3.1
-    assert 180 <= inside <= 199
-    assert 2 <= rejected <= 20
 
 
 COUPLES = MeanAttribute(label="orientation", attribute="price", permutations=199)

@@ -13,12 +13,9 @@ from recbias.reports import svg as axes_module
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
-    Curve,
     FileNames,
     Spot,
     choose_look,
-    draw_curves,
-    estimate_width,
     place_labels,
     read_style_sheet,
 )
@@ -60,22 +57,6 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
             assert top >= FRAME[1]
             assert right <= FRAME[2]
             assert bottom <= FRAME[3]
-
-
-def test_names_of_curves_and_marks_do_not_overlap() -> None:
-    curves = {
-        "first": Curve([(100.0, 100.0), (110.0, 101.0)], 0, "tip", ["a", "b"]),
-        "second": Curve([(100.0, 102.0), (110.0, 103.0)], None),
-    }
-    drawn = draw_curves(curves, (0.0, 0.0, 400.0, 200.0), marks={"model": (100.0, 100.0)})
-    assert drawn.count("<circle") == 2
-    root = ET.fromstring(f"<svg>{drawn}</svg>")
-    spots = [
-        Spot(float(text.get("x", "")), float(text.get("y", "")), estimate_width(text.text or ""))
-        for text in root.iter("text")
-    ]
-    assert len(spots) == 3
-    assert count_overlaps([*spots]) == 0
 
 
 def compute_luminance(colour: str) -> float:
