@@ -19,7 +19,6 @@ from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals
 from recbias.runner.stage import Keys, Stage
 from support.commands import invoke_recbias, write_small_spec
-from support.screen import Screen
 
 SPECS = [
     ('"a\\nerror: fake:1:1: x": 1\n', r"a\nerror: fake"),
@@ -270,10 +269,9 @@ def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns
     live.finished(create_record(digest="0", seconds=95.0))
     live.started(stages[1])
     live.progressed("epochs", 3, 20)
-    live._console.print(live._progress.get_renderable())
-    text = Screen(80)
-    text.feed(live._console.file.getvalue().replace("\n", "\r\n"))  # type: ignore[attr-defined]
-    lines = [line[2:] for line in text.text() if line[1:2] == " "]
+    page = Console(width=80, file=io.StringIO())
+    page.print(live._progress.get_renderable())
+    lines = [line[2:] for line in page.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert lines[-2].startswith("1 of 3 stages, 4 min left ━")
     assert lines[-1].startswith("fit ItemKNN: epochs")
     assert " 3/20 " in lines[-1]

@@ -64,13 +64,6 @@ def test_workers_train_each_model_once(tmp_path: Path, run: recbias.Run) -> None
     pd.testing.assert_frame_equal(parallel.metrics, run.metrics)
 
 
-def test_training_is_shared_with_a_run_of_all_users(tmp_path: Path) -> None:
-    recbias.run(make_spec(queries="users"), out=tmp_path)
-    again = recbias.run(make_spec(), out=tmp_path)
-    assert [stage["reused"] for stage in list_stages(again, "fit")] == [True, True]
-    assert [stage["reused"] for stage in list_stages(again, "split")] == [True]
-
-
 def test_lists_equal_those_of_a_run_of_all_users(tmp_path: Path, run: recbias.Run) -> None:
     full = recbias.run(make_spec(queries="users"), out=tmp_path)
     keys = ["model", "query_id", "rank"]

@@ -98,15 +98,6 @@ def test_exact_tests_are_corrected_together_with_the_others() -> None:
     assert table["p_adjusted"].tolist()[1] == pytest.approx(2 / 3)
 
 
-def test_models_that_differ_by_the_same_amount_for_every_unit_have_the_p_of_the_signs() -> None:
-    rows = [make_row("a", A), make_row("b", B), make_row("c", [value - 0.25 for value in A])]
-    with collect_warnings() as notes:
-        table, _ = compare_models(rows, [TEST], 42)
-    assert table["p"][1] == 2.0 ** (1 - len(A))  # a - c
-    assert table["family_size"].tolist() == [3, 3, 3]
-    assert not notes
-
-
 def test_groups_that_differ_without_a_spread_to_test_are_counted() -> None:
     groups = compute_moments(np.array([1.0, 1, 2, 2, 3, 3]), np.repeat([0, 1, 2], 2), 3)
     statistic, df, p = welch_anova(groups)

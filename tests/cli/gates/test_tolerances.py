@@ -143,30 +143,6 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_gaps_of_groups_are_those_of_the_metric_with_gap_difference(grouped: Path) -> None:
-    found = []
-    for suffix in ("", "-both"):
-        rows = []
-        for runs in (("old", "new"), ("new", "old")):
-            names = [f"{run}{suffix}" for run in runs]
-            result = invoke_recbias("compare", *names, "--json", "--fail-over=0", folder=grouped)
-            document = json.loads(result.out)
-            assert document["without_tolerance"] == []
-            gaps = [row for row in document["out_of_tolerance"] if "gap=" in row["metric"]]
-            rows += [(row["metric"], row["old"], row["new"], row["tolerance"]) for row in gaps]
-            assert result.code == (3 if document["out_of_tolerance"] else 0)
-        found.append(sorted(rows))
-    assert found[0] == [
-        (metric, pytest.approx(old), pytest.approx(new), limit)
-        for metric, old, new, limit in found[1]
-    ]
-    assert {row[0] for row in found[0]} <= {
-        "nDCG(by=gender, gap=difference)@5",
-        "nDCG(by=age, gap=difference)@5",
-    }
-    assert found[0]
-
-
 def test_gap_of_groups_has_a_tolerance_of_its_own(grouped: Path) -> None:
     values = {}
     for run in ("old", "new"):
