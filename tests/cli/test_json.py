@@ -176,7 +176,6 @@ def test_a_fault_of_the_options_is_a_document(
     assert error["help"].endswith(f"{arguments[0]} --help lists the options")
 
 
-PLACE = ("dataset", "model", "seed", "fold", "metric", "k", "group", "target")
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]
 
 
@@ -224,25 +223,6 @@ def test_summary_of_a_run_is_metrics_csv(folder: Path) -> None:
             assert_equal(value, cells[name], name)
     report = json.loads((folder / document["folder"] / "manifest.json").read_text("utf-8"))
     assert all(document[name] == report[name] for name in ("seconds", "started", "warnings"))
-
-
-def test_compared_values_are_those_of_both_files(folder: Path) -> None:
-    document = call(folder, "compare", "old", "new", "--fail-over", "0", code=3)
-    files = {
-        side: {tuple(row[name] for name in PLACE): row["value"] for row in read_rows(folder, run)}
-        for side, run in (("a", "old"), ("b", "new"))
-    }
-    assert document["values"]
-    for row in document["values"]:
-        key = tuple(str(row[name]) for name in PLACE)
-        for side, values in files.items():
-            assert_equal(float(row[f"value_{side}"]), values[key], str(key))
-        assert row["difference"] == row["value_b"] - row["value_a"]
-    frame = recbias.compare("old", "new", out=folder / "results")
-    rows = [*document["values"], *document["gaps"]]
-    for name in ("ci_low", "ci_high", "p", "p_adjusted"):
-        column = pd.Series([row[name] for row in rows], dtype="float64", name=name)
-        pd.testing.assert_series_equal(column, frame[name], check_exact=True)
 
 
 def test_power_and_runs_are_those_of_python(folder: Path) -> None:

@@ -110,22 +110,16 @@ def test_bins_that_cannot_be_are_refused(by: str, error: type[UserError], messag
     [
         ("age < 18", [1, 4]),
         ("age <= 17 and gender == 'F'", [1]),
-        ("18 > age", [1, 4]),
         ("10 < age < 18", [4]),
-        ("30 > age >= 17", [2, 4]),
         ("age in [1, 17]", [1, 4]),
         ("age not in (1, 17)", [2]),
-        ("gender in ['F']", [1, 3]),
         ("gender not in ['F']", [2]),
         ("gender != 'F'", [2]),
         ("zip == '01'", [1]),
         ("age > -1", [1, 2, 4]),
-        ("age > --1", [2, 4]),
         ("age == 2.5e1", [2]),
         ("member == 1", [1, 3, 4]),
         ("age in []", []),
-        ("age < " + "9" * 400, [1, 2, 4]),
-        ("  age < 18\n", [1, 4]),
     ],
 )
 def test_a_condition_matches_its_rows(condition: str, ids: list[int]) -> None:

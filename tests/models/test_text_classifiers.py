@@ -91,22 +91,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> EncoderLR:
     return EncoderLR(encoder=str(folder), C=10.0, max_length=16, device="cpu")
 
 
-def test_items_are_predicted_from_words_also_after_storage_of_encoder_lr(model: EncoderLR) -> None:
-    data = make_review_data()
-    fitted = model.fit(data, ENCODER_LR_RNG)
-    queries = make_prompts("the soup", "very good tea", "bread [MASK]", "")
-    assert queries.texts is not None
-    assert data.reviews is not None
-    is_correct = fitted.named(data.reviews.texts, data)[:, 0] == data.reviews.items
-    assert is_correct.mean() > 0.9
-    lists = fitted.recommend(queries, 2, data)
-    np.testing.assert_array_equal(lists.items, fitted.named(queries.texts, data)[:, :2])
-    state = {name: np.array(array) for name, array in fitted.state().items()}
-    again = model.restore(state).recommend(queries, 2, data)
-    np.testing.assert_array_equal(again.items, lists.items)
-    np.testing.assert_array_equal(again.scores, lists.scores)
-
-
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_log_probabilities_equal_a_regression_on_standardized_states(
     model: EncoderLR, pooling: Pooling

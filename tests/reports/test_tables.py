@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import recbias
 from recbias.reports.group_tables import build_group_tables
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
-    build_runs_table,
     build_summary,
     count_undefined,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, collect_comparisons, find_wins
+from recbias.reports.views import Comparisons, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import RunSpec, make_run
@@ -146,33 +143,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
     assert comparisons.significant == 2
 
 
-def test_equal_biases_of_opposite_sign_win_against_nobody(tmp_path: Path) -> None:
-    values = np.random.default_rng(3).normal(0.5, 0.3, size=400)
-    means = [float(values.mean()), float((values - 1.0).mean())]  # about 0.5 and -0.5
-    spec = {
-        "name": "opposite",
-        "dataset": {"name": "demo", "n_users": 40, "n_items": 30},
-        "models": ["MostPop", "Random"],
-        "metrics": ["log_popularity_difference"],
-        "split": {"name": "random"},
-        "tests": ["paired_t"],
-    }
-    run = recbias.run(spec, out=tmp_path)
-    table = pd.read_csv(run.folder / "metrics.csv")
-    half = 1.966 * 0.3 / 20
-    table["value"], table["ci_low"] = means, [mean - half for mean in means]
-    table["ci_high"] = [mean + half for mean in means]
-    table.to_csv(run.folder / "metrics.csv", index=False)
-    pairs = pd.read_csv(run.folder / "significance.csv")
-    pairs["mean_a"], pairs["mean_b"], pairs["significant"] = means[0], means[1], True
-    pairs.to_csv(run.folder / "significance.csv", index=False)
-    manifest = json.loads((run.folder / "manifest.json").read_text())
-    (run.folder / "manifest.json").write_text(json.dumps(manifest | {"files": {}}))
-    (comparisons,) = collect_comparisons(read_run(run.folder))
-    assert comparisons.significant == 1
-    assert find_wins(comparisons) == {"MostPop": set(), "Random": set()}
-
-
 @pytest.mark.parametrize(
     ("changes", "method"),
     [
@@ -224,26 +194,3 @@ def test_tau_equals_that_of_scipy_over_the_models_with_both_values(
         expected = stats.kendalltau(np.array(a)[both], np.array(b)[both]).statistic
     assert agreement.tau[0, 1] == pytest.approx(expected, nan_ok=True)
     assert agreement.n[0, 1] == both.sum()
-
-
-def test_all_runs_stand_in_one_table(tmp_path: Path) -> None:
-    worlds = {
-        "a": RunSpec(models=("MostPop", "ItemKNN"), metrics=("nDCG", "HR")),
-        "b": RunSpec(models=("ItemKNN",), metrics=("HR", "Gini"), datasets=("x", "y")),
-    }
-    runs = {label: read_run(make_run(tmp_path / label, world)) for label, world in worlds.items()}
-    table = build_runs_table(runs)
-    titles = [column.title for column in table.columns]
-    assert titles == ["run", "dataset", "model", "nDCG", "HR", "Gini index"]
-    heads = [tuple(cell.text for cell in row[:3]) for row in table.rows]
-    assert heads == [
-        ("a", "", "MostPop"),
-        ("a", "", "ItemKNN"),
-        ("b", "all", "ItemKNN"),
-        ("b", "x", "ItemKNN"),
-        ("b", "y", "ItemKNN"),
-    ]
-    metrics = pd.read_csv(tmp_path / "a" / "metrics.csv").set_index(["model", "metric"])["value"]
-    assert table.rows[1][3].value == pytest.approx(metrics["ItemKNN", "nDCG"], rel=1e-12)
-    assert [table.rows[1][5].text, table.rows[2][3].text] == ["", ""]
-    assert not any(cell.best or cell.mark for row in table.rows for cell in row)

@@ -11,7 +11,7 @@ from scipy import stats
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import SIGNIFICANCE, Contrast
 from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
-from recbias.statistics.paired import PairedT, SignFlip, Wilcoxon, adjust
+from recbias.statistics.paired import PairedT, SignFlip, adjust
 
 
 def make_keys(metric: str = "nDCG", **changes: object) -> dict[str, object]:
@@ -171,21 +171,6 @@ def test_what_cannot_be_compared_has_no_row(which: str, values: FloatArray) -> N
     comparison = tabulate(*figures)
     assert comparison.empty
     assert tuple(comparison.columns) == SIGNIFICANCE.names
-
-
-@pytest.mark.parametrize(
-    ("test", "name"),
-    [(PairedT(), "paired_t"), (Wilcoxon(), "wilcoxon"), (SignFlip(permutations=500), "sign_flip")],
-)
-def test_every_test_fills_every_row(test: Any, name: str, values: FloatArray) -> None:
-    comparison = tabulate(estimate(values), test=test, name=name)
-    assert (
-        comparison[["p", "p_adjusted", "difference", "ci_low", "effect_size"]]
-        .notna()
-        .all(axis=None)
-    )
-    assert set(comparison["test"]) == {name}
-    assert math.isclose(comparison["alpha"].iloc[0], 0.05)
 
 
 def test_chance_belongs_to_the_figure_and_the_seed(values: FloatArray) -> None:

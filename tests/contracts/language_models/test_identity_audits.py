@@ -162,24 +162,6 @@ def test_planted_effect_of_one_group_is_found(tmp_path: Path) -> None:
     assert (spread["a"], spread["b"]) == ("gender=male", "gender=female")
 
 
-def test_an_identity_that_changes_every_list_wholly_is_the_strongest_effect(
-    tmp_path: Path,
-) -> None:
-    def answer(payload: dict[str, Any]) -> str:
-        sentence = read_request(payload)
-        films = choose_films(sentence)
-        others = [film for film in TITLES if film not in films]
-        return write_list(others[:K] if any(name in sentence for name in WOMEN) else films)
-
-    run, _ = audit(tmp_path, answer, report={"formats": ["md"]})
-    tests = get_tests(run, "identity_effect")
-    female = tests["gender=female", ""]
-    assert female["difference"] == 1
-    assert female["p"] == 2 / 2**12  # of the signs of 12 prompts
-    report = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "n 12, all differences are equal." in report
-
-
 def test_control_is_another_sample_with_its_own_stored_reply(tmp_path: Path) -> None:
     first, prompts = audit(tmp_path, NoisyScript(seed=1))
     lists = get_lists(first).groupby("query_id", observed=True)["item_id"].agg(tuple)

@@ -101,29 +101,3 @@ def test_a_repeated_item_of_a_parquet_file_is_refused_with_its_row(tmp_path: Pat
     with pytest.raises(MalformedLine, match="'3' has two rows") as caught:
         load(Tables(items=path))
     assert caught.value.where == f"{path}: row 3"
-
-
-def test_times_and_ratings_of_a_parquet_file_are_converted(tmp_path: Path) -> None:
-    path = tmp_path / "i.parquet"
-    frame = pd.DataFrame(
-        {
-            "user_id": ["u", "v"],
-            "item_id": [1, 2],
-            "rating": [4, 5],
-            "timestamp": pd.to_datetime(["1970-01-01 00:00:05", "1970-01-02 00:00:00"]),
-        }
-    )
-    frame.to_parquet(path)
-    rows = load(Tables(interactions=path)).interactions
-    assert rows.times is not None
-    assert rows.times.tolist() == [5, 86_400]
-    assert rows.values.tolist() == [4.0, 5.0]
-    local_times = frame["timestamp"].dt.tz_localize("Asia/Kolkata")
-    frame.assign(timestamp=local_times).to_parquet(path)
-    rows = load(Tables(interactions=path)).interactions
-    assert rows.times is not None
-    assert rows.times.tolist() == [5 - 19_800, 86_400 - 19_800]  # five and a half hours before
-    frame.assign(timestamp=[7.0, 8.0]).to_parquet(path)
-    rows = load(Tables(interactions=path)).interactions
-    assert rows.times is not None
-    assert rows.times.tolist() == [7, 8]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine
@@ -52,46 +51,12 @@ def test_words_without_a_gender_have_neutral_pronouns() -> None:
     )
 
 
-def test_labels_that_do_not_apply_are_none() -> None:
-    name = {"name": WordList(("Ann",), {"race": ("white",)})}
-    location = {"location": WordList(("bank",), {})}
-    prompts = fill_templates(
-        [Kind("names", ("For [name]",), name), Kind("places", ("At [location]",), location)]
-    )
-    assert prompts.columns.tolist() == [
-        "id",
-        "text",
-        "kind",
-        "template",
-        "name",
-        "location",
-        "race",
-    ]
-    assert prompts["name"].tolist() == ["Ann", None]
-    assert prompts["race"].tolist() == ["white", None]
-
-
 def test_prompts_with_equal_identifiers_are_an_error() -> None:
     words = {"a": WordList(("x:y", "x"), {}), "b": WordList(("z", "y:z"), {})}
     ids = fill_templates([Kind("k", ("[a] [b]",), words)])["id"].to_numpy(dtype=object)
     with pytest.raises(MalformedLine, match="two prompts have the identifier 'k-01:x:y:z'"):
         refuse_equal_ids(ids, "mine.yaml")
     refuse_equal_ids(np.array(["a", "b"], dtype=object), "mine.yaml")
-
-
-def test_masked_slots_change_the_text_only() -> None:
-    words = {
-        "first": WordList(("mom", "dad"), {"gender": ("female", "male")}),
-        "second": WordList(("wife",), {"gender": ("female",)}),
-    }
-    kind = Kind("couples", ("my [first] and his/her [second]",), words)
-    plain = fill_templates([kind])
-    prompts = fill_templates([kind], masked=("first",))
-    assert prompts["text"].tolist() == ["my [MASK] and their wife"] * 2
-    columns = [name for name in plain if name != "text"]
-    pd.testing.assert_frame_equal(prompts[columns], plain[columns])
-    prompts = fill_templates([kind], masked=("second",))
-    assert prompts["text"].tolist() == ["my mom and her [MASK]", "my dad and his [MASK]"]
 
 
 def test_neutral_prompts_follow_those_with_words() -> None:

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import FloatArray
-from recbias.reports import plots as rows
 from recbias.reports.plots_prompts import draw_hit_shares
 from recbias.reports.plots_units import (
     Exposure,
@@ -105,32 +104,6 @@ def test_the_right_end_is_the_reported_mean_and_its_standard_error(tmp_path: Pat
         assert tooltip.replace("-", "\N{MINUS SIGN}") == (
             f"{model}: {value} (standard error {error:.4f})"
         )
-
-
-def test_the_right_end_is_the_mean_over_folds(tmp_path: Path) -> None:
-    plot = draw_of_running_means(
-        tmp_path, RunSpec(models=("Random", "MostPop"), metrics=METRICS, folds=3)
-    )[1]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    rows = metrics[(metrics["metric"] == "log_popularity_difference") & (metrics["fold"] == "all")]
-    (value,) = rows[rows["model"] == "MostPop"]["value"]
-    assert f"MostPop: {value:.4f} ".replace("-", "\N{MINUS SIGN}") in "".join(
-        read_tooltips(plot)
-    ).replace("-", "\N{MINUS SIGN}")
-
-
-@pytest.mark.parametrize(
-    ("labels", "name"),
-    [
-        (["race=a&gender=F", "race=b&gender=M"], "race&gender"),
-        (["categories=Coffee & Tea", "categories=Bars"], "categories"),
-        (["x=1", "y=2"], ""),
-        (["age<18", "not age<18"], ""),
-        ([], ""),
-    ],
-)
-def test_name_that_labels_share(labels: list[str], name: str) -> None:
-    assert rows.get_label_name(labels) == name
 
 
 def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) -> None:
