@@ -102,7 +102,19 @@ def break_file(path: Path, rng: random.Random) -> str:
     return f"{fault.__name__} {path.name}"
 
 
-VALUES = (None, True, "", -1, 0.5, 1e308, float("nan"), 2**63, "a\nerror: forged:1:1: x", [], {})
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    "",
+    -1,
+    0.5,
+    1e308,
+    float("nan"),
+    2**63,
+    "a\nerror: forged:1:1: x",
+    [],
+    {},
+)
 
 
 def break_json(path: Path, rng: random.Random) -> str:
