@@ -26,6 +26,7 @@ from recbias.metrics.popularity import (
     PopularityLift,
     PopularityRankCorrelation,
 )
+from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
     make_item_counts,
@@ -283,3 +284,8 @@ def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
     values = measure_queries(raw, evidence)
     assert values == pytest.approx([-math.log(2) / 3, math.log(2) / 2])
     assert measure_queries(ARP(popularity="all"), evidence) == [2.5, 4.0]
+
+
+@pytest.mark.parametrize("over", ["list", "history", "test"])
+def test_rank_correlation_meets_the_contract_of_metrics(over: Any) -> None:
+    check_metric(PopularityRankCorrelation(over=over))

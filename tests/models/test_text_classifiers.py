@@ -27,6 +27,7 @@ from recbias.models.text import (
     tokenize_texts,
 )
 from recbias.models.text_probes import TFIDFLR, EncoderLR, SoftmaxRegression, fit_probe
+from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users
 from support.models.small_encoder import write_small_encoder
 from support.worlds.dishes import make_prompts, make_review_data, make_texts
@@ -296,3 +297,17 @@ def test_language_models_lead_to_the_items_that_users_miss(encoder: str) -> None
         fitted = model.fit(data, np.random.default_rng(0))
         lists = fitted.recommend(query_all_users(data), 1, data)
         assert lists.items[:, 0].tolist() == missing, type(model).__name__
+
+
+def test_it_fulfils_the_contract_of_recommenders() -> None:
+    check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
+
+
+def test_it_fulfils_the_contract_of_recommenders_of_encoder_lr(model: EncoderLR) -> None:
+    check_recommender(model, data=make_review_data(12))
+
+
+def test_lists_of_users_fulfil_the_contract_of_recommenders(encoder: str) -> None:
+    data, _ = make_tastes()
+    check_recommender(TFIDFLR(min_df=1), data=data)
+    check_recommender(EncoderLR(encoder=encoder, max_length=16, device="cpu"), data=data)

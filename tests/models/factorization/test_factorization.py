@@ -402,3 +402,33 @@ def test_compiled_kernel_matches_the_python_function(name: str, rng: np.random.G
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     for table, compiled_table in zip(first, second, strict=True):
         np.testing.assert_allclose(table, compiled_table, rtol=1e-5, atol=1e-6)
+
+
+def test_offset_converges_with_large_batches() -> None:
+    # 4 of 5 pairs are negatives: the constant prediction 0.2 has cross-entropy 0.5004 per pair
+    rng = np.random.default_rng(3)
+    pairs = {
+        (int(u), int(i))
+        for u, i in zip(rng.integers(99, size=3000), rng.integers(60, size=3000), strict=True)
+    }
+    data = TrainingData(make_interactions(sorted(pairs), n_users=99, n_items=60))
+    losses_by_epoch: list[float] = []
+
+    def record_losses(losses: list[float], schedule: object) -> None:
+        losses_by_epoch.extend(losses)
+
+    with pytest.MonkeyPatch.context() as patch:
+        disable_sample_steps(patch)
+        patch.setattr(training, "warn_about_stalled_loss", record_losses)
+        MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
+            data, rng
+        )
+    assert losses_by_epoch[-1] < 0.52
+    assert max(losses_by_epoch) < 0.8
+
+
+def test_elliot_variant_learns_the_checkerboard() -> None:
+    data, missing = recommending.make_checkerboard(20)
+    fitted = replace(SMALL, variant="elliot", epochs=150).fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == missing).mean() > 0.8

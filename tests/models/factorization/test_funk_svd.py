@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from recbias.core.dataset import Split, TrainingData
+from recbias.models import training
 from recbias.models.factorization import MF, FactorTables, FunkSVD, _sum_squared_errors
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
@@ -66,3 +67,22 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     fitted = MF(epochs=20, device="cpu").fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 10, data)
     assert recommending.compute_mean_ndcg(lists, movielens) > 0.25
+
+
+all_variants = pytest.mark.parametrize(
+    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.variant}"
+)
+
+
+@all_variants
+def test_checkerboard_pattern_is_learned(model: Any) -> None:
+    data, missing = recommending.make_checkerboard(20)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == missing).mean() > 0.8
+
+
+@pytest.mark.parametrize("model", [MF, FunkSVD])
+def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_steps_by_samples", lambda *_: False)
+    test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))
