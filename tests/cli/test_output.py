@@ -83,37 +83,11 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
     assert run_shell(f"{command} > /dev/full 2> /dev/full", tmp_path) == (1, "")
 
 
-RESULTS = Table(
-    "Results",
-    (
-        Column("model"),
-        Column("nDCG@10", numeric=True),
-        Column("log_popularity_difference@10", numeric=True),
-    ),
-    (
-        (Cell("Random", mark="a"), Cell("0.0348"), Cell("-0.4086", mark="b")),
-        (Cell("MostPop", mark="b"), Cell("0.1711", best=True, mark="a"), Cell("0.8462")),
-    ),
-    ("Bold: the best of the column.",),
-)
-
-
 def render(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
     print_grid(grid, console)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
-
-
-def test_wide_terminal_aligns_values_and_marks() -> None:
-    assert render(RESULTS, 100) == [
-        "Results",
-        "model       nDCG@10  log_popularity_difference@10",
-        "─────────────────────────────────────────────────",
-        "Random  a  0.0348                       -0.4086 b",
-        "MostPop b  0.1711 a                      0.8462",
-        "Bold: the best of the column.",
-    ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
