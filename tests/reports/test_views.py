@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measures import Direction
+from recbias.core.errors import MissingRun
+from recbias.core.measures import METRICS, Direction
 from recbias.reports.llm import Search, build_reply_tables, collect_searches, tabulate_trials
 from recbias.reports.provenance import build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
@@ -261,3 +262,28 @@ def test_the_table_of_trials_has_one_column_per_setting(tmp_path: Path) -> None:
     assert [row[1].mark for row in table.rows] == ["", "p", "", "", ""]
     assert [math.isnan(row[1].value) for row in table.rows] == [False, True, False, True, False]
     assert table.notes[0].startswith("p: pruned")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("manifest.json", None, "manifest.json does not exist"),
+        ("manifest.json", "{", "not JSON"),
+        ("manifest.json", "[]", "not a JSON object"),
+        ("metrics.csv", None, "metrics.csv does not exist"),
+        ("metrics.csv", "", "cannot be read"),
+        ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
+        ("significance.csv", "dataset\nx\n", "has no column model"),
+        ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
+    ],
+)
+def test_the_error_for_a_folder_without_a_run_has_a_remedy(
+    tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    make_run(tmp_path)
+    (tmp_path / name).unlink()
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(MissingRun, match=message) as caught:
+        read_run(tmp_path)
+    assert "recbias run" in caught.value.remedy
