@@ -120,7 +120,9 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
     for expected in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
         assert expected in text
     assert "Agreement of the metrics" in text
-    assert outline.count("svg") == 1 + 4 + 2  # the answer, the overview and two running means
+    assert (
+        outline.count("svg") == 2 + 4 + 2
+    )  # the answer in two widths, the overview and two running means
 
 
 @pytest.mark.slow

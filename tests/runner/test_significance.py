@@ -110,7 +110,7 @@ def test_models_that_differ_by_the_same_amount_for_every_unit_have_the_p_of_the_
 
 
 def test_groups_that_differ_without_a_spread_to_test_are_counted() -> None:
-    groups = compute_moments(np.array([1.0, 1, 2, 2, 3, 3]), np.repeat([0, 1, 2], 2), 3)
+    groups = compute_moments(np.array([1.0, 1, 2, 2, 3, 4]), np.repeat([0, 1, 2], 2), 3)
     statistic, df, p = welch_anova(groups)
     test = Contrast("groups", "g=c", "g=a", "welch_anova", 6, 3.0, 1.0, 2.0, statistic, p, df)
     rows = [make_row(name, [1.0, 2.0]) for name in "ab"]

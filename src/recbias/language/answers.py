@@ -93,9 +93,7 @@ _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
 
 
-def parse_reply(
-    text: str, k: int, is_title: Callable[[str], bool] | None = None
-) -> ParsedReply:
+def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None) -> ParsedReply:
     r"""Return the titles that an answer proposes, at most ``k``.
 
     The answer is JSON, before, between or after other text; else a table; else lines. Of lines,
@@ -758,9 +756,7 @@ def _split_enumeration(text: str) -> list[str]:
 
 _MAX_ENUMERATED = 8  # the largest number of lines among which one is read as an enumeration
 _MOST_PARTS = 4  # of a title: The Good, the Bad and the Ugly
-_SIGN = re.compile(
-    rf"(\s*[,;、/|·•→>&]\s*(?:{_AND}\s*)?|\s+{_AND}\s+|\s+[-–—]\s+)", re.IGNORECASE
-)
+_SIGN = re.compile(rf"(\s*[,;、/|·•→>&]\s*(?:{_AND}\s*)?|\s+{_AND}\s+|\s+[-–—]\s+)", re.IGNORECASE)
 _BEFORE_TITLE = re.compile(
     r".*(?:[:!]|\b(?:recommend|suggest|like|enjoy|love|try|watch|see|are|be|for|with|is)) (?=\S)"
 )

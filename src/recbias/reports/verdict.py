@@ -114,16 +114,14 @@ def _judge_checks(run: RunTables) -> Verdict | None:
 
 
 def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
-    """Return what is checked, with its model and dataset where checks of several are.
+    """Return what is checked, with its model and dataset where the run has several.
 
     For example ``EASE: nDCG of gender=F``.
     """
     title = views.format_title(check["metric"], check["k"])
     metric = views.collect_definitions(run).get(title) or views.Definition(title, title)
     places = [
-        to_line(check[name])
-        for name in ("model", "dataset")
-        if len({each[name] for each in run.manifest["checks"]}) > 1
+        to_line(check[name]) for name in ("model", "dataset") if run.metrics[name].nunique() > 1
     ]
     part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
     subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
@@ -203,7 +201,8 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     farthest = max(rows, key=lambda row: float(abs(row["difference"])))
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(farthest)}"
-    systems = dict.fromkeys(row["system"] for row in rows)
+    farther = sorted(rows, key=lambda row: (row["within"], -abs(row["difference"])))
+    systems = dict.fromkeys(row["system"] for row in farther)
     tiles = [_make_system_tile([row for row in rows if row["system"] == name]) for name in systems]
     state: State = "pass" if n_within == len(rows) else "none"
     return Verdict("reference", state, line, sentences, small, tuple(tiles[:_MOST_TILES]))

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -281,6 +281,38 @@ def _permute_constants(moments: _Moments, pairs: _Pairs) -> FloatArray:
     return np.where(is_equal, np.nan, extreme)
 
 
+def _permute_all_constants(moments: _Moments) -> float:
+    """Return the permutation p of groups of which each has equal values; NaN if all are equal."""
+    order = np.argsort(moments.mean)
+    sizes, means = moments.n[order], moments.mean[order]
+    slack = ROUNDING * np.fmax(np.abs(means[1:]), np.abs(means[:-1]))
+    starts = np.flatnonzero(np.append(True, np.diff(means) > slack))
+    totals = np.add.reduceat(sizes, starts)
+    if totals.size < 2:
+        return math.nan
+    divisions = math.factorial(int(sizes.sum()))
+    for n in sizes.tolist():
+        divisions //= math.factorial(n)
+    return (
+        _count_fillings(tuple(sorted(sizes.tolist())), tuple(sorted(totals.tolist()))) / divisions
+    )
+
+
+@cache
+def _count_fillings(sizes: tuple[int, ...], totals: tuple[int, ...]) -> int:
+    """Return in how many ways groups of these sizes fill bins of these totals."""
+    if not sizes:
+        return 1
+    *others, largest = sizes
+    return sum(
+        _count_fillings(
+            tuple(others), tuple(sorted((*totals[:bin_], *totals[bin_ + 1 :], total - largest)))
+        )
+        for bin_, total in enumerate(totals)
+        if total >= largest
+    )
+
+
 def _make_contrasts(
     names: tuple[str, ...], pairs: _Pairs, columns: dict[str, AnyArray], *, between: str, test: str
 ) -> list[Contrast]:
@@ -306,7 +338,9 @@ def welch_anova(moments: _Moments) -> tuple[float, float, float]:
         m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
 
     with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
-    than two values, or if its values are equal up to rounding.
+    than two values, or if its values are equal up to rounding. If those of every group are, but
+    not those of all, p is the exact one of the permutation of the labels: the share of the
+    divisions into groups of these sizes that leave every group with equal values.
 
     Source:
         Welch, "On the comparison of several mean values: an alternative approach", Biometrika
@@ -316,7 +350,8 @@ def welch_anova(moments: _Moments) -> tuple[float, float, float]:
 
     size, has_spread = moments.n.size, np.sqrt(moments.variance) > ROUNDING * np.abs(moments.mean)
     if size < 2 or (moments.n < 2).any() or not has_spread.all():
-        return math.nan, math.nan, math.nan
+        is_constant = size > 1 and not has_spread.any()
+        return math.nan, math.nan, _permute_all_constants(moments) if is_constant else math.nan
     weights = moments.n / moments.variance
     mean = (weights * moments.mean).sum() / weights.sum()
     spread = ((1 - weights / weights.sum()) ** 2 / (moments.n - 1)).sum()
@@ -404,6 +439,8 @@ def overlap_contrasts(
     columns = _compare_means(moments, pairs, parts, sizes)
     columns["n"] = columns["n"] - shared[a, b].astype(np.int64)
     undefined = (moments.n[a] < 2) | (moments.n[b] < 2) | (sizes[0] + sizes[1] == 0)
+    is_constant = np.isnan(columns["statistic"]) & (sizes[2] == 0)
+    columns["p"] = np.where(is_constant, _permute_constants(moments, pairs), columns["p"])
     for name in ("statistic", "p", "df", "ci_low", "ci_high", "effect_size"):
         columns[name] = np.where(undefined, np.nan, columns[name])
     return _make_contrasts(names, pairs, columns, between=between, test="overlap_t")
