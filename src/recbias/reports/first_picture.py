@@ -159,7 +159,7 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
     is_log = low > 0 and high / low >= _LOG_RATIO
     x_range = (low / 1.2, high * 1.2) if is_log else svg.pad_range(published)
     ends = [*(row["difference"] for row in values), 1.5 * tolerance, -1.5 * tolerance]
-    axes = svg.make_axes(x_range, svg.pad_range(ends), svg.width() - 140, log_x=is_log)
+    axes = svg.make_axes(x_range, svg.pad_range(ends), 330, log_x=is_log)
     centres = [axes.at(row["published"], row["difference"]) for row in values]
     places = count_decimals([*published, *(row["measured"] for row in values)])
     names = [to_line(f"{row['system']}, {row['metric']}") for row in values]
@@ -171,12 +171,12 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
     n_within = sum(row["within"] for row in values)
     farthest = slice(n_within, n_within + _MOST_LABELS)
     labels = [svg.shorten(label, 26) for label in names[farthest]]
-    band = axes.at(x_range[0], tolerance), axes.at(x_range[1], -tolerance)
-    size = band[1][0] - band[0][0], band[1][1] - band[0][1]
+    left, top = axes.at(x_range[0], tolerance)
+    right, bottom = axes.at(x_range[1], -tolerance)
     zero = axes.at(x_range[0], 0.0), axes.at(x_range[1], 0.0)
     return svg.draw_chart(
         axes,
-        svg.draw_rectangle(band[0], size, "gap"),
+        svg.draw_path(f"M{left:.1f},{top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z", "band c0"),
         svg.draw_line(*zero, "zero"),
         *marks,
         *svg.draw_labels(centres[farthest], labels, axes.frame, obstacles=centres),
