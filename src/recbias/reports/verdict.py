@@ -121,7 +121,9 @@ def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
     title = views.format_title(check["metric"], check["k"])
     metric = views.collect_definitions(run).get(title) or views.Definition(title, title)
     places = [
-        to_line(check[name]) for name in ("model", "dataset") if run.metrics[name].nunique() > 1
+        to_line(check[name])
+        for name in ("model", "dataset")
+        if len({*run.metrics[name], *(each[name] for each in run.manifest["checks"])}) > 1
     ]
     part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
     subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
