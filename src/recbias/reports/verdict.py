@@ -277,9 +277,13 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
 
 
 def _make_gap_tile(row: Row, by: str) -> Tile:
-    value = format_estimate(row["difference"], row["ci_low"], row["ci_high"])
-    a, b = (to_line(name_group(row[side], by)) for side in "ab")
-    return Tile(to_line(row["model"]), value, note=f"{a} minus {b}")
+    a, b, sign, low, high = "a", "b", 1, "ci_low", "ci_high"
+    if row["difference"] < 0:
+        a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
+    places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
+    value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
+    names = (to_line(name_group(row[side], by)) for side in (a, b))
+    return Tile(to_line(row["model"]), value, note=" minus ".join(names))
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
