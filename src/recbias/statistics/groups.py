@@ -23,6 +23,9 @@ from recbias.statistics.paired import ROUNDING, list_pairs
 from recbias.statistics.spread import MOST_COMPARED, estimate_spread
 from recbias.statistics.trend import compare_trend
 
+LEAST_VALUES = 5
+"""From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""
+
 _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
 _ATKINSON = "e_g = (mean of √x over g)²"
@@ -217,6 +220,18 @@ class Members:
             values=self.values[inside],
         )
         return large, bool((is_large == (counts >= least)).all())
+
+
+_FEW, _BESIDE = 20, 5
+
+
+def mark_few_beside_many(sizes: AnyArray) -> AnyArray:
+    """Return which groups have so few values beside many that skewed ones make intervals narrow.
+
+    They have 5 to 19 values beside at least 5 times as many (studies/calibration).
+    """
+    is_few = (sizes >= LEAST_VALUES) & (sizes < _FEW)
+    return np.asarray(is_few & (sizes * _BESIDE <= sizes.max(initial=0)))
 
 
 def welch_contrasts(
