@@ -44,10 +44,14 @@ def draw(kind: str, mean: float, shape: tuple[int, int], rng: np.random.Generato
 
 
 def holds_zero(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Whether Welch's interval of the difference of means holds 0; NaN without a spread."""
+    """Whether Welch's interval of the difference of means holds 0; NaN without a spread.
+
+    A group of equal values has the variance of the other one.
+    """
     from scipy.special import stdtrit
 
-    parts = [side.var(axis=1, ddof=1) / side.shape[1] for side in (a, b)]
+    of_a, of_b = (np.where(np.ptp(side, axis=1), side.var(axis=1, ddof=1), 0) for side in (a, b))
+    parts = [np.where(of_a, of_a, of_b) / a.shape[1], np.where(of_b, of_b, of_a) / b.shape[1]]
     total = parts[0] + parts[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = [part**2 / (side.shape[1] - 1) for part, side in zip(parts, (a, b), strict=True)]

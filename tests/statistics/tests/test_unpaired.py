@@ -116,6 +116,18 @@ def test_all_groups_of_equal_values_have_the_p_of_their_labels(
     assert exact == pytest.approx(p, nan_ok=True)
 
 
+def test_a_group_of_equal_values_has_the_spread_of_the_other() -> None:
+    values, codes = np.array([0.0, 0, 0, 0, 0, 1, 1]), np.repeat([0, 1], [3, 4])
+    moments = compute_moments(values, codes, 2)
+    (welch,) = welch_contrasts(("a", "b"), moments, between="groups")
+    statistic = -0.5 / math.sqrt((1 / 3) / 3 + (1 / 3) / 4)
+    assert welch.statistic == pytest.approx(statistic)
+    members, pairs = np.stack([codes == 0, codes == 1]), (np.array([0]), np.array([1]))
+    (overlap,) = overlap_contrasts(("a", "b"), values, members, between="groups", pairs=pairs)
+    assert (overlap.statistic, overlap.p) == pytest.approx((welch.statistic, welch.p))
+    assert welch_anova(moments)[0] == pytest.approx(statistic**2)
+
+
 def test_values_outside_every_group_are_left_out() -> None:
     moments = compute_moments(np.array([1.0, 100.0, np.nan]), np.array([0, -1, 0]), 1)
     assert moments.n.tolist() == [1]
