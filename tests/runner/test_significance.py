@@ -40,7 +40,6 @@ from recbias.runs.power import (
 from recbias.statistics.bootstrap import resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
-from recbias.statistics.groups import compute_moments, welch_anova
 from recbias.statistics.intervals import compute_power, estimate_ratio, t_interval
 from recbias.statistics.paired import ChiSquared, PairedT, SignFlip
 from support.specs import make_small_spec
