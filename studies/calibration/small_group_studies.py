@@ -160,14 +160,19 @@ def write_small_group_section(n_worlds: int = WORLDS) -> str:
 ABOUT = """
 ## Two groups by kind of value
 
-How many of the intervals of the difference of two equal groups hold 0, in {worlds:,} simulated
+How many of the intervals of the difference of two equal groups hold 0, in 10,000 simulated
 datasets; below 93.5% in bold. Groups of values of 0 and 1 (`HR`) are compared by Newcombe's
-interval, all others by Welch's; Welch's interval of hits is here for comparison: where the hits of
-a small group are all equal, its standard error is 0. A small group beside a large one needs about
-50 values where most values are near 0: the interval of few of them is too narrow where none is
-large, and a run warns. Johnson's and Hall's corrections for skewness were tried: with 5 + 50
-values they gain 1 to 4 points for intervals a fifth wider, and with 10 + 10 values near 0 they
-lose 5. This section alone: `python studies/calibration/small_group_studies.py`.
+interval, all others by Welch's, in which a group of equal values has the variance of the other
+group: with its own, 0, 77.8% of the intervals of reciprocal ranks of mean 0.2 held 0 with 5 + 50
+values. A small group beside a large one needs about 50 values where most values are near 0: the
+interval of few of them is too narrow where none is large, and a run warns. Johnson's and Hall's
+corrections for skewness were tried: with 5 + 50 values they gain 1 to 4 points for intervals a
+fifth wider, and with 10 + 10 values near 0 they lose 5. So was the studentised permutation of the
+values less their means: with 5 + 50 values of one skewed distribution it holds 0 in 93 to 94%,
+where Welch's interval does in 82 to 90%, but it loses up to 4 points where the shapes differ
+(normal beside exponential values: 95.3% to 91.8%), and 2 with 10 + 10. The bootstrap of t gains
+nothing. This section alone:
+`python studies/calibration/small_group_studies.py`.
 """
 INDICES = """
 Indices of inequality of groups of equal size, nDCG with these means; how many of the intervals
