@@ -51,17 +51,6 @@ def test_sections_of_a_spec_become_plugins() -> None:
     assert experiment.base == Path()
 
 
-def test_metrics_have_the_cutoff_of_the_spec_and_labels_in_notation() -> None:
-    experiment = load(COMPLETE)
-    assert [(metric.label, metric.plugin.k) for metric in experiment.metrics] == [
-        ("nDCG", 10),
-        ("nDCG", 5),
-        ("APLT(head=0.8)", 10),
-        ("HIT_BAD(label=ngim.gender)", 10),
-        ("tail", 10),
-    ]
-
-
 def test_short_spec_has_defaults() -> None:
     experiment = load(HEAD + "models: [MostPop]\n")
     assert (experiment.seeds, experiment.k, experiment.split, experiment.labels) == (

@@ -107,21 +107,6 @@ def test_value_without_a_yaml_form_is_rejected(value: object) -> None:
     assert caught.value.where == "models[0].n"
 
 
-MODELS = "models: [MostPop, {name: ItemKNN, label: wide}, ItemKNN, {name: BPR-MF}]\n"
-
-
-def test_entry_is_named_by_its_label_or_position() -> None:
-    document = read_with_overrides(
-        MODELS, "models.wide.neighbors=5", "models.bpr_mf.epochs=2", "models[0].a=1"
-    )
-    assert document.data["models"] == [
-        {"name": "MostPop", "a": 1},
-        {"name": "ItemKNN", "label": "wide", "neighbors": 5},
-        "ItemKNN",
-        {"name": "BPR-MF", "epochs": 2},
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "override", "expected"),
     [

@@ -57,18 +57,3 @@ def test_prompts_with_equal_identifiers_are_an_error() -> None:
     with pytest.raises(MalformedLine, match="two prompts have the identifier 'k-01:x:y:z'"):
         refuse_equal_ids(ids, "mine.yaml")
     refuse_equal_ids(np.array(["a", "b"], dtype=object), "mine.yaml")
-
-
-def test_neutral_prompts_follow_those_with_words() -> None:
-    words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
-    prompts = fill_templates(
-        [Kind("names", ("for [name]", "[name] and his/her car"), words)], neutral={}
-    )
-    assert prompts["id"].tolist() == [
-        *("names-01:Ann", "names-01:Bob", "names-01:neutral"),
-        *("names-02:Ann", "names-02:Bob", "names-02:neutral"),
-    ]
-    assert prompts["neutral"].tolist() == [0, 0, 1, 0, 0, 1]
-    assert prompts["text"][5] == "[MASK] and their car"
-    assert prompts[["kind", "template"]].to_numpy()[5].tolist() == ["names", "names-02"]
-    assert prompts[["name", "gender"]].to_numpy()[5].tolist() == [None, None]

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from support.worlds.template_worlds import (
     make_names,
     make_priced_items,
     make_prompt_evidence,
-    make_prompt_queries,
     make_random_prompts,
     plant_bias,
 )
@@ -57,22 +55,6 @@ def test_ratio_by_hand_and_its_direction() -> None:
     assert scores["race=black", "categories=Bars"] == pytest.approx(4 / 3)
     assert scores["race=white", "categories=Bars"] == pytest.approx(3 / 4)
     assert (RACE.direction, metric.direction) == ("zero", "none")
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_two_labels_make_the_plot_of_both() -> None:
-    rows = [
-        {"template": "t0", "first": a, "second": b, "first_gender": a[0], "second_gender": b[0]}
-        for a in ("f1", "f2", "m1", "m2")
-        for b in ("f7", "f8", "m7")
-    ]
-    queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
-    lists = [[1] if row["first_gender"] == "f" else [2] for row in rows]
-    of = make_prompt_evidence(queries, lists, ITEMS)
-    x = index_scores(replace(RACE, label="first_gender", positive="f").measure(of))
-    y = index_scores(replace(RACE, label="second_gender", positive="f").measure(of))
-    assert x["first_gender=f", "categories=Bars"] == 2.0
-    assert y["second_gender=f", "categories=Bars"] == 0.0
 
 
 def measure_pooled(metric: Association, *worlds: Evidence) -> float:
