@@ -485,12 +485,47 @@ class UnitScores:
     Args:
         values: ``float64[u]``; NaN if the metric is undefined for the unit.
         share: Whether every value is 0 or 1, so that their mean is a proportion.
+        totals: What each unit adds to the totals of a ratio, of which the values are the
+            linearised form (``linearize_ratio``), so that groups of units have ratios of their
+            own; None for other metrics.
     """
 
     unit: str
     ids: Ids
     values: FloatArray
     share: bool = False
+    totals: FloatArray | None = None
+
+
+def linearize_ratio(totals: FloatArray) -> FloatArray:
+    """Return values of units whose mean is a ratio of totals, and whose variance is the ratio's.
+
+        R = Σ n_u / Σ d_u,    z_u = R + (n_u - R d_u) / (Σ d / U)
+
+    The mean of z over the U units is R, and the standard error of this mean is that of the ratio
+    by the delta method, in which units are clusters of rows. With four columns the value is the
+    difference of the second ratio from the first, and z that of both. A unit without any
+    denominator is undefined.
+
+    Args:
+        totals: Numerator and denominator of each unit, of one ratio or two: ``float64[u, 2]`` or
+            ``[u, 4]``.
+
+    >>> linearize_ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).round(3).tolist()
+    [0.556, 0.111, nan]
+
+    Source:
+        Cochran, "Sampling techniques", 1977, section 6.3; Deng, Knoblich and Lu, KDD 2018.
+    """
+    denominators = totals[:, 1::2]
+    is_defined = (denominators != 0).any(axis=1)
+    n, d = totals[is_defined, ::2], denominators[is_defined]
+    values = np.full(len(totals), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = n.sum(axis=0) / d.sum(axis=0)
+        parts = ratios + (n - ratios * d) / d.mean(axis=0)
+    values[is_defined] = parts[:, -1] - (parts[:, 0] if parts.shape[1] > 1 else 0.0)
+    return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,109 @@
+"""Off-policy evaluation: the value of a policy from a log of another one.
+
+Each estimator is a sum over the rows of a log divided by another sum, so that users can be the
+clusters of its interval. ``weights`` are π(a | x) / p, the probability of the shown item under the
+policy divided by that under which it was shown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from recbias.core.dataset import AnyArray, FloatArray
+
+Estimator: TypeAlias = Literal["ips", "snips", "direct", "dr", "iips", "rips", "sips", "slate_pi"]
+
+SLATE_ESTIMATORS = frozenset({"iips", "rips", "sips", "slate_pi"})
+"""The estimators of the reward of a request, the sum over its items; the others are of a row."""
+
+
+class Terms(NamedTuple):
+    """What each row adds to the numerator and to the denominator of an estimator."""
+
+    numerators: FloatArray
+    denominators: FloatArray
+
+
+def estimate_rows(
+    estimator: Estimator,
+    weights: FloatArray,
+    rewards: FloatArray,
+    expected: FloatArray,
+    expected_shown: FloatArray,
+) -> Terms:
+    """Return the terms of an estimator of the mean reward of a row.
+
+        ips     Σ w r / n            snips   Σ w r / Σ w
+        direct  Σ q_π / n            dr      Σ ( q_π + w (r - q) ) / n
+
+    Args:
+        estimator: One that is not of ``SLATE_ESTIMATORS``.
+        weights: w, ``float64[n]``.
+        rewards: r, ``float64[n]``.
+        expected: q_π = Σ_a π(a | x) q(x, a), the expected reward under the policy.
+        expected_shown: q(x, a) of the item that was shown.
+
+    >>> w, r, q = np.array([2.0, 0.5]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
+    >>> terms = estimate_rows("snips", w, r, q, q)
+    >>> float(terms.numerators.sum() / terms.denominators.sum())
+    0.8
+
+    Source:
+        Swaminathan and Joachims, NeurIPS 2015 (snips); Dudík, Langford and Li, ICML 2011 (dr).
+    """
+    ones = np.ones(rewards.size)
+    if estimator == "ips":
+        return Terms(weights * rewards, ones)
+    if estimator == "snips":
+        return Terms(weights * rewards, weights)
+    if estimator == "direct":
+        return Terms(expected, ones)
+    return Terms(np.asarray(expected + weights * (rewards - expected_shown)), ones)
+
+
+def estimate_slates(
+    estimator: Estimator, weights: FloatArray, rewards: FloatArray, requests: AnyArray
+) -> Terms:
+    """Return the terms of an estimator of the sum of the rewards of a request.
+
+        iips      Σ_l w_l r_l                     rewards depend on the item and its position
+        rips      Σ_l ( Π_(j <= l) w_j ) r_l      and on the items above it
+        sips      ( Π_l w_l ) Σ_l r_l             and on all items
+        slate_pi  ( 1 + Σ_l (w_l - 1) ) Σ_l r_l   their sum is a sum of effects of the items
+
+    ``w_l`` is the weight of the item at position l. Each is unbiased where rewards depend on the
+    items as stated, and positions were filled independently of each other.
+
+    Args:
+        estimator: One of ``SLATE_ESTIMATORS``.
+        weights: w, ``float64[n]``, in the order of the positions of each request.
+        rewards: r, ``float64[n]``.
+        requests: The request of each row; its rows stand together, ``int[n]``.
+
+    >>> w, r = np.array([2.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])
+    >>> [float(sum(estimate_slates(name, w, r, np.array([0, 0, 0])).numerators))
+    ...  for name in ("iips", "rips", "sips", "slate_pi")]
+    [1.5, 2.0, 2.0, 3.0]
+
+    Source:
+        Li et al., KDD 2018 (iips); McInerney et al., KDD 2020 (rips); Swaminathan et al., NeurIPS
+        2017 (slate_pi); implemented for independent positions as in Vlassis et al., ICML 2021.
+    """
+    is_first = np.diff(requests, prepend=requests[:1] - 1) != 0
+    starts = np.flatnonzero(is_first)
+    lengths = np.diff(starts, append=requests.size)
+    if estimator == "iips":
+        factors = weights
+    elif estimator == "slate_pi":
+        factors = np.repeat(1 + np.add.reduceat(weights - 1, starts), lengths)
+    else:
+        factors = weights.astype(np.float64)
+        ranks = np.arange(requests.size) - np.repeat(starts, lengths)
+        for rank in range(1, int(lengths.max(initial=0))):
+            rows = np.flatnonzero(ranks == rank)
+            factors[rows] *= factors[rows - 1]
+        if estimator == "sips":
+            factors = np.repeat(factors[starts + lengths - 1], lengths)
+    return Terms(np.asarray(factors * rewards), is_first.astype(np.float64))
