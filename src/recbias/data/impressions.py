@@ -61,9 +61,10 @@ class ImpressionTable(TableSettings):
 
     The columns are ``item_id``, ``reward`` (a click, a purchase, any number) and, where they
     exist, ``request_id`` (the items that were shown together, whose rows stand together),
-    ``user_id``, ``position`` (from 1, or from 0), ``propensity`` (the probability with which the item was
-    shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``, ``.csv`` or
-    ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than memory.
+    ``user_id``, ``position`` (from 1, or from 0), ``propensity`` (the probability with which the
+    item was shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``,
+    ``.csv`` or ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than
+    memory.
 
     The units of all measures are the users, so that several rows of a user count as one
     observation. A log without ``user_id`` has the requests as units, one without ``request_id``
@@ -385,7 +386,9 @@ class _Check:
         first = self.counts["first_position"] = int(positions[0] > 0)
         self.counts["positions"] = positions.size
         if not first:
-            warn("the positions of the log begin at 0, which is taken for the first: it is called 1")
+            warn(
+                "the positions of the log begin at 0, which is taken for the first: it is called 1"
+            )
         if holes := sorted({*range(first, int(positions[-1]))} - {*positions.tolist()}):
             warn(f"nothing was ever shown at position {holes[0]} of the log, but below it")
 
