@@ -150,7 +150,6 @@ METRICS = {
     "click_through_rate": "recbias.metrics.logged:ClickThroughRate",
     "shown_share": "recbias.metrics.logged:ShownShare",
     "shown_nDCG": "recbias.metrics.logged:ShownNDCG",
-    "variant_difference": "recbias.metrics.logged:VariantDifference",
     "policy_value": "recbias.metrics.logged:PolicyValue",
     "effective_sample_size": "recbias.metrics.logged:EffectiveSampleSize",
     "distinct": "recbias.metrics.text:Distinct",

@@ -21,7 +21,6 @@ from recbias.metrics.logged import (
     PolicyValue,
     ShownNDCG,
     ShownShare,
-    VariantDifference,
 )
 from recbias.models.policies import GivenPolicy, Shown
 
@@ -62,7 +61,7 @@ _OBP = {
         "ips": 0.0056562667,
         "ips clip 2": 0.0034937928,
         "snips": 0.0057398647,
-        "direct": 0.0056183115,
+        "direct": 0.0056818586,
         "dr": 0.0055931431,
         "sips": 0.0381166399,
         "iips": 0.0171634071,
@@ -72,7 +71,7 @@ _OBP = {
         "ips": 0.0058056918,
         "ips clip 2": 0.0045310124,
         "snips": 0.0058330361,
-        "direct": 0.0056762547,
+        "direct": 0.0059234657,
         "dr": 0.0058607853,
         "sips": 0.0258113595,
         "iips": 0.0171397919,
