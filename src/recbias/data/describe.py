@@ -52,7 +52,7 @@ def describe(dataset: Dataset, labels: Sequence[pd.DataFrame] = ()) -> dict[str,
         column of 0 and 1 the number of items that are labelled, not labelled and without a label,
         and the labelled share of the others; for a graded one its quantiles), ``reviews``,
         ``sentences`` (number, length and labels of each part). A dataset that has nothing but
-        sentences has only ``counts`` and ``sentences``, a log of impressions only ``log`` (counts and
+        sentences has only ``counts`` and ``sentences``, a log of impressions only ``log`` (counts,
         shares, and which questions it can answer), ``users`` and ``items``.
     """
     rows = dataset.interactions
