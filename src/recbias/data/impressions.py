@@ -324,10 +324,9 @@ class _Check:
         self.counts["rewarded"] += int(np.count_nonzero(rewards > 0))
         self._count_requests(table, at)
         self.counts["impressions"] += table.num_rows
-        has_reward = pa.array(np.where(np.isnan(rewards), None, 1))
         keys = [name for name in _CELL if name in table.column_names]
         cells = table.select(keys).append_column("shown", pa.array(np.ones(rewards.size, int)))
-        cells = cells.append_column("with_reward", has_reward.cast(pa.int64()))
+        cells = cells.append_column("with_reward", pa.array((~np.isnan(rewards)).astype(int)))
         self._cells = _add_up(cells, keys, ("shown", "with_reward"), self._cells)
 
     def _refuse(
