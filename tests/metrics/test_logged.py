@@ -271,6 +271,16 @@ def test_two_variants_with_other_users_differ_by_the_error_of_both(tmp_path: Pat
     assert z.std(ddof=1) / np.sqrt(z.size) == pytest.approx(errors, rel=0.03)
 
 
+def test_groups_that_the_log_never_showed(tmp_path: Path, stage_warnings: list[str]) -> None:
+    (tmp_path / "items.csv").write_text("item_id,kind\na,x\nb,y\nc,y\nd,z\n")
+    (tmp_path / "users.csv").write_text("user_id,age\nu,1\nv,2\nw,3\n")
+    tables = {"items": tmp_path / "items.csv", "users": tmp_path / "users.csv"}
+    shares = _measure(ShownShare(attribute="kind"), _load(_LOG, tmp_path, **tables), Shown())
+    assert [row.value for row in shares] == [0.5, 0.5, 0.0]
+    assert any("no item with kind=z was ever shown" in text for text in stage_warnings)
+    assert any("users.csv: 1 users are not in the log" in text for text in stage_warnings)
+
+
 def test_unknown_variant(tmp_path: Path) -> None:
     evidence = _load(_LOG.assign(variant="a"), tmp_path)
     with pytest.raises(UserError, match="no rows of the variant 'z'"):

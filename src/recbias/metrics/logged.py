@@ -160,6 +160,9 @@ class ShownShare(_LogMetric):
             for code in range(len(totals)):
                 terms = Terms(exposure * members[block.items, code], exposure)
                 totals[code] += _add_by_query(queries, terms, n)
+        for value, total in zip(membership.values, totals, strict=True):
+            if not total[:, 0].any():
+                warn(f"{evidence.metric}: no item with {self.attribute}={value} was ever shown")
         return [
             measure_ratio(evidence, total, f"{self.attribute}={value}")
             for value, total in zip(membership.values, totals, strict=True)
@@ -271,11 +274,10 @@ class _Candidate:
             positions = np.repeat(at, policy.items.size)
             parts = [np.tile(part, at.size) for part in parts]
         known = (positions < n_positions) & (parts[1] >= 0)
-        self.positions = positions[known]
-        self.items, groups, self.probabilities = (
-            part[known].astype(kind)
-            for part, kind in zip(parts, (np.int64, np.int64, np.float64), strict=True)
-        )
+        self.positions: AnyArray = positions[known]
+        self.items: AnyArray = parts[0][known].astype(np.int64)
+        self.probabilities: FloatArray = parts[2][known].astype(np.float64)
+        groups = parts[1][known].astype(np.int64)
         self._group_of, self._n_positions = policy.group_of, n_positions
         keys = groups * n_positions + self.positions
         self._contexts, self.context_of = np.unique(keys, return_inverse=True)
