@@ -177,9 +177,8 @@ class ImpressionTable(TableSettings):
         codes = ids.find(np.asarray(table.rows.table[f"{kind}_id"].to_numpy(), dtype=object))
         known = codes >= 0
         if n := int(np.count_nonzero(~known)):
-            warn(
-                f"{n:,} users of the table {table.where(0).rpartition(':')[0]} are not in the log"
-            )
+            name = getattr(self, f"{kind}s").name
+            warn(f"{name}: {n:,} {kind}s are not in the log")
         cells = {name: column[known] for name, column in self.read_columns(table).items()}
         attributes = align_columns(codes[known], cells, ids, kind)
         if log is not None:
