@@ -21,9 +21,11 @@ from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.evidence import Evidence, ImpressionLog, Impressions, Policy
 from recbias.core.measures import Direction, Measurement, UnitScores, linearize_ratio
+from recbias.core.plugins import OnlyWith
 from recbias.core.queries import group_by
 from recbias.statistics.off_policy import (
     SLATE_ESTIMATORS,
+    WEIGHTED,
     Estimator,
     Terms,
     estimate_rows,
@@ -401,7 +403,7 @@ class PolicyValue(InheritsSections):
     needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
 
     estimator: Estimator = "snips"
-    clip: Annotated[float, Gt(0)] | None = None
+    clip: Annotated[Annotated[float, Gt(0)] | None, OnlyWith("estimator", *WEIGHTED)] = None
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""

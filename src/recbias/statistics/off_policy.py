@@ -18,6 +18,9 @@ Estimator: TypeAlias = Literal["ips", "snips", "direct", "dr", "iips", "rips", "
 SLATE_ESTIMATORS = frozenset({"iips", "rips", "sips", "slate_pi"})
 """The estimators of the reward of a request, the sum over its items; the others are of a row."""
 
+WEIGHTED = ("ips", "snips", "dr", *sorted(SLATE_ESTIMATORS))
+"""The estimators with weights of importance; ``direct`` has none."""
+
 
 class Terms(NamedTuple):
     """What each row adds to the numerator and to the denominator of an estimator."""
