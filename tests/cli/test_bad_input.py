@@ -58,6 +58,10 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
     ),
     ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
     (
+        *("too many comparisons", "age < 30", " or ".join(["age < 3"] * 1001), 9),
+        *("1,001 comparisons, more than 1,000", "list values with in"),
+    ),
+    (
         "unknown published table",
         "seed: 42",
         "report: {reference: children/a33}",
@@ -382,3 +386,27 @@ def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) ->
     assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
     document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
     assert len(document["errors"]) == 40
+
+
+SENTENCES = (
+    "sentence_id,pair_id,group,perplexity\n"
+    "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
+)
+
+
+GAP = """\
+name: gap
+dataset: tables
+models:
+  - {name: sentence_scores, label: ours, path: scores.csv}
+metrics:
+  - perplexity_gap
+"""
+
+
+def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
+    (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err

@@ -186,6 +186,17 @@ def test_a_new_plugin_is_shown(new_plugins: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "metric"), [("novelty", "self_information"), ("demographic parity", "EXP")]
+)
+def test_a_word_of_the_field_leads_to_the_metrics_that_mention_it(
+    tmp_path: Path, word: str, metric: str
+) -> None:
+    result = invoke_recbias("show", word, folder=tmp_path)
+    assert result.code == 2
+    assert metric in result.err.rpartition("in their description: ")[2]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message", "remedy"),
     [
         (("metrc", "Mine"), "no kind is called 'metrc'", "did you mean metric?"),

@@ -10,13 +10,11 @@ import typer
 from rich.console import Console
 
 from recbias.cli.output import print_grid, report_errors
-from recbias.cli.run import show_requests
 from recbias.core.context import StageRecord
 from recbias.live import Live
 from recbias.progress import Plain, open_observer
 from recbias.reports.wording import Cell, Column, Table
 from recbias.runner.remaining import RemainingWork
-from recbias.runner.request_totals import RequestTotals
 from recbias.runner.stage import Keys, Stage
 from support.commands import invoke_recbias, write_small_spec
 
@@ -85,37 +83,11 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
     assert run_shell(f"{command} > /dev/full 2> /dev/full", tmp_path) == (1, "")
 
 
-RESULTS = Table(
-    "Results",
-    (
-        Column("model"),
-        Column("nDCG@10", numeric=True),
-        Column("log_popularity_difference@10", numeric=True),
-    ),
-    (
-        (Cell("Random", mark="a"), Cell("0.0348"), Cell("-0.4086", mark="b")),
-        (Cell("MostPop", mark="b"), Cell("0.1711", best=True, mark="a"), Cell("0.8462")),
-    ),
-    ("Bold: the best of the column.",),
-)
-
-
 def render(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
     print_grid(grid, console)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
-
-
-def test_wide_terminal_aligns_values_and_marks() -> None:
-    assert render(RESULTS, 100) == [
-        "Results",
-        "model       nDCG@10  log_popularity_difference@10",
-        "─────────────────────────────────────────────────",
-        "Random  a  0.0348                       -0.4086 b",
-        "MostPop b  0.1711 a                      0.8462",
-        "Bold: the best of the column.",
-    ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -204,9 +176,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-FREE = RequestTotals("local", 10, 4, 6000, 600)
-PAID = RequestTotals("paid", 5, 0, 5000, 500, money=1.5)
-
 REQUEST_LINES_SPEC = """\
 name: asked
 dataset: {name: demo, n_users: 60, n_items: 50}
@@ -217,33 +186,6 @@ models:
   - {name: WOK, llm: {model: small, max_tokens: 100, prices: {input: 0, output: 100}}}
 metrics: [nDCG]
 """
-
-
-@pytest.mark.parametrize(
-    ("totals", "line"),
-    [
-        ([], ""),
-        (
-            [FREE],
-            (
-                "language models: 10 requests, 4 stored, 6 to send: "
-                "at most 6,000 tokens in, 600 out, no prices given"
-            ),
-        ),
-        (
-            [FREE, PAID],
-            (
-                "language models: 15 requests, 4 stored, 11 to send: at most 11,000 tokens in, "
-                "1,100 out, 1.50 by the prices of the spec (without local: no prices given)"
-            ),
-        ),
-    ],
-)
-def test_totals_are_summed(
-    totals: list[RequestTotals], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    show_requests(totals, quiet=True)
-    assert capsys.readouterr().out == f"{line}\n" * bool(line)
 
 
 def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:

@@ -284,3 +284,12 @@ def test_run_without_comparisons_is_refused(tmp_path: Path) -> None:
     result = invoke_recbias("power", "small", folder=tmp_path)
     assert result.code == 2
     assert result.err.startswith("error: the run compares neither models nor groups")
+
+
+def test_no_runs_are_said_and_no_error(tmp_path: Path) -> None:
+    result = invoke_recbias("runs", folder=tmp_path)
+    message = "results has no finished run: recbias run SPEC writes one\n"
+    assert (result.code, result.out, result.err) == (0, message, "")
+    result = invoke_recbias("runs", "one", folder=tmp_path)
+    assert result.code == 2
+    assert result.err == "error: results has no run of 'one'\nhelp: results has no finished run\n"

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measures import VALUE_COLUMNS
 from recbias.reports.conclusions import collect_conclusions
 from recbias.reports.group_tables import build_cards
 from recbias.reports.run import read_run
@@ -39,10 +38,6 @@ def run_seeds(tmp_path: Path, seeds: list[int], folds: int = 1) -> recbias.Run:
     changes: dict[str, Any] = {"dataset": make_tables(), "models": ["Random"]}
     changes |= {"metrics": METRICS, "split": split, "seed": None, "seeds": seeds, "tests": None}
     return recbias.run(make_small_spec(**changes), out=tmp_path)
-
-
-def read_groups(run: recbias.Run) -> pd.DataFrame:
-    return pd.read_csv(run.folder / "groups.csv", float_precision="round_trip")
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +85,3 @@ def test_the_power_of_a_run_is_that_of_the_units(run: recbias.Run) -> None:
     f, m = average_units(run, "nDCG(by=gender)")
     assert (row["seed"], row["n"]) == ("all", len(f) + len(m))
     assert 0.5 < row["needed_a"] / row["needed_b"] / (len(f) / len(m)) < 2
-
-
-def test_one_seed_has_no_other_rows_and_the_same_groups(tmp_path: Path) -> None:
-    single = run_seeds(tmp_path, [1])
-    assert set(single.significance["seed"].astype(str)) == {"1"}
-    pairs = single.significance[["metric", "a", "b", "test"]]
-    assert not pairs.duplicated().any()
-    groups = read_groups(single)
-    metrics = single.metrics[single.metrics["group"] != ""]
-    shared = groups.merge(metrics, on=["model", "metric", "group"], suffixes=("", "_metrics"))
-    assert len(shared) == len(metrics) == 2
-    for name in VALUE_COLUMNS:
-        np.testing.assert_array_equal(shared[name], shared[f"{name}_metrics"])
-    alone = groups[groups["metric"] == "HR(by=gender, gap=difference)"]
-    gap = single.metrics.loc[single.metrics["metric"] == alone["metric"].iloc[0], "value"].iloc[0]
-    assert alone["value"].max() - alone["value"].min() == pytest.approx(gap)

@@ -220,3 +220,16 @@ def test_coverage_in_a_population_in_which_few_users_have_another_value(
     )
     assert students <= 1 - (1 - rare) ** n + 0.03  # it never holds the mean where all are equal
     assert widened >= 0.9
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        RankedLists(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32)),
+        RankedLists(np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)),
+        RankedLists(np.zeros(2, np.int32), np.zeros(2, np.float32)),
+    ],
+)
+def test_arrays_of_another_shape_or_type_are_a_violation(lists: RankedLists) -> None:
+    with pytest.raises(BrokenContract, match="returned items"):
+        check_lists(lists, n_queries=1, seen=None, n_items=5, model="mine")

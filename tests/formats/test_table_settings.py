@@ -71,6 +71,7 @@ GENRES = 'user_id,l\n1,"Drama, Romance"\n2,Drama\n3,"Comedy,Drama"\n'
         ('user_id,l\n1,"Lyon, France"\n2,"Lyon, France"\n3,"Nice, France"\n4,Berlin\n', None),
         ('user_id,l\n1,"Acme, Inc."\n2,"Acme, Inc."\n3,Plain\n4,Plain\n', None),
         ("user_id,l\n1,F\n2,nan\n3,F\n", "the text 'nan' as a value; missing: [nan]"),
+        ("user_id,l\n1,F\n2,null\n3,F\n", "the text 'null' as a value; missing: [null]"),
         ('user_id,l\n1,"Piano, The"\n2,"Net, The"\n3,"Albany, NY"\n', None),  # always last
         ('user_id,l\n1,"Nov 15, 2020"\n2,"Nov 16, 2020"\n', None),
         ("user_id,l\n1,None\n2,Null\n", None),
@@ -93,9 +94,9 @@ def test_the_separator_splits_cells(path: Path) -> None:
 
 
 def test_missing_values_make_a_column_numeric(path: Path) -> None:
-    text = "user_id,age\n1,20\n2,N/A\n3,-1\n4, n/a \n5,\n"
-    columns, _ = read(path, text, missing=("N/A", -1))
-    np.testing.assert_array_equal(columns["age"], [20.0, *[math.nan] * 4])
+    text = "user_id,age\n1,20\n2,N/A\n3,-1\n4, n/a \n5,\n6,NULL\n"
+    columns, _ = read(path, text, missing=("N/A", -1, None))
+    np.testing.assert_array_equal(columns["age"], [20.0, *[math.nan] * 5])
 
 
 def test_columns_are_renamed_and_cast(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
@@ -592,21 +592,6 @@ def test_exposure_is_weighted_by_probabilities() -> None:
             ExposureParity(**UNCERTAIN_ITEMS_HALF, attribute="weight of p"), evidence
         )
     assert measured.value == pytest.approx((1.9 / 3) / (1.35 / 2), abs=1e-12)
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.integers(0, 10_000))
-def test_probabilities_of_0_and_1_give_the_values_of_the_label(seed: int) -> None:
-    evidence = make_random_world(seed)
-    items: Any = evidence.items
-    is_p = np.random.default_rng(seed).random(len(items.ids)) < 0.5
-    is_p[:4] = [True, False, True, False]
-    labels = np.where(is_p, "p", "not p")
-    evidence = with_columns(evidence, p=is_p.astype(np.float64), label=labels)
-    for metric in (ExposureParity, ExposureToRelevance, AWRF):
-        certain = measure_one(metric(attribute="label"), evidence)
-        weighted = measure_one(metric(attribute="weight of p"), evidence)
-        assert weighted.value == pytest.approx(certain.value, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from recbias.core.dataset import Split, TrainingData
+from recbias.kernels import topk
 from recbias.models.baselines import MostPop, Random
 from support.models.recommending import (
     compute_mean_ndcg,
@@ -69,3 +70,16 @@ def test_most_popular_on_movielens_is_close_to_the_published_value(movielens: Sp
 
 def fit(model: Any, data: TrainingData) -> Any:
     return model.fit(data, np.random.default_rng(7))
+
+
+def test_compiled_loops_give_the_same_random_lists(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    data = make_random_data(rng)
+    fitted = Random().fit(data, rng)
+    lists = []
+    for least in (0, np.inf):
+        monkeypatch.setattr(topk, "MIN_SCORES", least)
+        lists.append(fitted.recommend(query_all_users(data), 20, data))
+    assert np.array_equal(lists[0].items, lists[1].items)
+    assert np.array_equal(lists[0].scores, lists[1].scores, equal_nan=True)

@@ -15,6 +15,7 @@ from recbias.core.errors import (
     BrokenContract,
     Contradiction,
     MissingExtra,
+    MissingFile,
     OutOfRange,
     PluginError,
 )
@@ -252,4 +253,10 @@ def test_without_a_named_python_the_package_is_needed(monkeypatch: pytest.Monkey
 def test_a_python_without_recbole_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, sys.executable)
     with pytest.raises(MissingExtra, match="has no package recbole"):
+        find_interpreter()
+
+
+def test_a_python_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/nowhere/python")
+    with pytest.raises(MissingFile, match=f"{VARIABLE}: no program '/nowhere/python'"):
         find_interpreter()

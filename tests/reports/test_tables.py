@@ -194,3 +194,11 @@ def test_tau_equals_that_of_scipy_over_the_models_with_both_values(
         expected = stats.kendalltau(np.array(a)[both], np.array(b)[both]).statistic
     assert agreement.tau[0, 1] == pytest.approx(expected, nan_ok=True)
     assert agreement.n[0, 1] == both.sum()
+
+
+def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
+    run = rewrite_metrics(tmp_path, model="(dataset)", value=[2373, 0.5032])
+    (table,) = build_group_tables(run)
+    assert table.title == "Properties of the dataset"
+    assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]

@@ -330,3 +330,10 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}
+
+
+@pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
+def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
+    assert f": {tmp_path}/odd.py:Odd has no {name}" in lines
+    assert f"help: give its class {name}: " in lines

@@ -183,7 +183,7 @@ def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: flo
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
-    return svg.make_axes(x_range, y_range, height, sides=(52, 468))
+    return svg.make_axes(x_range, y_range, height, margins=(52, 12))
 
 
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:

@@ -294,22 +294,23 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     notes = max(svg.estimate_width(row.note) for row in forest.rows())
-    end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
+    end = svg.width() - svg.MARGIN - (notes + 16 if notes else 4)
     return Scale(*pad_range([*ends, *forest.lines]), 18 + widest, end)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
     labels = [row.label for row in forest.rows()]
-    return dict(zip(labels, svg.shorten_all(labels, _LONGEST), strict=True))
+    return dict(zip(labels, svg.shorten_all(labels, svg.scale_length(_LONGEST)), strict=True))
 
 
 def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
     elements, labels = [], _shorten_labels(forest)
     for panel in forest.panels:
         if panel.title:
-            size = (svg.WIDTH, _HEAD - 1)
+            size = (svg.width(), _HEAD - 1)
             elements.append(svg.draw_rectangle((0, y - 1), size, "paper"))
-            elements.append(svg.draw_title((4, y + 19), svg.shorten(panel.title, 52)))
+            title = svg.shorten(panel.title, svg.scale_length(52))
+            elements.append(svg.draw_title((4, y + 19), title))
             y += _HEAD
         for row in panel.rows:
             middle = y + row_height / 2
@@ -321,7 +322,7 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
                 band = max(places) - min(places), row_height - 4
                 elements.append(svg.draw_rectangle((min(places), y + 2), band, "gap"))
             elements.append(_draw_marks(row, scale, middle))
-            place = svg.WIDTH - svg.MARGIN, middle + 4.5
+            place = svg.width() - svg.MARGIN, middle + 4.5
             elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))
             y += row_height
     return join(*elements)

@@ -97,7 +97,7 @@ _REFERENCE = "training data"
 def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
     """Return the plot of one dataset's exposure."""
     n = max(exposure.n_items, 2)
-    axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
+    axes = svg.make_axes((1, n), (0, 100), 360, margins=(48, 12), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
     if exposure.training is not None:
@@ -422,7 +422,7 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
         elements += [
             svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
             svg.draw_text(
-                (svg.WIDTH - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
+                (svg.width() - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
             ),
             _draw_box(boxes[model], model, scale, y),
         ]
@@ -445,7 +445,7 @@ def _make_box_scale(boxes: Mapping[str, _Box]) -> Scale:
         low, high = low - 0.5, high + 0.5
     labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
     counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
-    return Scale(low, high, 18 + labels, svg.WIDTH - svg.MARGIN - counts - 14)
+    return Scale(low, high, 18 + labels, svg.width() - svg.MARGIN - counts - 14)
 
 
 def _format_count(box: _Box) -> str:

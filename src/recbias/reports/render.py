@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import provenance, views, wording
+from recbias.reports import provenance, svg, views, wording
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
@@ -111,6 +111,14 @@ class Content:
         return draw_first_picture(
             self.run, self.verdict.subject, name="answer", reference=self.reference
         )
+
+    @cached_property
+    def narrow_picture(self) -> Plot | None:
+        """The same chart for the screen of a phone."""
+        with svg.narrow():
+            return draw_first_picture(
+                self.run, self.verdict.subject, name="answer", reference=self.reference
+            )
 
     @cached_property
     def examples(self) -> tuple[str, list[Example]]:

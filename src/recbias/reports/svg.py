@@ -7,12 +7,14 @@ label stands beside the point that it names, else at the end of a line to it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -30,8 +32,29 @@ from recbias.reports.wording import (
     to_line,
 )
 
-WIDTH = 480
-"""Width of most plots."""
+_WIDTH, _NARROW_WIDTH = 480.0, 360.0
+_width: ContextVar[float] = ContextVar("width", default=_WIDTH)
+
+
+def width() -> float:
+    """Return the width of most plots."""
+    return _width.get()
+
+
+def scale_length(most: int) -> int:
+    """Return the most characters of a label for the width, from those for the usual one."""
+    return int(most * width() / _WIDTH)
+
+
+@contextlib.contextmanager
+def narrow() -> Iterator[None]:
+    """Draw plots for the screen of a phone."""
+    token = _width.set(_NARROW_WIDTH)
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
 
 COLOURS = 8
 """Number of colours of series: classes ``c0`` to ``c7``."""
@@ -55,7 +78,7 @@ class Plot:
     caption: str
     height: float
     body: Safe
-    width: float = WIDTH
+    width: float = field(default_factory=width)
     label: str = ""
 
     def entitle(self, title: str) -> Plot:
@@ -121,10 +144,10 @@ def draw_text(point: Point, text: object, class_: str = "", **attributes: object
 
 
 def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
-    """Return an axis title in bold, followed by a note."""
+    """Return an axis title in bold, followed by a note if there is room."""
     x, y = map(_format_coordinate, point)
     spans = [tag("tspan", to_line(title), class_="name")]
-    if note:
+    if note and estimate_width(title + note) + 12 <= width():
         spans.append(tag("tspan", note, class_="note", dx=8))
     return tag("text", *spans, x=x, y=y, class_=class_ or None)
 
@@ -414,11 +437,12 @@ def make_axes(
     y: tuple[float, float],
     height: float = 300.0,
     *,
-    sides: tuple[float, float] = (60.0, 456.0),
+    margins: tuple[float, float] = (60.0, 24.0),
     log_x: bool = False,
     log_y: bool = False,
 ) -> Axes:
     """Return the axes of a chart of this height: room for titles above and below."""
+    sides = margins[0], width() - margins[1]
     return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP, log_y))
 
 
@@ -466,10 +490,10 @@ def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float
     elements = [_draw_x_axis(scale, ticks, top, height - 58)]
     if height > TALL:
         elements += [draw_text((scale.at(x), top - 6), format_tick(x), "tick mid") for x in ticks]
-    room = WIDTH - 2 * MARGIN
+    room = width() - 2 * MARGIN
     note = note if estimate_width(title + note) + 12 <= room else ""
     title = shorten(title, int(room / estimate_width("x")))
-    return join(*elements, draw_title((WIDTH - MARGIN, height - 10), title, note, "end"))
+    return join(*elements, draw_title((width() - MARGIN, height - 10), title, note, "end"))
 
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
@@ -749,8 +773,8 @@ def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
     labels = [shorten(name, 40) for name in (*series, line) if name]
     elements, x, y = [], 10.0, 16.0
     for number, label in enumerate(labels):
-        width = 30 + estimate_width(label)
-        if x + width > WIDTH and x > 10:
+        size = 30 + estimate_width(label)
+        if x + size > width() and x > 10:
             x, y = 10.0, y + 20
         if number < len(series):
             colour, shape = choose_look(number)
@@ -758,7 +782,7 @@ def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
         else:
             elements.append(draw_line((x, y - 10), (x, y + 3), "neutral"))
         elements.append(draw_text((x + 9, y), label))
-        x += width
+        x += size
     return join(*elements), y + 12 if labels else 8.0
 
 

@@ -193,3 +193,23 @@ def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: 
     assert (result.code, result.out) == (2, "")
     assert message in result.err.splitlines()[0]
     assert "help: give a card.json that" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "message"),
+    [
+        (("--key-env", "CARD_KEY"), {}, "the environment variable CARD_KEY is not set"),
+        (
+            ("--key-env", "CARD_KEY"),
+            {"CARD_KEY": "short"},
+            "the environment variable CARD_KEY holds 5 bytes",
+        ),
+    ],
+)
+def test_a_missing_key_is_a_fault(
+    folder: Path, words: tuple[str, ...], env: dict[str, str], message: str
+) -> None:
+    result = verify(folder, *words, **env)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: --key-env: {message}")
+    assert "help: set it to a secret of at least 16 bytes" in result.err

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import recbias
+from recbias.core.errors import UserError
 from support.chat.chat_server import Script, serve_chat
 from support.commands import invoke_recbias
 from support.worlds.film_worlds import TITLES, get_lists, get_units, write_films, write_list
@@ -267,3 +268,11 @@ def test_prompts_of_fairllm_are_paired_by_name(tmp_path: Path) -> None:
     assert effect["gender=boy", ""] == 0
     # of the 2^9 ways to swap girl and boy within the names, two have the largest range
     assert get_tests(run, "overlap_spread")["", ""]["p"] == pytest.approx(2 / 2**9)
+
+
+def test_queries_without_texts_are_refused(tmp_path: Path) -> None:
+    world = write_films(tmp_path, {"u1": [1], "u2": [2]})
+    model = {"name": "ChatRecommender", "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
+    with pytest.raises(UserError, match="the queries are users") as error:
+        world.run([model], metrics=["unmatched"])
+    assert "WOK" in error.value.remedy

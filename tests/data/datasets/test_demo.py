@@ -83,3 +83,25 @@ def test_collaborative_filtering_beats_popularity_and_popularity_beats_chance(se
     assert popular > 2 * random
     for name in ("ItemKNN", "UserKNN", "PureSVD", "EASE"):
         assert compute_ndcg(name, world, split) > 1.3 * popular, name
+
+
+def are_equal(first_world: Dataset, second_world: Dataset) -> bool:
+    tables = ((first_world.users, second_world.users), (first_world.items, second_world.items))
+    for first_table, second_table in tables:
+        assert first_table is not None
+        assert second_table is not None
+        if not first_table.frame.equals(second_table.frame):
+            return False
+    first, second = first_world.interactions, second_world.interactions
+    pairs = (
+        (first.users, second.users),
+        (first.items, second.items),
+        (first.values, second.values),
+        (first.times, second.times),
+    )
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def test_the_seed_determines_the_dataset() -> None:
+    assert are_equal(sample_demo(7), sample_demo(7))
+    assert not are_equal(sample_demo(7), sample_demo(8))

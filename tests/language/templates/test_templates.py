@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from recbias.core.errors import BadYaml, MalformedLine, UnknownName
+from recbias.core.errors import BadYaml, Contradiction, MalformedLine, UnknownName
 from recbias.core.queries import Queries, group_by
 from recbias.language.templates import Templates
 
@@ -27,11 +28,18 @@ def test_the_packaged_set_has_3834_prompts() -> None:
     assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
 
 
-def test_an_unknown_kind_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="there is no kind 'name'") as caught:
-        Templates(kinds=("name",))
-    assert caught.value.where == "kinds"
-    assert caught.value.remedy == "did you mean names?"
+@pytest.mark.parametrize(
+    ("settings", "message", "remedy"),
+    [
+        ({"kinds": ("name",)}, "there is no kind 'name'", "did you mean names?"),
+        ({"mask": ("nam",)}, "there is no slot 'nam'", "did you mean name?"),
+        ({"control_samples": 1}, "no neutral prompts to sample again", "add neutral: true"),
+    ],
+)
+def test_a_faulty_setting_is_refused(settings: dict[str, Any], message: str, remedy: str) -> None:
+    with pytest.raises((UnknownName, Contradiction), match=message) as caught:
+        Templates(**settings)
+    assert (caught.value.where, caught.value.remedy) == (*settings, remedy)
 
 
 @pytest.mark.parametrize(

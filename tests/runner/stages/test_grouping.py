@@ -237,21 +237,6 @@ def test_ugf_of_three_groups_is_refused() -> None:
     assert "gap: mad" in caught.value.remedy
 
 
-def test_a_run_reports_inequality_between_and_within_crossed_groups(tmp_path: Path) -> None:
-    gaps = ("atkinson", "atkinson_within", "atkinson_total", "cross_entropy", "worst")
-    metrics = [{"name": "nDCG", "by": "gender & age < 25", "gap": gap} for gap in gaps]
-    run = recbias.run(SPEC | {"models": ["MostPop", "Random"], "metrics": metrics}, out=tmp_path)
-    values = run.metrics[run.metrics["model"] == "MostPop"].set_index("metric")["value"]
-    between, within, total, entropy, worst = values.tolist()
-    assert 1 - total == pytest.approx((1 - within) * (1 - between), abs=1e-9)
-    assert entropy > 0
-    assert worst >= 0
-    report = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "Atkinson index between groups by gender and age &lt; 25" in report
-    without_interval = run.metrics["metric"] == "nDCG(by=gender & age < 25, gap=worst)"
-    assert (run.metrics["ci_low"].isna() == without_interval).all()
-
-
 def test_a_text_cell_in_a_numeric_condition_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,8 +80,37 @@ def test_groups_of_equal_values_have_the_p_of_their_labels(
         names = ("statistic", "effect_size", "ci_low", "ci_high")
         assert all(math.isnan(getattr(test, name)) for name in names), test
     assert welch.p == pytest.approx(p, nan_ok=True)
-    assert math.isnan(overlap.p)
-    assert all(map(math.isnan, welch_anova(moments)))
+    assert overlap.p == pytest.approx(p, nan_ok=True)
+    assert welch_anova(moments)[2] == pytest.approx(p, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("means", "sizes", "p"),
+    [
+        ([1, 2, 3], [2, 2, 2], 6 / 90),
+        ([1, 2, 3], [2, 3, 4], 1 / 1260),
+        ([1, 1, 2], [2, 2, 4], 2 / 420),  # the third group may hold the 1s
+        ([1, 1, 1], [2, 2, 2], math.nan),
+    ],
+)
+def test_all_groups_of_equal_values_have_the_p_of_their_labels(
+    means: list[float], sizes: list[int], p: float
+) -> None:
+    codes = np.repeat(np.arange(3), sizes)
+    _, _, exact = welch_anova(compute_moments(np.repeat(np.array(means, float), sizes), codes, 3))
+    assert exact == pytest.approx(p, nan_ok=True)
+
+
+def test_a_group_of_equal_values_has_the_spread_of_the_other() -> None:
+    values, codes = np.array([0.0, 0, 0, 0, 0, 1, 1]), np.repeat([0, 1], [3, 4])
+    moments = compute_moments(values, codes, 2)
+    (welch,) = welch_contrasts(("a", "b"), moments, between="groups")
+    statistic = -0.5 / math.sqrt((1 / 3) / 3 + (1 / 3) / 4)
+    assert welch.statistic == pytest.approx(statistic)
+    members, pairs = np.stack([codes == 0, codes == 1]), (np.array([0]), np.array([1]))
+    (overlap,) = overlap_contrasts(("a", "b"), values, members, between="groups", pairs=pairs)
+    assert (overlap.statistic, overlap.p) == pytest.approx((welch.statistic, welch.p))
+    assert welch_anova(moments)[0] == pytest.approx(statistic**2)
 
 
 @given(
