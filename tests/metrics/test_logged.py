@@ -202,6 +202,26 @@ def test_what_the_log_never_shows_has_bounds(tmp_path: Path, stage_warnings: lis
     )
 
 
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr", "iips", "rips", "sips", "slate_pi"])
+def test_bounds_hold(tmp_path: Path, stage_warnings: list[str], estimator: Any) -> None:
+    (tmp_path / "p.csv").write_text("item_id,probability\n0,0.3\n1,0.3\n2,0.4\n")
+    candidate, rates = GivenPolicy(path=tmp_path / "p.csv"), np.array([0.2, 0.5, 0.7])
+    truth = rates @ [0.3, 0.3, 0.4] * (1 if estimator in {"ips", "snips", "dr"} else 2)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        items = rng.integers(2, size=400)
+        columns = {
+            "request_id": np.repeat(np.arange(200), 2),
+            "item_id": items,
+            "position": np.tile([1, 2], 200),
+            "reward": (rng.random(400) < rates[items]).astype(int),
+            "propensity": 0.5,
+        }
+        evidence = _load(pd.DataFrame(columns), tmp_path)
+        _, low, high = _measure(PolicyValue(estimator=estimator), evidence, candidate)
+        assert low.ci_low <= truth <= high.ci_high
+
+
 def test_probabilities_by_label_of_users(tmp_path: Path) -> None:
     table = "gender,item_id,probability\nF,a,1\nM,c,0.5\nM,a,0.5\n"
     (tmp_path / "p.csv").write_text(table)
