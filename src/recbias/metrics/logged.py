@@ -41,7 +41,6 @@ class _LogMetric(InheritsSections):
     """A ratio of totals over the rows of a log."""
 
     unit: ClassVar[str] = "query"
-    direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
     def add_rows(self, block: Impressions) -> Terms:
@@ -107,7 +106,8 @@ class ClickThroughRate(_LogMetric):
     over the impressions of the log or of one variant. A user with several impressions is one unit:
     the interval is that of a ratio of totals of users.
 
-    Range: any number; 0 to 1 for clicks; undefined for users without an impression.
+    Range:
+        any number; 0 to 1 for clicks; undefined for users without an impression.
 
     Source:
         Deng, Knoblich and Lu, "Applying the delta method in metric analytics", KDD 2018.
@@ -133,12 +133,14 @@ class ShownShare(_LogMetric):
         attribute: The column of the items: ``genre``.
         discount: Whether an impression counts less at a lower position.
 
-    Range: 0 to 1; undefined for users without an impression.
+    Range:
+        0 to 1; undefined for users without an impression.
 
     Source:
         Singh and Joachims, "Fairness of exposure in rankings", KDD 2018.
     """
 
+    direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown", "items"})
 
     attribute: str
@@ -180,7 +182,8 @@ class ShownNDCG(_LogMetric):
     over the requests with a reward; ``r_(j)`` are the rewards of the request, largest first. Users
     click more at the positions that they see first, so that position bias raises it.
 
-    Range: 0 to 1; undefined for users without a reward.
+    Range:
+        0 to 1; undefined for users without a reward.
 
     Source:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002.
@@ -391,7 +394,8 @@ class PolicyValue(InheritsSections):
         estimator: The estimator.
         clip: The largest weight; larger ones are cut, which is said, and lowers the value.
 
-    Range: any number; undefined without support.
+    Range:
+        any number; undefined without support.
 
     Source:
         Swaminathan and Joachims, NeurIPS 2015 (snips); Dudík, Langford and Li, ICML 2011 (dr);
@@ -489,7 +493,8 @@ class EffectiveSampleSize(InheritsSections):
         label: A label of the users, of whose values each gets a row: ``gender``.
         clip: The largest weight.
 
-    Range: 0 or more.
+    Range:
+        0 or more.
 
     Source:
         Kong, "A note on importance sampling using standardized weights", 1992.
