@@ -147,6 +147,11 @@ METRICS = {
     "latent_projection": "recbias.metrics.embeddings.association:LatentProjection",
     "perplexity_gap": "recbias.metrics.perplexity:PerplexityGap",
     "BLEU": "recbias.metrics.text:BLEU",
+    "click_through_rate": "recbias.metrics.logged:ClickThroughRate",
+    "shown_share": "recbias.metrics.logged:ShownShare",
+    "shown_nDCG": "recbias.metrics.logged:ShownNDCG",
+    "policy_value": "recbias.metrics.logged:PolicyValue",
+    "effective_sample_size": "recbias.metrics.logged:EffectiveSampleSize",
     "distinct": "recbias.metrics.text:Distinct",
     "ROUGE-L": "recbias.metrics.text:RougeL",
     "unigram_F1": "recbias.metrics.text:UnigramF1",
@@ -161,6 +166,8 @@ METRICS = {
 MODELS = {
     "Random": "recbias.models.baselines:Random",
     "MostPop": "recbias.models.baselines:MostPop",
+    "shown": "recbias.models.policies:Shown",
+    "policy": "recbias.models.policies:GivenPolicy",
     "ItemKNN": "recbias.models.knn:ItemKNN",
     "UserKNN": "recbias.models.knn:UserKNN",
     "AttributeItemKNN": "recbias.models.knn:AttributeItemKNN",
@@ -222,6 +229,7 @@ FAMILIES = {"recbole": "model"}
 
 DATASETS = {
     "demo": "recbias.data.demo:Demo",
+    "impressions": "recbias.data.impressions:ImpressionTable",
     "tables": "recbias.data.tables:Tables",
     "ml-100k": "recbias.data.movielens:MovieLens100K",
     "ml-1m": "recbias.data.movielens:MovieLens1M",

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from recbias.core.dataset import AnyArray, FloatArray, count_distinct
-from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.measures import Contrast, Measurement, UnitScores, linearize_ratio
 from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import compare_share_ratio, compare_shares, solve_fieller
@@ -172,8 +172,12 @@ class Members:
         """Return the queries of each group, with their values."""
         scores, inside = _get_units(measurement), np.flatnonzero(groups.codes >= 0)
         rows = inside if groups.rows is None else groups.rows[inside]
-        values, fields = scores.values, (measurement.target, scores.share)
-        return cls(groups.names, groups.codes[inside], rows, values[rows], values.size, *fields)
+        codes, values = groups.codes[inside], scores.values[rows]
+        if scores.totals is not None:
+            for code in range(len(groups.names)):
+                values[codes == code] = linearize_ratio(scores.totals[rows[codes == code]])
+        fields = (measurement.target, scores.share)
+        return cls(groups.names, codes, rows, values, scores.values.size, *fields)
 
     @classmethod
     def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
@@ -528,7 +532,11 @@ def summarize_groups(
     measurements = []
     for code, name in enumerate(groups.names):
         queries = groups.find_rows(code)
-        group_units = replace(units, ids=units.ids[queries], values=units.values[queries])
+        values, totals = units.values[queries], units.totals
+        if totals is not None:
+            totals = totals[queries]
+            values = linearize_ratio(totals)
+        group_units = replace(units, ids=units.ids[queries], values=values, totals=totals)
         measurements.append(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
