@@ -27,7 +27,7 @@ FAMILIES = {
     "metrics": {
         "Accuracy: do lists hold what users chose?": (
             *("nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"),
-            *("R-Precision", "F1"),
+            *("R-Precision", "F1", "propensity_nDCG", "propensity_recall", "propensity_MAP"),
         ),
         "Popularity bias: are popular items recommended too often?": (
             *("log_popularity_difference", "popularity_lift", "gini_difference"),
