@@ -61,7 +61,7 @@ class Propensity:
                 message = f"the item {name} has the propensity {values[wrong[0]]:g}"
                 remedy = "a propensity is a probability above 0: give each test item one"
                 raise OutOfRange(message, where="propensity.of", remedy=remedy)
-        weights = divide(1.0, propensities)
+        weights = divide(np.ones(propensities.size), propensities)
         is_clipped = ~(weights <= clip)
         if n := int(np.count_nonzero(is_clipped[tested])):
             share = n / tested.size
@@ -145,9 +145,9 @@ class PropensityNDCG(_WeightedAccuracy):
         snips  Σ_{r ≤ k} rel(r) w_r / log2(r + 1)  /  Σ_{l ≤ k} w_(l) / log2(l + 1),    w = 1 / p
         ips    Σ_{r ≤ k} rel(r) (w_r / w̄) / log2(r + 1)  /  Σ_{l ≤ min(R, k)} 1 / log2(l + 1)
 
-    ``rel(r)`` is 1 if the item at rank r is a test item, ``p`` the propensity of an item, ``w_(l)``
-    the weights of the query's R test items, largest first, ``w̄`` the mean weight of all test
-    items. With equal propensities both are nDCG.
+    ``rel(r)`` is 1 if the item at rank r is a test item, ``p`` the propensity of an item,
+    ``w_(l)`` the weights of the query's R test items, largest first, ``w̄`` the mean weight of all
+    test items. With equal propensities both are nDCG.
 
     Source:
         Yang, Cui, Xuan, Wang, Belongie and Estrin, "Unbiased offline recommender evaluation for
