@@ -263,7 +263,7 @@ def make_random_evidence() -> Evidence:
         candidates=data.candidates,
         odds=_sample_odds(),
         policy=_sample_policy(),
-        shown=Policy(*np.empty((3, 0), dtype=np.int32), np.empty(0), is_shown=True),
+        shown=Policy.of_shown(),
         log=_SampleLog(),
         n_bootstrap=50,
     )
@@ -297,8 +297,9 @@ def _sample_sentences(rng: np.random.Generator) -> SentenceScores:
 def _sample_policy() -> Policy:
     """Return a policy that shows the first three items at both positions."""
     items, positions = np.tile(np.arange(3, dtype=np.int32), 2), np.repeat([1, 2], 3)
-    empty = np.empty(0, dtype=np.int32)
-    return Policy(items, empty, positions.astype(np.int32), np.tile([0.5, 0.3, 0.2], 2))
+    none, probabilities = np.zeros(6, dtype=np.int32), np.tile([0.5, 0.3, 0.2], 2)
+    group_of = np.zeros(N_USERS, dtype=np.int32)
+    return Policy(items, positions.astype(np.int32), none, probabilities, group_of)
 
 
 class _SampleLog:

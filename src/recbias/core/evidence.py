@@ -162,23 +162,31 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """What a candidate would show: the probability of each item, by user and position if given.
+    """What a candidate would show: the probability of each item, by position and group of users.
 
     Args:
         items: ``int32[n]``; -1 is an item that the log does not have.
-        users: User codes, ``int32[n]``; empty if the policy is the same for all users.
         positions: Positions from 1, ``int32[n]``; empty if it is the same at all of them.
+        groups: The group of users of each row, ``int32[n]``.
         probabilities: ``float64[n]``.
+        group_of: The group of each user of the dataset, ``int32[n_users]``; -1 if it has no rows.
         is_shown: Whether it is what the log shows, which has no probabilities here.
         variant: The variant of the log that it is; "" for all of them.
     """
 
     items: Codes
-    users: Codes
     positions: Codes
+    groups: Codes
     probabilities: FloatArray
+    group_of: Codes
     is_shown: bool = False
     variant: str = ""
+
+    @classmethod
+    def of_shown(cls, variant: str = "") -> Policy:
+        """Return what the log shows."""
+        none = np.empty(0, dtype=np.int32)
+        return cls(none, none, none, np.empty(0), none, is_shown=True, variant=variant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from recbias.core.dataset import (
     Interactions,
     Vocabulary,
 )
-from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
@@ -50,6 +51,7 @@ _TYPES = {
 _OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
 _OPEN_BANDIT_LABELS = "user_feature_"
 _MIND = ("request_id", "user_id", "time", "history", "shown")
+_CELL = ("item_id", "position", "variant")
 _MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a request stand together
 
 
@@ -59,9 +61,10 @@ class ImpressionTable(TableSettings):
 
     The columns are ``item_id``, ``reward`` (a click, a purchase, any number) and, where they
     exist, ``request_id`` (the items that were shown together, whose rows stand together),
-    ``user_id``, ``position`` (from 1), ``propensity`` (the probability with which the item was
-    shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``, ``.csv`` or
-    ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than memory.
+    ``user_id``, ``position`` (from 1, or from 0), ``propensity`` (the probability with which the
+    item was shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``,
+    ``.csv`` or ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than
+    memory.
 
     The units of all measures are the users, so that several rows of a user count as one
     observation. A log without ``user_id`` has the requests as units, one without ``request_id``
@@ -76,13 +79,12 @@ class ImpressionTable(TableSettings):
         items: A table of the items: ``item_id`` and any columns.
         user_columns: Columns of the log that are labels of its users, of which a user has one
             value.
-        first_position: The number of the first position.
 
     Raises:
         MissingFile: A file does not exist.
         UnknownColumn: The log lacks ``item_id`` or ``reward``, or a column that is named.
         MalformedLine: A propensity is not above 0 and at most 1, a reward is missing, a position
-            is below the first one, or the rows of a request do not stand together.
+            is below 0, or the rows of a request do not stand together.
 
     Source:
         Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline", NeurIPS 2021; Wu
@@ -94,7 +96,6 @@ class ImpressionTable(TableSettings):
     users: InputFile | None = None
     items: InputFile | None = None
     user_columns: tuple[str, ...] = ()
-    first_position: Literal[0, 1] = 1
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` returns."""
@@ -106,43 +107,37 @@ class ImpressionTable(TableSettings):
         paths = (self.path, self.users, self.items)
         return [require_file(path) for path in paths if path is not None]
 
-    def open_log(self, data: Path, user_ids: Vocabulary, item_ids: Vocabulary) -> _Log:
+    def open_log(self, dataset: Dataset) -> _Log:
         """Return the log, with the codes of the dataset."""
-        return _Log(self, user_ids, item_ids)
+        return _Log(self, dataset)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the users and items of the log, and check its rows."""
         names = self.find_columns()
         has_users, labels = "user_id" in names, self._list_labels(names)
-        check = _Check(self)
-        users: list[pd.DataFrame] = []
-        items = pa.array([], pa.string())
+        keys, check = ["user_id"] * has_users + labels, _Check(self.path)
+        users: list[pa.Table] = []
         for table in self.read_tables(labels):
             check.add(table)
-            items = pc.unique(pa.concat_arrays([items, pc.unique(table["item_id"])]))
-            if has_users or labels:
-                keys = ["user_id"] if has_users else []
-                rows = table.select([*keys, *labels]).to_pandas()
-                users.append(rows.drop_duplicates() if has_users else rows)
+            if has_users:
+                users = [_add_up(table, keys, (), *users)]
+            elif labels:
+                users.append(table.select(labels))
         check.finish()
-        item_ids = Vocabulary.of(items.to_pylist())
-        frame = pd.concat(users, ignore_index=True) if users else pd.DataFrame()
+        frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
         if has_users:
             frame = self._take_first(frame)
             user_ids, codes = Vocabulary.encode(frame["user_id"].to_numpy(dtype=object))
-            columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
         else:
-            numbers = np.arange(1, check.counts["requests"] + 1)
-            user_ids, codes = Vocabulary.encode(numbers)
-            firsts = frame.iloc[check.list_firsts()] if labels else frame
-            columns = {name: firsts[name].to_numpy(dtype=object) for name in labels}
-        of_users = align_columns(codes, columns, user_ids, "user") if columns else None
-        return Dataset(
-            _make_empty_interactions(user_ids, item_ids),
-            self._read_table(self.users, user_ids, "user", of_users),
-            self._read_table(self.items, item_ids, "item", None),
-            counts=dict(check.counts),
-        )
+            user_ids, codes = Vocabulary.encode(np.arange(1, check.counts["requests"] + 1))
+            frame = frame.iloc[check.list_firsts()] if labels else frame
+        columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
+        of_log = align_columns(codes, columns, user_ids, "user") if columns else None
+        of_users = self._read_table(self.users, user_ids, "user", of_log)
+        item_ids = Vocabulary.of(check.items)
+        of_items = self._read_table(self.items, item_ids, "item", None)
+        rows = _make_empty_interactions(user_ids, item_ids)
+        return Dataset(rows, of_users, of_items, counts=dict(check.counts))
 
     def _list_labels(self, names: Mapping[str, str]) -> list[str]:
         labels = [*self.user_columns]
@@ -299,44 +294,41 @@ def _read_mind(path: Path) -> Iterator[pa.Table]:
 class _Check:
     """Counts the rows of a log and raises the faults of its columns."""
 
-    def __init__(self, source: ImpressionTable) -> None:
+    def __init__(self, path: Path) -> None:
         self.counts: Counter[str] = Counter()
-        self._path, self._first = str(source.path), source.first_position
-        self._positions: set[int] = set()
-        self._rewards: Counter[str] = Counter()
-        self._shown: Counter[str] = Counter()
+        self._path = str(path)
+        self._cells: pa.Table | None = None
         self._starts: list[AnyArray] = []
         self._requests: list[Any] = []
         self._last: Any = None
 
+    @property
+    def items(self) -> list[str]:
+        """The items that were shown."""
+        return [] if self._cells is None else pc.unique(self._cells["item_id"]).to_pylist()
+
     def add(self, table: pa.Table) -> None:
-        """Check the rows of a table."""
-        n, at = table.num_rows, self.counts["impressions"]
+        """Check the rows of a table, and count them by item, position and variant."""
+        at = self.counts["impressions"]
         if "propensity" in table.column_names:
             values = table["propensity"].to_numpy()
-            self._refuse(
-                (values <= 0) | (values > 1),
-                at,
-                "propensity",
-                values,
-                "a propensity is a probability above 0: remove rows that cannot be shown",
-            )
+            remedy = "a propensity is a probability above 0: remove rows that cannot be shown"
+            self._refuse((values <= 0) | (values > 1), at, "propensity", values, remedy)
             self.counts["with_propensity"] += int(np.count_nonzero(~np.isnan(values)))
         if "position" in table.column_names:
             values = table["position"].to_numpy()
-            remedy = "write first_position: 0 if positions begin at 0, or correct them"
-            self._refuse(~(values >= self._first), at, "position", values, remedy)
-            self._positions.update(np.unique(values).tolist())
+            self._refuse(~(values >= 0), at, "position", values, "write 1 for the first position")
         rewards = table["reward"].to_numpy()
-        if "variant" in table.column_names:
-            variants = table["variant"].to_numpy()
-            self._shown.update(variants.tolist())
-            self._rewards.update(variants[~np.isnan(rewards)].tolist())
-        elif np.isnan(rewards).any():
+        if "variant" not in table.column_names:
             self._refuse(np.isnan(rewards), at, "reward", rewards, "write 0 where there is none")
         self.counts["rewarded"] += int(np.count_nonzero(rewards > 0))
         self._count_requests(table, at)
-        self.counts["impressions"] += n
+        self.counts["impressions"] += table.num_rows
+        has_reward = pa.array(np.where(np.isnan(rewards), None, 1))
+        keys = [name for name in _CELL if name in table.column_names]
+        cells = table.select(keys).append_column("shown", pa.array(np.ones(rewards.size, int)))
+        cells = cells.append_column("with_reward", has_reward.cast(pa.int64()))
+        self._cells = _add_up(cells, keys, ("shown", "with_reward"), self._cells)
 
     def _refuse(
         self, is_wrong: AnyArray, at: int, name: str, values: AnyArray, remedy: str
@@ -368,21 +360,47 @@ class _Check:
 
     def finish(self) -> None:
         """Raise or warn of what only the whole log shows."""
+        if self._cells is None or not self.counts["impressions"]:
+            raise NothingLeft("the log has no rows", where=self._path)
         requests = pa.chunked_array(self._requests, pa.string())
         if len(requests) > (n_distinct := len(pc.unique(requests))):
             message = f"the rows of {len(requests) - n_distinct:,} requests do not stand together"
             raise MalformedLine(message, where=self._path, remedy="sort the log by request_id")
-        silent = [name for name in self._shown if not self._rewards[name]]
-        some = [name for name, n in self._shown.items() if self._rewards[name] < n]
-        if silent or some:
-            reason = "no reward at all" if silent else "rows without a reward"
-            message = f"variant {(silent or some)[0]!r} has {reason}"
-            remedy = "write 0 where nothing was clicked, or leave the variant out"
-            raise MalformedLine(message, where=self._path, remedy=remedy)
-        self.counts |= {"variants": len(self._shown), "positions": len(self._positions)}
-        holes = set(range(self._first, max(self._positions, default=0) + 1)) - self._positions
-        if holes:
-            warn(f"nothing was ever shown at position {min(holes)} of the log, but below it")
+        cells = self._cells.to_pandas()
+        if "variant" in cells:
+            self._check_variants(cells.groupby("variant", sort=True)[["shown", "with_reward"]])
+        self.counts["cells"] = len(cells.drop_duplicates([*{*_CELL[:2]} & {*cells.columns}]))
+        if "position" in cells:
+            self._check_positions(np.unique(cells["position"]))
+
+    def _check_variants(self, variants: Any) -> None:
+        table = variants.sum()
+        for name, n, n_rewards in table.itertuples():
+            if n_rewards < n:
+                reason = "rows without a reward" if n_rewards else "no reward at all"
+                remedy = "write 0 where nothing was clicked, or leave the variant out"
+                raise MalformedLine(f"variant {name!r} has {reason}", self._path, remedy)
+            self.counts[f"variant {name}"] = int(n)
+
+    def _check_positions(self, positions: AnyArray) -> None:
+        first = self.counts["first_position"] = int(positions[0] > 0)
+        self.counts["positions"] = positions.size
+        if not first:
+            warn(
+                "the positions of the log begin at 0, which is taken for the first: it is called 1"
+            )
+        if holes := sorted({*range(first, int(positions[-1]))} - {*positions.tolist()}):
+            warn(f"nothing was ever shown at position {holes[0]} of the log, but below it")
+
+
+def _add_up(
+    table: pa.Table, keys: list[str], sums: tuple[str, ...] = (), total: pa.Table | None = None
+) -> pa.Table:
+    """Return the sums of columns by key, and those of a table that was added up before."""
+    joined = table if total is None else pa.concat_tables([total, table])
+    groups = joined.group_by(keys, use_threads=False)
+    added = groups.aggregate([(name, "sum") for name in sums])
+    return added.select([*keys, *(f"{name}_sum" for name in sums)]).rename_columns([*keys, *sums])
 
 
 def mark_starts(column: Any) -> AnyArray:
@@ -398,12 +416,12 @@ class _Log:
     """The log of a dataset, with the codes of its users and items."""
 
     source: ImpressionTable
-    user_ids: Vocabulary
-    item_ids: Vocabulary
-    names: Mapping[str, str] = field(default_factory=dict)
+    dataset: Dataset
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", self.source.find_columns())
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The columns of the log."""
+        return self.source.find_columns()
 
     @property
     def has_positions(self) -> bool:
@@ -440,16 +458,17 @@ class _Log:
             requests = first - 1 + np.cumsum(mark_starts(table["request_id"].combine_chunks()))
         users = requests.astype(np.int32)
         if "user_id" in self.names:
-            users = _find(table["user_id"], self.user_ids)
+            users = _find(table["user_id"], self.dataset.user_ids)
         positions = np.zeros(n, dtype=np.int32)
-        if "position" in self.names:
-            positions = table["position"].to_numpy() + np.int32(1 - self.source.first_position)
+        if self.has_positions:
+            first = self.dataset.counts["first_position"]
+            positions = table["position"].to_numpy() + np.int32(1 - first)
         missing = np.full(n, np.nan)
         variants = np.full(n, "", dtype=object)
         block = Impressions(
             users,
             requests,
-            _find(table["item_id"], self.item_ids),
+            _find(table["item_id"], self.dataset.item_ids),
             positions,
             table["reward"].to_numpy(),
             table["propensity"].to_numpy() if self.has_propensities else missing,

@@ -6,6 +6,7 @@ intervals and tests have the users as units, and a group of users has a ratio of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,8 +28,10 @@ from recbias.statistics.off_policy import (
     Terms,
     estimate_rows,
     estimate_slates,
+    lose_mass,
 )
 
+_ROUNDING = 1e-9
 _PRIOR = 10.0  # impressions with the mean reward of the position, which an expected reward counts
 
 
@@ -250,7 +253,7 @@ class _Survey:
         n_items = len(evidence.item_ids)
         self.n = np.zeros((2, n_items, 1))
         self.rewards = np.zeros((2, n_items, 1))
-        self.highest = 0.0
+        self.range = (math.inf, -math.inf)
         for block, _ in read_rows(evidence):
             if (more := int(block.positions.max(initial=0)) + 1 - self.n.shape[2]) > 0:
                 pad = ((0, 0), (0, 0), (0, more))
@@ -261,7 +264,8 @@ class _Survey:
             size, shape = self.n.size, self.n.shape
             self.n += np.bincount(cells, minlength=size).reshape(shape)
             self.rewards += np.bincount(cells, block.rewards, minlength=size).reshape(shape)
-            self.highest = max(self.highest, float(block.rewards.max(initial=0.0)))
+            ends = float(block.rewards.min()), float(block.rewards.max())
+            self.range = min(self.range[0], ends[0]), max(self.range[1], ends[1])
 
     @property
     def positions(self) -> AnyArray:
@@ -286,39 +290,35 @@ class _Survey:
 
 
 class _Candidate:
-    """The probabilities of a policy, by user and position."""
+    """The probabilities of a policy, by group of users and position: its contexts."""
 
     def __init__(self, policy: Policy, survey: _Survey) -> None:
-        positions: AnyArray = policy.positions
-        items: AnyArray = policy.items
-        users: AnyArray = policy.users
-        probabilities: AnyArray = policy.probabilities
+        n_positions = survey.n.shape[2]
+        positions, parts = policy.positions, [policy.items, policy.groups, policy.probabilities]
         if not positions.size:
-            n, all_positions = items.size, survey.positions
-            positions = np.repeat(all_positions, n)
-            items, users, probabilities = (
-                np.tile(column, all_positions.size) for column in (items, users, probabilities)
-            )
-        self._by_user, self._n_positions = bool(users.size), survey.n.shape[2]
-        known = positions < self._n_positions
-        codes = users[known] if self._by_user else np.zeros(int(known.sum()), dtype=np.int64)
-        self.items, self.positions = items[known].astype(np.int64), positions[known]
-        self.probabilities = probabilities[known]
-        contexts = codes.astype(np.int64) * self._n_positions + self.positions
-        self._contexts, self._context_of = np.unique(contexts, return_inverse=True)
+            at: AnyArray = survey.positions
+            positions = np.repeat(at, policy.items.size)
+            parts = [np.tile(part, at.size) for part in parts]
+        known = (positions < n_positions) & (parts[1] >= 0)
+        self.positions = positions[known]
+        self.items, groups, self.probabilities = (
+            part[known].astype(kind)
+            for part, kind in zip(parts, (np.int64, np.int64, np.float64), strict=True)
+        )
+        self._group_of, self._n_positions = policy.group_of, n_positions
+        keys = groups * n_positions + self.positions
+        self._contexts, self._context_of = np.unique(keys, return_inverse=True)
         self._n_items = len(survey.is_shown) + 1
         keys = self._context_of * self._n_items + self.items + 1
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
     def find_contexts(self, block: Impressions) -> AnyArray:
-        """Return the context of each row; -1 if the policy has none, and shows nothing there."""
-        users = block.users.astype(np.int64) if self._by_user else 0
-        keys = users * self._n_positions + block.positions
-        at = np.minimum(np.searchsorted(self._contexts, keys), max(self._contexts.size - 1, 0))
-        return (
-            np.where(self._contexts[at] == keys, at, -1) if self._contexts.size else keys * 0 - 1
-        )
+        """Return the context of each row; -1 if the policy is not known there."""
+        groups = self._group_of[block.users].astype(np.int64)
+        keys = groups * self._n_positions + block.positions
+        at = np.minimum(np.searchsorted(self._contexts, keys), self._contexts.size - 1)
+        return np.where((groups >= 0) & (self._contexts[at] == keys), at, -1)
 
     def find(self, block: Impressions, contexts: AnyArray) -> FloatArray:
         """Return the probability of the item of each row."""
@@ -343,13 +343,21 @@ class _Weights:
         self._evidence, self._clip = evidence, clip
         self.survey = _Survey(evidence)
         self.candidate = _Candidate(policy, self.survey)
+        self._covered = np.isin(np.arange(self.survey.n.shape[2]), self.candidate.positions)
+        if left := [at for at in self.survey.positions.tolist() if not self._covered[at]]:
+            warn(f"{evidence.metric}: the candidate has nothing at position {left[0]}: left out")
         self.n_clipped = self.n_rows = 0
 
     def read(self) -> Iterator[tuple[Impressions, AnyArray, AnyArray, FloatArray]]:
         """Yield blocks with the query, the context and the weight of each row."""
-        for block, queries in read_rows(self._evidence):
+        for whole, all_queries in read_rows(self._evidence):
+            kept = self._covered[whole.positions]
+            block, queries = whole.take(kept), all_queries[kept]
             contexts = self.candidate.find_contexts(block)
             weights = self.candidate.find(block, contexts) / block.propensities
+            if np.isnan(weights).any():
+                message = "some rows of the log have no propensity"
+                raise MissingEvidence(message, remedy="give each row its propensity")
             if self._clip is not None:
                 self.n_clipped += int((weights > self._clip).sum())
                 weights = np.minimum(weights, self._clip)
@@ -372,8 +380,8 @@ class PolicyValue(InheritsSections):
     filled independently of each other.
 
     Of the model ``shown`` it is the mean reward itself. Where the candidate shows items that the
-    log never shows at a position, no estimate is unbiased: the value is undefined and its interval
-    are bounds, the ends of the interval with the least (0) and the highest reward there.
+    log never shows at a position, no estimate is unbiased: the value is undefined, and there is a
+    row with the lowest and one with the highest reward of the log in their place (``bound``).
 
     Args:
         estimator: The estimator.
@@ -407,29 +415,35 @@ class PolicyValue(InheritsSections):
             return [measure_ratio(evidence, totals)]
         weights = _Weights(evidence, self.clip)
         candidate, survey = weights.candidate, weights.survey
-        lacks = (candidate.items < 0) | ~survey.is_shown[candidate.items, candidate.positions]
-        missing = candidate.sum_contexts(candidate.probabilities * lacks)
+        supported = (candidate.items >= 0) & survey.is_shown[candidate.items, candidate.positions]
+        probabilities = candidate.probabilities * supported
+        missing = 1.0 - candidate.sum_contexts(probabilities)
+        missing[missing < _ROUNDING] = 0.0
         expected = np.stack(
             [
-                candidate.sum_contexts(
-                    candidate.probabilities * ~lacks * half[candidate.items, candidate.positions]
-                )
+                candidate.sum_contexts(probabilities * half[candidate.items, candidate.positions])
                 for half in survey.expected
             ]
         )
-        mass = np.zeros(2)
+        lost, n_rows = np.zeros_like(totals), 0
         for block, queries, contexts, weight in weights.read():
             halves = block.users % 2
             shown = survey.expected[halves, block.items, block.positions]
             terms = self._find_terms(block, weight, expected[halves, contexts], shown)
+            mass = lose_mass(self.estimator, missing[contexts], block.requests)
+            if self.estimator == "slate_pi":
+                terms = terms._replace(numerators=terms.numerators * (1.0 - mass))
             totals += _add_by_query(queries, terms, len(totals))
-            mass += missing[contexts].sum(), contexts.size
+            lost += _add_by_query(queries, Terms(mass, mass), len(totals))
+            n_rows += mass.size
         if weights.n_clipped:
             share = weights.n_clipped / weights.n_rows
             warn(f"{evidence.metric}: {share:.2%} of the weights were above {self.clip:g} and cut")
-        value = measure_ratio(evidence, totals)
-        unsupported = mass[0] / max(mass[1], 1.0)
-        return [value if not unsupported else self._bound(evidence, value, unsupported, survey)]
+        if not lost.any():
+            return [measure_ratio(evidence, totals)]
+        message = f"{lost[:, 0].sum() / n_rows:.1%} of what the candidate shows was never shown"
+        warn(f"{evidence.metric}: {message} there, so its value has bounds")
+        return self._bound(evidence, totals, lost, survey.range)
 
     def _find_terms(
         self, block: Impressions, weights: FloatArray, expected: FloatArray, shown: FloatArray
@@ -439,20 +453,22 @@ class PolicyValue(InheritsSections):
         return estimate_rows(self.estimator, weights, block.rewards, expected, shown)
 
     def _bound(
-        self, evidence: Evidence, value: Measurement, mass: float, survey: _Survey
-    ) -> Measurement:
-        """Return an undefined value whose interval are the bounds."""
-        units: UnitScores = value.units  # type: ignore[assignment]
-        undefined = np.full(units.values.size, np.nan)
-        row = Measurement.from_units(replace(units, values=undefined, share=False, totals=None))
-        message = f"{evidence.metric}: {mass:.1%} of what the candidate shows was never shown"
-        if self.estimator in SLATE_ESTIMATORS:
-            warn(f"{message} at these positions, so that it has no value")
-            return row
-        kept = 1 - mass if self.estimator == "snips" else 1.0
-        low, high = kept * value.ci_low, kept * value.ci_high + mass * survey.highest
-        warn(f"{message} at these positions: the value is between {low:.4g} and {high:.4g}")
-        return replace(row, ci_low=low, ci_high=high, own_interval=True)
+        self,
+        evidence: Evidence,
+        totals: FloatArray,
+        lost: FloatArray,
+        ends: tuple[float, float],
+    ) -> list[Measurement]:
+        """Return an undefined value whose interval is that of the bounds, and the bounds."""
+        scale = [[end, float(self.estimator == "snips")] for end in ends]
+        low, high = (
+            measure_ratio(evidence, totals + lost * end, f"bound={name}")
+            for name, end in zip(("lowest", "highest"), scale, strict=True)
+        )
+        units: UnitScores = low.units  # type: ignore[assignment]
+        undefined = replace(units, values=np.full(units.values.size, np.nan), totals=None)
+        row = replace(Measurement.from_units(undefined), ci_low=low.ci_low, ci_high=high.ci_high)
+        return [replace(row, own_interval=True), low, high]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -428,10 +428,9 @@ class ModelPlanner(_OutputPlanner):
             stage = Stage("measure", title, "", group, read, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
         choice = self._plan_choice(context, metric)
-        data = getattr(context.dataset.work, "data", None) if "log" in metric.needs else None
         world = _get_world(context) if metric.needs & {"odds", "log"} else None
         compute = ComputeMetric(
-            metric.plugin, metric.name, answer is not None, choice is not None, world, data
+            metric.plugin, metric.name, answer is not None, choice is not None, world
         )
         labels = context.labels if "items" in metric.needs else ()
         shared = (context.dataset, context.split, context.queries)

@@ -328,11 +328,17 @@ def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
 
 
 def _select_compared(row: ModelMeasurement) -> Measurement:
-    """Return a measurement with the values of the units that models are compared by."""
-    units = row.measurement.units
-    if units is None or row.compared is None:
+    """Return a measurement with the values of the units that models are compared by.
+
+    A unit that adds nothing to a ratio has its value, so that models with other units can be
+    subtracted: the users of two variants, say.
+    """
+    units, values = row.measurement.units, row.compared
+    if units is not None and units.totals is not None:
+        values = np.where(np.isnan(units.values), row.measurement.value, units.values)
+    if units is None or values is None:
         return row.measurement
-    return replace(row.measurement, units=replace(units, values=row.compared))
+    return replace(row.measurement, units=replace(units, values=values))
 
 
 def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:

@@ -626,7 +626,6 @@ class ComputeMetric:
 
     Args:
         world: The dataset plug-in, for a metric that needs the odds or the log that it knows.
-        data: The folder of the data.
     """
 
     metric: Any
@@ -634,7 +633,6 @@ class ComputeMetric:
     has_outputs: bool = True
     has_choice: bool = False
     world: Any = None
-    data: Path | None = None
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
@@ -650,8 +648,7 @@ class ComputeMetric:
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
         if "log" in self.metric.needs:
-            log = self.world.open_log(self.data, split.train.user_ids, split.train.item_ids)
-            evidence = replace(evidence, log=log)
+            evidence = replace(evidence, log=self.world.open_log(dataset))
         elif self.world is not None:
             odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
             evidence = replace(evidence, odds=odds)

@@ -444,10 +444,11 @@ def summarize_groups(
     measurements = []
     for code, name in enumerate(groups.names):
         queries = groups.find_rows(code)
-        values = units.values[queries]
-        if units.totals is not None:
-            values = linearize_ratio(units.totals[queries])
-        group_units = replace(units, ids=units.ids[queries], values=values, totals=None)
+        values, totals = units.values[queries], units.totals
+        if totals is not None:
+            totals = totals[queries]
+            values = linearize_ratio(totals)
+        group_units = replace(units, ids=units.ids[queries], values=values, totals=totals)
         measurements.append(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )

@@ -92,18 +92,43 @@ def estimate_slates(
         2017 (slate_pi); implemented for independent positions as in Vlassis et al., ICML 2021.
     """
     is_first = np.diff(requests, prepend=requests[:1] - 1) != 0
-    starts = np.flatnonzero(is_first)
-    lengths = np.diff(starts, append=requests.size)
     if estimator == "iips":
         factors = weights
     elif estimator == "slate_pi":
-        factors = np.repeat(1 + np.add.reduceat(weights - 1, starts), lengths)
+        starts = np.flatnonzero(is_first)
+        sums = np.add.reduceat(weights - 1, starts)
+        factors = np.repeat(1 + sums, np.diff(starts, append=requests.size))
     else:
-        factors = weights.astype(np.float64)
-        ranks = np.arange(requests.size) - np.repeat(starts, lengths)
-        for rank in range(1, int(lengths.max(initial=0))):
-            rows = np.flatnonzero(ranks == rank)
-            factors[rows] *= factors[rows - 1]
-        if estimator == "sips":
-            factors = np.repeat(factors[starts + lengths - 1], lengths)
+        factors = _multiply(weights, requests, whole=estimator == "sips")
     return Terms(np.asarray(factors * rewards), is_first.astype(np.float64))
+
+
+def _multiply(values: FloatArray, requests: AnyArray, *, whole: bool) -> FloatArray:
+    """Return the product of the values of the request up to each row, or of the whole request."""
+    starts = np.flatnonzero(np.diff(requests, prepend=requests[:1] - 1))
+    lengths = np.diff(starts, append=requests.size)
+    products = values.astype(np.float64)
+    ranks = np.arange(requests.size) - np.repeat(starts, lengths)
+    for rank in range(1, int(lengths.max(initial=0))):
+        rows = np.flatnonzero(ranks == rank)
+        products[rows] *= products[rows - 1]
+    return np.repeat(products[starts + lengths - 1], lengths) if whole else products
+
+
+def lose_mass(estimator: Estimator, mass: FloatArray, requests: AnyArray) -> FloatArray:
+    """Return the probability that an estimator knows nothing of the reward of a row.
+
+    Args:
+        estimator: The estimator.
+        mass: The probability that the policy shows what the log never shows there, ``float64[n]``.
+        requests: The request of each row; its rows stand together, ``int[n]``.
+
+    >>> lose_mass("rips", np.array([0.5, 0.5]), np.array([0, 0])).tolist()
+    [0.5, 0.75]
+    """
+    if estimator in {"rips", "sips"}:
+        return 1.0 - _multiply(1.0 - mass, requests, whole=estimator == "sips")
+    if estimator == "slate_pi":
+        whole = _multiply((mass == 0).astype(np.float64), requests, whole=True)
+        return 1.0 - whole
+    return mass
