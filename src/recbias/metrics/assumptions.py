@@ -300,7 +300,9 @@ class PropensitySensitivity(_OfLog):
         def read_sides() -> Iterator[tuple[AnyArray, FloatArray, FloatArray]]:
             for block, queries, _, weight in weights.read():
                 ones = np.ones(queries.size)
-                of_sides = np.stack([weight, ones] if members is None else members[queries].T * weight)
+                of_sides = np.stack(
+                    [weight, ones] if members is None else members[queries].T * weight
+                )
                 yield queries, block.rewards, of_sides
 
         _, missing = weights.find_support()
@@ -323,12 +325,18 @@ class PropensitySensitivity(_OfLog):
                     is_fixed = side and members is None
                     highest = bool(end) != bool(side)
                     ratio = weigh_worst(
-                        rewards, bounds[side][highest], 1.0 if is_fixed else factor, highest=highest
+                        rewards,
+                        bounds[side][highest],
+                        1.0 if is_fixed else factor,
+                        highest=highest,
                     )
                     for column, part in enumerate((rewards, 1.0)):
                         terms = part * ratio * of_sides[side]
                         total = np.bincount(queries, terms, n)
                         totals[at, end, :, column + 2 * (1 - side)] += total
+        if weights.n_clipped:
+            share = weights.n_clipped / weights.n_rows
+            warn(f"{evidence.metric}: {share:.2%} of the weights were above {self.clip:g} and cut")
         a, b = bound(1.0)
         gap = a[0] - b[0]
 

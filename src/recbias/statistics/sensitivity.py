@@ -10,9 +10,7 @@ import numpy as np
 from recbias.core.dataset import FloatArray
 
 
-def bound_ratio(
-    weights: FloatArray, rewards: FloatArray, factor: float
-) -> tuple[float, float]:
+def bound_ratio(weights: FloatArray, rewards: FloatArray, factor: float) -> tuple[float, float]:
     """Return the least and the largest self-normalised mean under wrong propensities.
 
         max and min of  Σ λ w r / Σ λ w   over all  1/Γ ≤ λ_i ≤ Γ
