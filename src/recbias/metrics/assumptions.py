@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -35,6 +35,11 @@ _Exponent = Annotated[float, Ge(0)]
 _Factor = Annotated[float, Ge(1)]
 
 
+def _require_log(evidence: Evidence, what: str) -> None:
+    evidence.need("log")
+    evidence.need(what)
+
+
 class _OfLog(InheritsSections):
     """A metric of a log."""
 
@@ -55,7 +60,7 @@ class PositionBias(_OfLog):
     each position.
 
     A harvested value is biased where an item is shown higher to users who like it more; use
-    ``users`` then. ``random`` is wrong where positions were not drawn at random: better items stand
+    ``users`` then. ``random`` is wrong where positions were not drawn at random: better items are
     higher, so that position bias seems stronger. The interval has the users as units.
 
     Args:
@@ -80,7 +85,7 @@ class PositionBias(_OfLog):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each position."""
-        evidence.need("shown")
+        _require_log(evidence, "shown")
         require_positions(evidence, "position_bias")
         policy: Policy = evidence.shown  # type: ignore[assignment]
         read, n = partial(read_rows, evidence, policy.variant), len(evidence.queries)
@@ -191,7 +196,6 @@ class ExaminationSensitivity(_OfLog):
         2017 (examination 1 / p^η); Singh and Joachims, KDD 2018 (exposure).
     """
 
-    unit: ClassVar[str] = "query"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
     groups: Sides
@@ -199,19 +203,19 @@ class ExaminationSensitivity(_OfLog):
     exponents: tuple[_Exponent, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
     def needs_now(self) -> frozenset[str]:
-        """Return the needs, with the table that holds the groups."""
-        return frozenset({"log", "shown", self.groups.of})
+        """Return the needs, with the items that hold the groups; users have labels."""
+        return frozenset({"log", "shown", *(["items"] * (self.groups.of == "items"))})
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap at each exponent, and the exponent at which it turns."""
-        evidence.need("shown")
+        _require_log(evidence, "shown")
         require_positions(evidence, "examination_sensitivity")
         policy: Policy = evidence.shown  # type: ignore[assignment]
         members, n = self.groups.find(evidence), len(evidence.queries)
         totals = np.zeros((len(self.exponents), n, 4 if self.count == "clicks" else 2))
         shown, rewards = np.zeros((3, 1)), np.zeros(2)
         for block, queries in read_rows(evidence, policy.variant):
-            sides = members[block.items if self.groups.of == "items" else queries].T
+            sides = members[block.items if self.groups.of == "items" else queries].T.astype(float)
             more = int(block.positions.max()) + 1 - shown.shape[1]
             shown = np.pad(shown, ((0, 0), (0, max(more, 0))))
             for at, side in enumerate((*sides, np.ones(queries.size))):
@@ -219,28 +223,32 @@ class ExaminationSensitivity(_OfLog):
             rewards += sides @ block.rewards
             for total, exponent in zip(totals, self.exponents, strict=True):
                 seen = block.positions.astype(np.float64) ** -exponent
-                parts = [(sides[0].astype(float) - sides[1]) * seen, seen]
-                if self.count == "clicks":
-                    parts = [x * side for side in sides[::-1] for x in (block.rewards, seen)]
-                for column, part in enumerate(parts):
+                for column, part in enumerate(self._list_parts(sides, block.rewards, seen)):
                     total[:, column] += np.bincount(queries, part, n)
-
-        def find_gap(exponent: float) -> float:
-            seen = shown[:, 1:] @ np.arange(1.0, shown.shape[1]) ** -exponent
-            if not (seen > 0).all():
-                return math.nan
-            if self.count == "clicks":
-                return float(rewards[0] / seen[0] - rewards[1] / seen[1])
-            return float((seen[0] - seen[1]) / seen[2])
-
+        find_gap = partial(self._find_gap, shown[:, 1:], rewards)
         turn = find_turn(find_gap, self.exponents[0], _MOST_EXPONENT)
-        return [
-            *(
-                measure_ratio(evidence, total, f"exponent={exponent:g}")
-                for total, exponent in zip(totals, self.exponents, strict=True)
-            ),
-            _describe_turn(turn, n),
+        rows = [
+            replace(measure_ratio(evidence, total, f"exponent={exponent:g}"), units=None)
+            for total, exponent in zip(totals, self.exponents, strict=True)
         ]
+        return [*rows, _describe_turn(turn, n)]
+
+    def _list_parts(
+        self, sides: FloatArray, rewards: FloatArray, seen: FloatArray
+    ) -> list[FloatArray]:
+        """Return what each row adds to the totals: of b and of a, or of the difference."""
+        if self.count == "clicks":
+            return [part * side for side in sides[::-1] for part in (rewards, seen)]
+        return [(sides[0] - sides[1]) * seen, seen]
+
+    def _find_gap(self, shown: FloatArray, rewards: FloatArray, exponent: float) -> float:
+        """Return the gap from the impressions of a, b and all by position."""
+        a, b, total = (shown @ np.arange(1.0, shown.shape[1] + 1) ** -exponent).tolist()
+        if not (a > 0 and b > 0):
+            return math.nan
+        if self.count == "clicks":
+            return float(rewards[0] / a - rewards[1] / b)
+        return float((a - b) / total)
 
 
 def _describe_turn(turn: float, n: int) -> Measurement:
@@ -287,83 +295,100 @@ class PropensitySensitivity(_OfLog):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap with its bounds at each factor, and the factor at which it turns."""
-        evidence.need("policy")
+        _require_log(evidence, "policy")
         policy: Policy = evidence.policy  # type: ignore[assignment]
-        n = len(evidence.queries)
-        targets = [f"factor={factor:g}" for factor in self.factors]
+        n, targets = len(evidence.queries), [f"factor={factor:g}" for factor in self.factors]
         undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, TURNS)]
         if policy.is_shown:
             return undefined
-        weights = Weights(evidence, self.clip)
-        members = None if self.groups is None else self.groups.find(evidence)
-
-        def read_sides() -> Iterator[tuple[AnyArray, FloatArray, FloatArray]]:
-            for block, queries, _, weight in weights.read():
-                ones = np.ones(queries.size)
-                of_sides = np.stack(
-                    [weight, ones] if members is None else members[queries].T * weight
-                )
-                yield queries, block.rewards, of_sides
-
-        _, missing = weights.find_support()
-        if any(missing[contexts].any() for _, _, contexts, _ in weights.read()):
+        gap = _Gap(evidence, Weights(evidence, self.clip), self.groups)
+        if gap.lacks_support:
             warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
             return undefined
-        tables: tuple[_Rewards, _Rewards] = _Rewards(), _Rewards()
-        for _, rewards, of_sides in read_sides():
-            for table, weight in zip(tables, of_sides, strict=True):
-                table.add(rewards, weight)
+        gap.warn_clipped(self.clip)
+        rows = [
+            replace(row, target=target)
+            for row, target in zip(gap.measure(self.factors), targets, strict=True)
+        ]
+        turn = find_turn(gap.find_worst, 0.0, math.log(_MOST_FACTOR))
+        return [*rows, _describe_turn(math.exp(turn), n)]
 
-        def bound(factor: float) -> tuple[tuple[float, float], tuple[float, float]]:
-            return tables[0].bound(factor), tables[1].bound(factor if members is not None else 1.0)
 
-        ends = [bound(factor) for factor in self.factors]
-        totals = np.zeros((len(ends), 2, n, 4))
-        for queries, rewards, of_sides in read_sides():
-            for at, (factor, bounds) in enumerate(zip(self.factors, ends, strict=True)):
-                for end, side in itertools.product((0, 1), (0, 1)):  # low or high; a or b
-                    is_fixed = side and members is None
-                    highest = bool(end) != bool(side)
-                    ratio = weigh_worst(
-                        rewards,
-                        bounds[side][highest],
-                        1.0 if is_fixed else factor,
-                        highest=highest,
-                    )
-                    for column, part in enumerate((rewards, 1.0)):
-                        terms = part * ratio * of_sides[side]
-                        total = np.bincount(queries, terms, n)
-                        totals[at, end, :, column + 2 * (1 - side)] += total
-        if weights.n_clipped:
-            share = weights.n_clipped / weights.n_rows
-            warn(f"{evidence.metric}: {share:.2%} of the weights were above {self.clip:g} and cut")
-        a, b = bound(1.0)
-        gap = a[0] - b[0]
+class _Gap:
+    """The value of a candidate minus what was shown, or in one group minus another."""
 
-        def find_worst(log_factor: float) -> float:
-            (a_low, a_high), (b_low, b_high) = bound(math.exp(log_factor))
-            return a_low - b_high if gap > 0 else a_high - b_low
+    def __init__(self, evidence: Evidence, weights: Weights, groups: Sides | None) -> None:
+        self._evidence, self._weights = evidence, weights
+        self._members = None if groups is None else groups.find(evidence)
+        self._tables = _Rewards(), _Rewards()
+        _, missing = weights.find_support()
+        self.lacks_support = False
+        for block, queries, contexts, weight in weights.read():
+            self.lacks_support |= bool(missing[contexts].any())
+            for table, side in zip(self._tables, self._weigh(queries, weight), strict=True):
+                table.add(block.rewards, side)
 
-        turn = math.exp(find_turn(find_worst, 0.0, math.log(_MOST_FACTOR)))
+    def warn_clipped(self, clip: float | None) -> None:
+        """Say how many weights were cut."""
+        if self._weights.n_clipped:
+            share = self._weights.n_clipped / self._weights.n_rows
+            warn(f"{self._evidence.metric}: {share:.2%} of the weights were above {clip} and cut")
+
+    def find_worst(self, log_factor: float) -> float:
+        """Return the bound of the gap that is nearest to the other sign."""
+        (a_low, a_high), (b_low, b_high) = self._bound(math.exp(log_factor))
+        (a, _), (b, _) = self._bound(1.0)
+        return a_low - b_high if a > b else a_high - b_low
+
+    def measure(self, factors: Sequence[float]) -> list[Measurement]:
+        """Return the gap, with the interval of its bounds at each factor."""
+        totals = np.zeros((len(factors), 2, len(self._evidence.queries), 4))
+        bounds = [self._bound(factor) for factor in factors]
+        for block, queries, _, weight in self._weights.read():
+            sides = self._weigh(queries, weight)
+            for at, end, side in itertools.product(range(len(factors)), (0, 1), (0, 1)):
+                highest = end != side  # the gap is lowest with a lowest and b highest
+                bound = bounds[at][side][int(highest)]
+                factor = self._limit(side, factors[at])
+                terms = weigh_worst(block.rewards, bound, factor, highest=highest) * sides[side]
+                for column, part in ((2 - 2 * side, terms * block.rewards), (3 - 2 * side, terms)):
+                    totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
+        (a, _), (b, _) = self._bound(1.0)
         rows = []
-        for target, of_ends in zip(targets, totals, strict=True):
-            low, high = (measure_ratio(evidence, total) for total in of_ends)
-            row = Measurement(gap, low.n, low.undefined, target=target)
-            rows.append(replace(row, ci_low=low.ci_low, ci_high=high.ci_high, own_interval=True))
-        return [*rows, _describe_turn(turn, n)]
+        for low, high in totals:
+            least, most = (measure_ratio(self._evidence, total) for total in (low, high))
+            row = Measurement(a - b, least.n, least.undefined, own_interval=True)
+            rows.append(replace(row, ci_low=least.ci_low, ci_high=most.ci_high))
+        return rows
+
+    def _weigh(self, queries: AnyArray, weights: FloatArray) -> FloatArray:
+        """Return the weight of each row on both sides, ``float64[2, n]``."""
+        if self._members is None:
+            return np.stack([weights, np.ones(weights.size)])
+        return np.asarray(self._members[queries].T * weights)
+
+    def _limit(self, side: int, factor: float) -> float:
+        """Return the factor of a side; what was shown needs no propensities."""
+        return 1.0 if side and self._members is None else factor
+
+    def _bound(self, factor: float) -> tuple[tuple[float, float], ...]:
+        return tuple(
+            table.bound(self._limit(side, factor)) for side, table in enumerate(self._tables)
+        )
 
 
 class _Rewards:
     """The sum of the weights of the rows with each reward."""
 
     def __init__(self) -> None:
-        self._rewards, self._weights = np.empty(0), np.empty(0)
+        self._rewards: FloatArray = np.empty(0)
+        self._weights: FloatArray = np.empty(0)
 
     def add(self, rewards: FloatArray, weights: FloatArray) -> None:
         """Add rows."""
         values, codes = np.unique(np.append(self._rewards, rewards), return_inverse=True)
-        self._rewards = values
-        self._weights = np.bincount(codes, np.append(self._weights, weights), values.size)
+        sums: FloatArray = np.bincount(codes, np.append(self._weights, weights), values.size)
+        self._rewards, self._weights = values, sums
 
     def bound(self, factor: float) -> tuple[float, float]:
         """Return the least and the largest mean."""

@@ -71,7 +71,7 @@ class PositionBias:
         from scipy.stats import t
 
         fitted = np.flatnonzero(self.known)[1:]
-        low, high = np.where(self.known, self.values, np.nan), self.values.copy()
+        low, high = self.values.copy(), self.values.copy()
         if fitted.size:
             n = int(np.any(scores != 0, axis=1).sum())
             bread = np.linalg.inv(self._information(fitted))
@@ -82,9 +82,8 @@ class PositionBias:
         return low, high
 
     def _information(self, fitted: AnyArray) -> FloatArray:
-        return _differentiate(self.wins, np.where(self.known, self.values, 0.0))[1][
-            np.ix_(fitted, fitted)
-        ]
+        _, information = _differentiate(self.wins, np.where(self.known, self.values, 0.0))
+        return np.asarray(information[np.ix_(fitted, fitted)])
 
 
 def tally_positions(
@@ -93,8 +92,8 @@ def tally_positions(
     """Return the number of rows and the sum of rewards by stratum and position."""
     cells = np.ravel_multi_index((strata, positions), shape)
     size = shape[0] * shape[1]
-    shown, clicks = np.bincount(cells, minlength=size), np.bincount(cells, rewards, size)
-    return shown.astype(np.float64).reshape(shape), clicks.reshape(shape)
+    counts = [np.bincount(cells, part, size) for part in (np.ones(cells.size), rewards)]
+    return counts[0].reshape(shape), counts[1].reshape(shape)
 
 
 def fit_position_bias(shown: FloatArray, clicks: FloatArray) -> PositionBias:

@@ -75,4 +75,4 @@ def find_turn(gap: Callable[[float], float], low: float, high: float) -> float:
     while right - left > 1e-9 * max(abs(right), 1.0):
         middle = (left + right) / 2.0
         left, right = (middle, right) if gap(middle) * sign > 0 else (left, middle)
-    return right
+    return float(right)
