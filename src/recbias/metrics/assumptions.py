@@ -265,9 +265,10 @@ class PropensitySensitivity(_OfLog):
 
     The gap is that of the candidate's value (``snips``) to the mean reward of what was shown, or
     between two groups of users. Each true propensity may be anywhere from p / Γ to p Γ. There is a
-    row for each factor Γ, in which the value is the gap at Γ = 1 and the interval holds the bounds
-    and the sampling of users. The row ``turns`` is the least Γ at which the bounds, without the
-    sampling, hold 0; undefined above 100. It is undefined of the model ``shown``.
+    row for each factor Γ: the value is the bound of the gap on the side of the other sign, and the
+    interval holds both bounds and the sampling of users. The row ``turns`` is the least Γ at which
+    the bounds, without the sampling, hold 0; undefined above 100. The bounds of two groups are
+    exact. It is undefined of the model ``shown``.
 
     Args:
         groups: The groups of users; by default the candidate is compared with what was shown.
@@ -353,11 +354,11 @@ class _Gap:
                 terms = weigh_worst(block.rewards, bound, factor, highest=highest) * sides[side]
                 for column, part in ((2 - 2 * side, terms * block.rewards), (3 - 2 * side, terms)):
                     totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
-        (a, _), (b, _) = self._bound(1.0)
         rows = []
-        for low, high in totals:
-            least, most = (measure_ratio(self._evidence, total) for total in (low, high))
-            row = Measurement(a - b, least.n, least.undefined, own_interval=True)
+        for factor, ends in zip(factors, totals, strict=True):
+            least, most = (measure_ratio(self._evidence, total) for total in ends)
+            worst = self.find_worst(math.log(factor))
+            row = Measurement(worst, least.n, least.undefined, own_interval=True)
             rows.append(replace(row, ci_low=least.ci_low, ci_high=most.ci_high))
         return rows
 
@@ -387,8 +388,8 @@ class _Rewards:
     def add(self, rewards: FloatArray, weights: FloatArray) -> None:
         """Add rows."""
         values, codes = np.unique(np.append(self._rewards, rewards), return_inverse=True)
-        sums: FloatArray = np.bincount(codes, np.append(self._weights, weights), values.size)
-        self._rewards, self._weights = values, sums
+        sums = np.bincount(codes, np.append(self._weights, weights), values.size)
+        self._rewards, self._weights = values, sums.astype(np.float64)
 
     def bound(self, factor: float) -> tuple[float, float]:
         """Return the least and the largest mean."""

@@ -92,8 +92,9 @@ def tally_positions(
     """Return the number of rows and the sum of rewards by stratum and position."""
     cells = np.ravel_multi_index((strata, positions), shape)
     size = shape[0] * shape[1]
-    counts = [np.bincount(cells, part, size) for part in (np.ones(cells.size), rewards)]
-    return counts[0].reshape(shape), counts[1].reshape(shape)
+    counts = np.stack([np.bincount(cells, part, size) for part in (np.ones(cells.size), rewards)])
+    shown, clicks = counts.astype(np.float64).reshape(2, *shape)
+    return shown, clicks
 
 
 def fit_position_bias(shown: FloatArray, clicks: FloatArray) -> PositionBias:
