@@ -102,7 +102,7 @@ def main() -> None:
         manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
         print("stage,seconds,peak_memory_mb")
         for stage in manifest["stages"]:
-            print(f"{stage['title']},{stage['seconds']:.1f},{stage['peak_memory_mb']:.0f}")
+            print(f"{stage['stage']},{stage['seconds']:.1f},{stage['peak_memory_mb']:.0f}")
         cpu = usage.ru_utime + usage.ru_stime
         print(f"all ({cpu:.1f} s of CPU),{seconds:.1f},{usage.ru_maxrss / 1024:.0f}")
 

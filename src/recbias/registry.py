@@ -153,7 +153,6 @@ METRICS = {
     "click_through_rate": "recbias.metrics.logged:ClickThroughRate",
     "shown_share": "recbias.metrics.logged:ShownShare",
     "shown_nDCG": "recbias.metrics.logged:ShownNDCG",
-    "variant_difference": "recbias.metrics.logged:VariantDifference",
     "position_bias": "recbias.metrics.assumptions:PositionBias",
     "examination_sensitivity": "recbias.metrics.assumptions:ExaminationSensitivity",
     "propensity_sensitivity": "recbias.metrics.assumptions:PropensitySensitivity",

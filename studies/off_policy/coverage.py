@@ -21,9 +21,8 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.queries import Queries
-from recbias.metrics.logged import ClickThroughRate, PolicyValue
+from recbias.metrics.logged import PolicyValue
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.significance import _select_compared  # noqa: F401  the pairing of models
 
 N_ITEMS, N_POSITIONS = 6, 3
 ROWS = ("ips", "snips", "dr", "direct")
@@ -158,14 +157,14 @@ def study(world: World, n_worlds: int, estimators: tuple[str, ...]) -> None:
                 )
             share = np.array([0.5, 0.5])
             hits[estimator, "value"] += holds(rows[0][0], truths[0] @ share)
-            for row in each:
-                if row.group and not row.target:
-                    truth = truths[0][int(row.group[-1])]
-                    hits[estimator, f"group {row.group[-1]}"] += holds(row, truth)
-            hits[estimator, "gap"] += holds(gap[0], abs(truths[0][0] - truths[0][1]))
+            ends = {(row.group[-1], row.target): row for row in each}
+            for group, truth in zip("01", truths[0], strict=True):
+                low = ends.get((group, "bound=lowest"), ends[group, ""])
+                high = ends.get((group, "bound=highest"), ends[group, ""])
+                hits[estimator, f"group {group}"] += low.ci_low <= truth <= high.ci_high
             if len(rows[0]) == 1:
-                z = rows[0][0].units.values - rows[1][0].units.values
-                z = z[~np.isnan(z)]
+                hits[estimator, "gap"] += holds(gap[0], abs(truths[0][0] - truths[0][1]))
+                z = np.subtract(*(row[0].units.compared for row in rows))
                 half = 1.96 * z.std(ddof=1) / np.sqrt(z.size)
                 truth = (truths[0] - truths[1]) @ share
                 hits[estimator, "difference"] += abs(z.mean() - truth) <= half

@@ -33,6 +33,14 @@ def read(folder: Path, policy: str, campaign: str) -> pd.DataFrame:
     return pd.read_csv(folder / policy / campaign / f"{campaign}.csv.gz", index_col=0)
 
 
+def average_rewards(log: pd.DataFrame, n_items: int) -> np.ndarray:
+    """Return the mean reward of each item and position, for each row."""
+    n, clicks = np.zeros((n_items, 3)), np.zeros((n_items, 3))
+    np.add.at(n, (log["item_id"], log["position"] - 1), 1)
+    np.add.at(clicks, (log["item_id"], log["position"] - 1), log["click"])
+    return np.broadcast_to(clicks / np.maximum(n, 1), (len(log), n_items, 3))
+
+
 def estimate_rewards(log: pd.DataFrame, n_items: int) -> np.ndarray:
     """Return q of each row, item and position, from the other half of the rows."""
     halves = np.arange(len(log)) % 2
@@ -70,7 +78,7 @@ def main(folder: Path) -> None:
             "ips clip 2": InverseProbabilityWeighting(lambda_=2.0).estimate_policy_value(**rows),
             "snips": SelfNormalizedInverseProbabilityWeighting().estimate_policy_value(**rows),
             "direct": DirectMethod().estimate_policy_value(
-                **rows, estimated_rewards_by_reg_model=q
+                **rows, estimated_rewards_by_reg_model=average_rewards(log, n_items)
             ),
             "dr": DoublyRobust().estimate_policy_value(**rows, estimated_rewards_by_reg_model=q),
         }

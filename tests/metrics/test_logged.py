@@ -9,15 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import TrainingData
+from recbias.core.dataset import Dataset, Interactions, TrainingData, freeze
+from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.core.queries import Queries
 from recbias.data.impressions import ImpressionTable
 from recbias.metrics.logged import (
+    ClickThroughRate,
+    EffectiveSampleSize,
     PolicyValue,
+    ShownNDCG,
+    ShownShare,
 )
-from recbias.models.policies import GivenPolicy
+from recbias.models.policies import GivenPolicy, Shown
 
 
 def _load(log: Path | pd.DataFrame, folder: Path, **settings: Any) -> Evidence:
@@ -36,13 +41,8 @@ def _load(log: Path | pd.DataFrame, folder: Path, **settings: Any) -> Evidence:
     users = np.arange(len(ids), dtype=np.int32)
     queries = Queries(ids, Attributes(ids, frame, "query"), users)
     return Evidence(
-        queries,
-        dataset.item_ids,
-        items=dataset.items,
-        log=source.open_log(dataset),
-        users=labels,
-        metric="m",
-        train=dataset.interactions,
+        queries, dataset.item_ids, items=dataset.items, log=source.open_log(dataset),
+        users=labels, metric="m", train=dataset.interactions,
     )
 
 
@@ -61,7 +61,7 @@ _OBP = {
         "ips": 0.0056562667,
         "ips clip 2": 0.0034937928,
         "snips": 0.0057398647,
-        "direct": 0.0056183115,
+        "direct": 0.0056818586,
         "dr": 0.0055931431,
         "sips": 0.0381166399,
         "iips": 0.0171634071,
@@ -71,7 +71,7 @@ _OBP = {
         "ips": 0.0058056918,
         "ips clip 2": 0.0045310124,
         "snips": 0.0058330361,
-        "direct": 0.0056762547,
+        "direct": 0.0059234657,
         "dr": 0.0058607853,
         "sips": 0.0258113595,
         "iips": 0.0171397919,

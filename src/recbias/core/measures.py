@@ -498,6 +498,19 @@ class UnitScores:
     share: bool = False
     totals: FloatArray | None = None
 
+    @property
+    def compared(self) -> FloatArray:
+        """The values by which two models are subtracted.
+
+        A unit that adds nothing to a ratio has its value, and the others are spread accordingly,
+        so that models with other units can be subtracted, such as variants with other users.
+        """
+        defined = ~np.isnan(self.values)
+        if self.totals is None or defined.all() or not defined.any():
+            return self.values
+        ratio = self.values[defined].mean()
+        return np.where(defined, ratio + (self.values - ratio) / defined.mean(), ratio)
+
 
 def linearize_ratio(totals: FloatArray) -> FloatArray:
     """Return values of units whose mean is a ratio of totals, and whose variance is the ratio's.
@@ -505,13 +518,11 @@ def linearize_ratio(totals: FloatArray) -> FloatArray:
         R = Σ n_u / Σ d_u,    z_u = R + (n_u - R d_u) / (Σ d / U)
 
     The mean of z over the U units is R, and the standard error of this mean is that of the ratio
-    by the delta method, in which units are clusters of rows. With four columns the value is the
-    difference of the second ratio from the first, and z that of both. A unit without any
-    denominator is undefined.
+    by the delta method, in which units are clusters of rows. A unit without a denominator is
+    undefined.
 
     Args:
-        totals: Numerator and denominator of each unit, of one ratio or two: ``float64[u, 2]`` or
-            ``[u, 4]``.
+        totals: Numerator and denominator of each unit, ``float64[u, 2]``.
 
     >>> linearize_ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).round(3).tolist()
     [0.556, 0.111, nan]
@@ -519,15 +530,11 @@ def linearize_ratio(totals: FloatArray) -> FloatArray:
     Source:
         Cochran, "Sampling techniques", 1977, section 6.3; Deng, Knoblich and Lu, KDD 2018.
     """
-    denominators = totals[:, 1::2]
-    is_defined = (denominators != 0).any(axis=1)
-    n, d = totals[is_defined, ::2], denominators[is_defined]
-    values = np.full(len(totals), np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = n.sum(axis=0) / d.sum(axis=0)
-        parts = ratios + (n - ratios * d) / d.mean(axis=0)
-    values[is_defined] = parts[:, -1] - (parts[:, 0] if parts.shape[1] > 1 else 0.0)
-    return values
+    n, d = totals.T
+    defined = d != 0
+    ratio = n.sum() / d.sum() if defined.any() else np.nan
+    scale = d[defined].mean() if defined.any() else np.nan
+    return np.where(defined, ratio + (n - ratio * d) / scale, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,10 +87,9 @@ def _add_by_query(queries: AnyArray, terms: Terms, n: int) -> FloatArray:
 
 
 def measure_ratio(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
-    """Return a ratio of totals of the queries, ``float64[q, 2]``, or the difference of two."""
+    """Return a ratio of totals of the queries, ``float64[q, 2]``."""
     values = linearize_ratio(totals)
-    is_share = bool(np.isin(totals, (0.0, 1.0)).all() and totals.shape[1] == 2)
-    is_share &= bool((totals[:, 0] <= totals[:, 1]).all())
+    is_share = bool(np.isin(totals, (0.0, 1.0)).all() and (totals[:, 0] <= totals[:, 1]).all())
     ids = evidence.queries.ids.ids
     units = UnitScores(evidence.queries.unit, ids, values, is_share, totals)
     return Measurement.from_units(units, target=target)
@@ -194,7 +193,8 @@ class ShownNDCG(_LogMetric):
         ideal = np.add.reduceat(block.rewards[ordered] / np.log2(ranks + 1.0), starts)
         terms = np.zeros((2, is_first.size))
         has_reward = ideal > 0
-        terms[:, starts[has_reward]] = gains[has_reward] / ideal[has_reward], 1.0
+        terms[0, starts[has_reward]] = gains[has_reward] / ideal[has_reward]
+        terms[1, starts[has_reward]] = 1.0
         return Terms(*terms)
 
 
@@ -207,43 +207,6 @@ def require_positions(evidence: Evidence, what: str) -> None:
 def _lack_positions(what: str) -> MissingEvidence:
     message = f"{what} needs positions, which the log does not have"
     return MissingEvidence(message, remedy="give the log a column position")
-
-
-@dataclass(frozen=True, kw_only=True)
-class VariantDifference(_LogMetric):
-    """The difference of the mean reward of two variants of an A/B test.
-
-        Δ = CTR(b) - CTR(a)
-
-    The units are users, who may be in one of the variants or in both. By a label, it is the
-    difference in each group, and its gap is the difference of differences.
-
-    Args:
-        a: The variant that is compared with: ``control``.
-        b: The other variant.
-
-    Range: any number; -1 to 1 for clicks; undefined for users without an impression of either.
-
-    Source:
-        Deng, Knoblich and Lu, "Applying the delta method in metric analytics", KDD 2018.
-    """
-
-    a: str
-    b: str
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the difference."""
-        n = len(evidence.queries)
-        totals = np.zeros((n, 4))
-        for block, queries in read_rows(evidence):
-            for at, variant in ((0, self.a), (2, self.b)):
-                rows = block.variants == variant
-                terms = Terms(block.rewards[rows], np.ones(int(rows.sum())))
-                totals[:, at : at + 2] += _add_by_query(queries[rows], terms, n)
-        for at, variant in ((1, self.a), (3, self.b)):
-            if not totals[:, at].any():
-                raise UnknownName(f"the log has no rows of the variant {variant!r}", where="a, b")
-        return [measure_ratio(evidence, totals)]
 
 
 class _Survey:
@@ -277,12 +240,16 @@ class _Survey:
         """Which item was shown at which position, ``bool[n_items, n_positions]``."""
         return np.asarray(self.n.sum(axis=0) > 0)
 
-    @cached_property
-    def expected(self) -> FloatArray:
-        """The expected reward of an item at a position by the other half of the users.
+    def expect(self, *, cross: bool) -> FloatArray:
+        """Return the expected reward of an item at a position, for each half of the users.
 
-        q = ( Σ r + 10 m ) / ( n + 10 ),    m: the mean reward at the position
+        Either the mean reward, or that of the other half, drawn towards the mean of the position:
+
+            q = ( Σ r + 10 m ) / ( n + 10 ),    m: the mean reward at the position
         """
+        if not cross:
+            n, rewards = (cells.sum(axis=0) for cells in (self.n, self.rewards))
+            return np.broadcast_to(rewards / np.maximum(n, 1.0), self.n.shape)
         n, rewards = self.n[::-1], self.rewards[::-1]
         shown = n.sum(axis=1, keepdims=True)
         mean = rewards.sum(axis=1, keepdims=True) / np.maximum(shown, 1.0)
@@ -307,9 +274,9 @@ class _Candidate:
         )
         self._group_of, self._n_positions = policy.group_of, n_positions
         keys = groups * n_positions + self.positions
-        self._contexts, self._context_of = np.unique(keys, return_inverse=True)
+        self._contexts, self.context_of = np.unique(keys, return_inverse=True)
         self._n_items = len(survey.is_shown) + 1
-        keys = self._context_of * self._n_items + self.items + 1
+        keys = self.context_of * self._n_items + self.items + 1
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -329,16 +296,21 @@ class _Candidate:
 
     def sum_contexts(self, values: FloatArray) -> FloatArray:
         """Return the sum over the items of each context, and 0 at the end, ``float64[c + 1]``."""
-        return np.bincount(self._context_of, values, self._contexts.size + 1).astype(np.float64)
+        return np.bincount(self.context_of, values, self._contexts.size + 1).astype(np.float64)
 
 
 class Weights:
-    """The importance weights of a candidate on a log."""
+    """The importance weights of a candidate on a log.
 
-    def __init__(self, evidence: Evidence, clip: float | None) -> None:
-        if not evidence.log.has_propensities:  # type: ignore[union-attr]
+    Those of ``direct`` are the share of an item at a position under the candidate divided by that
+    in the log, so that they need no propensities.
+    """
+
+    def __init__(self, evidence: Evidence, clip: float | None, *, is_direct: bool = False) -> None:
+        if not (is_direct or evidence.log.has_propensities):  # type: ignore[union-attr]
             message = "the log has no propensities, by which a candidate could be valued"
-            raise MissingEvidence(message, remedy="give the log a column propensity")
+            remedy = "give the log a column propensity, or choose estimator: direct"
+            raise MissingEvidence(message, remedy=remedy)
         policy: Policy = evidence.policy  # type: ignore[assignment]
         self._evidence, self._clip = evidence, clip
         self.survey = _Survey(evidence)
@@ -347,6 +319,27 @@ class Weights:
         if left := [at for at in self.survey.positions.tolist() if not self._covered[at]]:
             warn(f"{evidence.metric}: the candidate has nothing at position {left[0]}: left out")
         self.n_clipped = self.n_rows = 0
+        self._shares = self._divide_shares() if is_direct else None
+
+    def _divide_shares(self) -> FloatArray:
+        """Return the weight of each item at each position by shares, ``float64[items, p]``."""
+        candidate, shown = self.candidate, self.survey.n.sum(axis=0)
+        n_contexts = candidate.sum_contexts(candidate.probabilities).size
+        counts = np.zeros(n_contexts)
+        for block, _ in self._read_covered():
+            counts += np.bincount(candidate.find_contexts(block) % n_contexts, None, n_contexts)
+        inside = candidate.items >= 0
+        wanted = np.zeros_like(shown)
+        cells = candidate.items[inside], candidate.positions[inside]
+        wanted_rows = (candidate.probabilities * counts[candidate.context_of])[inside]
+        np.add.at(wanted, cells, wanted_rows)
+        return wanted / np.maximum(shown, 1.0)
+
+    def _read_covered(self) -> Iterator[tuple[Impressions, AnyArray]]:
+        """Yield the rows at the positions that the candidate fills."""
+        for block, queries in read_rows(self._evidence):
+            kept = self._covered[block.positions]
+            yield block.take(kept), queries[kept]
 
     def find_support(self) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of what the log shows, and the mass of the rest by context."""
@@ -359,11 +352,12 @@ class Weights:
 
     def read(self) -> Iterator[tuple[Impressions, AnyArray, AnyArray, FloatArray]]:
         """Yield blocks with the query, the context and the weight of each row."""
-        for whole, all_queries in read_rows(self._evidence):
-            kept = self._covered[whole.positions]
-            block, queries = whole.take(kept), all_queries[kept]
+        for block, queries in self._read_covered():
             contexts = self.candidate.find_contexts(block)
-            weights = self.candidate.find(block, contexts) / block.propensities
+            if self._shares is not None:
+                weights = self._shares[block.items, block.positions]
+            else:
+                weights = self.candidate.find(block, contexts) / block.propensities
             if np.isnan(weights).any():
                 message = "some rows of the log have no propensity"
                 raise MissingEvidence(message, remedy="give each row its propensity")
@@ -381,9 +375,11 @@ class PolicyValue(InheritsSections):
         ips     Σ w r / n            snips   Σ w r / Σ w            w = π(a | x) / p
         direct  Σ q_π / n            dr      Σ ( q_π + w (r - q) ) / n
 
-    ``p`` is the logged propensity, ``q`` the mean reward of the item at the position among the
-    other half of the users, drawn towards that of the position, and
-    ``q_π = Σ_a π(a | x) q(x, a)``. These are of an impression. ``iips``, ``rips``, ``sips`` and
+    ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
+    ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
+    towards the mean of the position. ``direct`` needs no propensities, and is right only if users
+    who were shown an item at a position do not differ from the others. These are of an impression.
+    ``iips``, ``rips``, ``sips`` and
     ``slate_pi`` are of the sum over a request: by position, by the items above too (reward
     interaction), by the whole list, and by the pseudo-inverse, for lists whose positions were
     filled independently of each other.
@@ -422,19 +418,21 @@ class PolicyValue(InheritsSections):
                 )
                 totals += _add_by_query(queries, terms, len(totals))
             return [measure_ratio(evidence, totals)]
-        weights = Weights(evidence, self.clip)
+        is_direct = self.estimator == "direct"
+        weights = Weights(evidence, self.clip, is_direct=is_direct)
         candidate, survey = weights.candidate, weights.survey
+        reward = survey.expect(cross=not is_direct)
         probabilities, missing = weights.find_support()
         expected = np.stack(
             [
                 candidate.sum_contexts(probabilities * half[candidate.items, candidate.positions])
-                for half in survey.expected
+                for half in reward
             ]
         )
         lost, n_rows = np.zeros_like(totals), 0
         for block, queries, contexts, weight in weights.read():
             halves = block.users % 2
-            shown = survey.expected[halves, block.items, block.positions]
+            shown = reward[halves, block.items, block.positions]
             terms = self._find_terms(block, weight, expected[halves, contexts], shown)
             mass = lose_mass(self.estimator, missing[contexts], block.requests)
             if self.estimator == "slate_pi":

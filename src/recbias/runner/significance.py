@@ -328,16 +328,10 @@ def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
 
 
 def _select_compared(row: ModelMeasurement) -> Measurement:
-    """Return a measurement with the values of the units that models are compared by.
-
-    A unit that adds nothing to a ratio has its value, so that models with other units can be
-    subtracted: the users of two variants, say.
-    """
-    units, values = row.measurement.units, row.compared
-    if units is not None and units.totals is not None:
-        values = np.where(np.isnan(units.values), row.measurement.value, units.values)
-    if units is None or values is None:
+    """Return a measurement with the values of the units that models are compared by."""
+    if (units := row.measurement.units) is None:
         return row.measurement
+    values = units.compared if row.compared is None else row.compared
     return replace(row.measurement, units=replace(units, values=values))
 
 

@@ -36,7 +36,11 @@ def estimate_rows(
     """Return the terms of an estimator of the mean reward of a row.
 
         ips     Σ w r / n            snips   Σ w r / Σ w
-        direct  Σ q_π / n            dr      Σ ( q_π + w (r - q) ) / n
+        dr and direct  Σ ( q_π + w (r - q) ) / n
+
+    Where q is the mean of the rewards of each item and w the ratio of the shares of the items,
+    the second part of ``dr`` adds up to 0: it is the direct method, Σ q_π / n, with the terms by
+    which the variance of q counts.
 
     Args:
         estimator: One that is not of ``SLATE_ESTIMATORS``.
@@ -58,8 +62,6 @@ def estimate_rows(
         return Terms(weights * rewards, ones)
     if estimator == "snips":
         return Terms(weights * rewards, weights)
-    if estimator == "direct":
-        return Terms(expected, ones)
     return Terms(np.asarray(expected + weights * (rewards - expected_shown)), ones)
 
 
