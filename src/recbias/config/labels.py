@@ -63,7 +63,14 @@ def create_label(
 def _summarize_mapping(value: Any, hint: Hint) -> Any:
     """Return a setting for the label of a metric; of a mapping, only the changed values."""
     plain = strip_annotations(hint)
-    cls = next((part for part in (plain, *get_args(plain)) if is_dataclass(part) and isinstance(part, type)), None)
+    cls = next(
+        (
+            part
+            for part in (plain, *get_args(plain))
+            if is_dataclass(part) and isinstance(part, type)
+        ),
+        None,
+    )
     if not isinstance(value, Mapping) or cls is None:
         return value
     settings = read_settings(cls)

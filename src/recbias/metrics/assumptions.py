@@ -23,7 +23,7 @@ from recbias.core.errors import UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.measures import Direction, Measurement
 from recbias.core.text import suggest
-from recbias.metrics.logged import Weights, measure_ratio, read_rows, require_positions
+from recbias.metrics.logged import Weights, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
 from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
 
@@ -228,7 +228,7 @@ class ExaminationSensitivity(_OfLog):
         find_gap = partial(self._find_gap, shown[:, 1:], rewards)
         turn = find_turn(find_gap, self.exponents[0], _MOST_EXPONENT)
         rows = [
-            replace(measure_ratio(evidence, total, f"exponent={exponent:g}"), units=None)
+            _measure_gap(evidence, total, f"exponent={exponent:g}")
             for total, exponent in zip(totals, self.exponents, strict=True)
         ]
         return [*rows, _describe_turn(turn, n)]
@@ -236,9 +236,9 @@ class ExaminationSensitivity(_OfLog):
     def _list_parts(
         self, sides: FloatArray, rewards: FloatArray, seen: FloatArray
     ) -> list[FloatArray]:
-        """Return what each row adds to the totals: of b and of a, or of the difference."""
+        """Return what each row adds to the totals: of a and of b, or of the difference."""
         if self.count == "clicks":
-            return [part * side for side in sides[::-1] for part in (rewards, seen)]
+            return [part * side for side in sides for part in (rewards, seen)]
         return [(sides[0] - sides[1]) * seen, seen]
 
     def _find_gap(self, shown: FloatArray, rewards: FloatArray, exponent: float) -> float:
@@ -249,6 +249,22 @@ class ExaminationSensitivity(_OfLog):
         if self.count == "clicks":
             return float(rewards[0] / a - rewards[1] / b)
         return float((a - b) / total)
+
+
+def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
+    """Return the ratio of the first two columns of ``float64[q, 2 or 4]``, minus the others'.
+
+    A user may add to both ratios: with one kind of rows only, its part of the other is its mean.
+    """
+    numerators, denominators = totals[:, ::2], totals[:, 1::2]
+    is_defined = (denominators != 0).any(axis=1)
+    n, d = numerators[is_defined], denominators[is_defined]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = n.sum(axis=0) / d.sum(axis=0)
+        parts = ratios + (n - ratios * d) / d.mean(axis=0)
+    values = np.full(len(totals), np.nan)
+    values[is_defined] = parts[:, 0] - parts[:, 1:].sum(axis=1)
+    return replace(evidence.measure_queries(values), target=target, units=None)
 
 
 def _describe_turn(turn: float, n: int) -> Measurement:
@@ -352,11 +368,11 @@ class _Gap:
                 bound = bounds[at][side][int(highest)]
                 factor = self._limit(side, factors[at])
                 terms = weigh_worst(block.rewards, bound, factor, highest=highest) * sides[side]
-                for column, part in ((2 - 2 * side, terms * block.rewards), (3 - 2 * side, terms)):
+                for column, part in ((2 * side, terms * block.rewards), (2 * side + 1, terms)):
                     totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
         rows = []
         for factor, ends in zip(factors, totals, strict=True):
-            least, most = (measure_ratio(self._evidence, total) for total in ends)
+            least, most = (_measure_gap(self._evidence, total) for total in ends)
             worst = self.find_worst(math.log(factor))
             row = Measurement(worst, least.n, least.undefined, own_interval=True)
             rows.append(replace(row, ci_low=least.ci_low, ci_high=most.ci_high))
