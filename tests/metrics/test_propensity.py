@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import Attributes, Interactions
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.metrics.accuracy import MAP, NDCG, Recall
 from recbias.metrics.propensity import (
@@ -115,3 +115,10 @@ def test_true_recall_is_recovered_under_the_true_propensities_only() -> None:
     assert abs(error["snips"]) < 0.01
     assert abs(error["ips"]) < 0.01
     assert error["none"] < -0.02
+
+
+def test_an_unknown_column_is_refused_before_training() -> None:
+    evidence = make_evidence(make_lists([[0]]), [[1]], items=make_items([1, 1]), n_items=2)
+    with pytest.raises(UnknownColumn) as raised:
+        PropensityMAP(propensity=Propensity(of="sen")).check(evidence)
+    assert raised.value.where == "propensity.of"

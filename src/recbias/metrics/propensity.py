@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, rank_discounts
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.plugins import OnlyWith
@@ -39,6 +39,15 @@ class Propensity:
     of: str = "popularity"
     power: Annotated[float, Ge(0), OnlyWith("of", "popularity")] = 0.5
 
+    def read_column(self, evidence: Evidence) -> FloatArray:
+        """Return the column of the items, ``float64[n_items]``."""
+        evidence.need("items")
+        try:
+            return evidence.items.numbers(self.of)  # type: ignore[union-attr]  # need() raises
+        except UnknownColumn as error:
+            error.where = "propensity.of"
+            raise
+
     def weigh(self, evidence: Evidence, clip: float) -> FloatArray:
         """Return 1 / p of each item, at most ``clip``, ``float64[n_items]``.
 
@@ -53,8 +62,7 @@ class Propensity:
             counts = evidence.popularity
             propensities = (counts / max(counts.max(initial=0.0), 1.0)) ** self.power
         else:
-            evidence.need("items")
-            propensities = evidence.items.numbers(self.of)  # type: ignore[union-attr]
+            propensities = self.read_column(evidence)
             values = propensities[tested]
             if (wrong := np.flatnonzero(~((values > 0) & (values <= 1)))).size:
                 name = evidence.item_ids.ids[tested[wrong[0]]]
@@ -111,6 +119,11 @@ class _WeightedAccuracy(PerQuery):
     def find_bounds(self, row: Measurement) -> Bounds:
         """Return 0 and 1; a mean by ``ips`` has no upper end."""
         return (0.0, 1.0 if self.estimator == "snips" else math.inf)
+
+    def check(self, evidence: Evidence) -> None:
+        """Refuse a column that the items do not have, before any training."""
+        if self.propensity.of != "popularity":
+            self.propensity.read_column(evidence)
 
     def gains(self, hits: BoolArray) -> FloatArray:
         """Return the gain of each hit without its weight, ``float64[q, k]``; 0 elsewhere."""
