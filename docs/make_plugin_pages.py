@@ -47,6 +47,10 @@ FAMILIES = {
             *("AWRF", "AWRF-min-max", "exposure_gap", "EXP", "EXPU", "EXPRU", "EE-D", "EE-R"),
             *("EE-L", "provider_gap", "provider_gini", "IAA", "II-F", "AI-F"),
         ),
+        "Logs of impressions: what was shown, and what would have been?": (
+            *("click_through_rate", "shown_nDCG", "shown_share", "policy_value"),
+            "effective_sample_size",
+        ),
         "Labels and stereotypes: what kind of items are users shown?": (
             *("HIT_BAD", "MRR_BAD", "REC-ST", "labelled_items", "label_accuracy"),
             *("cohen_kappa", "krippendorff_alpha"),
@@ -92,7 +96,8 @@ FAMILIES = {
             *("Encoder-LR", "language_model"),
         ),
         "Results of other tools": (
-            *("lists", "vectors", "sentence_scores", "responses", "lmrec_lists"),
+            *("lists", "vectors", "sentence_scores", "responses", "lmrec_lists", "shown"),
+            "policy",
         ),
     },
 }

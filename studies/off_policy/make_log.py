@@ -35,9 +35,7 @@ def weigh_slates(log_odds: np.ndarray) -> np.ndarray:
 
 def find_marginals(chance: np.ndarray) -> np.ndarray:
     """The probability of each item at each position, ``[position, item]``."""
-    return np.stack(
-        [np.bincount(SLATES[:, place], chance, N_ITEMS) for place in range(N_SHOWN)]
-    )
+    return np.stack([np.bincount(SLATES[:, place], chance, N_ITEMS) for place in range(N_SHOWN)])
 
 
 def main(folder: Path) -> None:
@@ -60,18 +58,38 @@ def main(folder: Path) -> None:
             clicks = rng.random(N_SHOWN) < likes[slate] * SEEN
             request = 1 + (rows[-1][0] if rows else 0)
             rows += [
-                (request, data.user_ids.ids[user], genders[user], variant, place + 1,
-                 data.item_ids.ids[item], int(clicks[place]), round(marginals[place, item], 6))
+                (
+                    request,
+                    data.user_ids.ids[user],
+                    genders[user],
+                    variant,
+                    place + 1,
+                    data.item_ids.ids[item],
+                    int(clicks[place]),
+                    round(marginals[place, item], 6),
+                )
                 for place, item in enumerate(slate)
             ]
     for gender in np.unique(genders):
-        taste = np.mean([odds.by_type[odds.types[u]] for u in np.flatnonzero(genders == gender)], 0)
+        taste = np.mean(
+            [odds.by_type[odds.types[u]] for u in np.flatnonzero(genders == gender)], 0
+        )
         shares = find_marginals(weigh_slates(0.8 * taste))
         candidate += [
             (gender, place + 1, data.item_ids.ids[item], shares[place, item])
-            for place in range(N_SHOWN) for item in range(N_ITEMS)
+            for place in range(N_SHOWN)
+            for item in range(N_ITEMS)
         ]
-    names = ["request_id", "user_id", "gender", "variant", "position", "item_id", "reward", "propensity"]
+    names = [
+        "request_id",
+        "user_id",
+        "gender",
+        "variant",
+        "position",
+        "item_id",
+        "reward",
+        "propensity",
+    ]
     folder.mkdir(exist_ok=True)
     pd.DataFrame(rows, columns=names).to_csv(folder / "impressions.csv", index=False)
     names = ["gender", "position", "item_id", "probability"]

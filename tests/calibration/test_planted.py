@@ -12,6 +12,7 @@ from recbias.registry import METRICS
 
 FOLDER = ROOT / "studies" / "calibration"
 DESCRIPTIVE = {"top_words", "attribute_share", "catalogue_counts", "direction_similarity"}
+DESCRIPTIVE |= {"effective_sample_size"}
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -120,7 +120,7 @@ class ImpressionTable(TableSettings):
         for table in self.read_tables(labels):
             check.add(table)
             if has_users:
-                users = [_add_up(table, keys, (), *users)]
+                users = [_add_up(table.select(keys), keys, (), *users)]
             elif labels:
                 users.append(table.select(labels))
         check.finish()
@@ -379,7 +379,8 @@ class _Check:
             if n_rewards < n:
                 reason = "rows without a reward" if n_rewards else "no reward at all"
                 remedy = "write 0 where nothing was clicked, or leave the variant out"
-                raise MalformedLine(f"variant {name!r} has {reason}", self._path, remedy)
+                message = f"variant {name!r} has {reason}"
+                raise MalformedLine(message, where=self._path, remedy=remedy)
             self.counts[f"variant {name}"] = int(n)
 
     def _check_positions(self, positions: AnyArray) -> None:
