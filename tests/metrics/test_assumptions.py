@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import Attributes
+from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.queries import Queries
 from recbias.metrics.assumptions import (
@@ -163,3 +164,18 @@ def test_without_support_the_gap_is_undefined(recwarn: pytest.WarningsRecorder) 
     values = read_rows(PropensitySensitivity(), make_evidence(log, [0.5, 0.5]))
     assert all(map(math.isnan, values.values()))
     assert "never shown" in str(recwarn[0].message)
+
+
+@pytest.mark.parametrize(
+    ("metric", "of"), [(ExaminationSensitivity, "users"), (PropensitySensitivity, "items")]
+)
+def test_groups_of_what_has_no_value_are_refused(metric: Any, of: Any) -> None:
+    settings = {"count": "exposure"} if metric is ExaminationSensitivity else {}
+    with pytest.raises(Contradiction):
+        metric(groups=Sides(of=of, attribute="g", a="a", b="b"), **settings)
+
+
+def test_a_group_that_the_log_does_not_have_is_named() -> None:
+    sides = Sides(attribute="g", a="a", b="c")
+    with pytest.raises(UnknownName, match="g has no value 'c'"):
+        ExaminationSensitivity(groups=sides).measure(make_evidence(draw_log(n=60)))

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import UnknownName
+from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.measures import Direction, Measurement
 from recbias.core.text import suggest
@@ -27,9 +27,7 @@ from recbias.metrics.logged import Weights, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
 from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
 
-TURNS = "turns"
-"""The target of the row with the value at which a conclusion turns."""
-
+_TURNS = "turns"  # the target of the row with the value at which a conclusion turns
 _MOST_EXPONENT, _MOST_FACTOR = 5.0, 100.0
 _Exponent = Annotated[float, Ge(0)]
 _Factor = Annotated[float, Ge(1)]
@@ -44,7 +42,6 @@ class _OfLog(InheritsSections):
     """A metric of a log."""
 
     unit: ClassVar[str] = ""
-    direction: ClassVar[Direction] = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +76,7 @@ class PositionBias(_OfLog):
         Joachims, Swaminathan and Schnabel, WSDM 2017 (random positions).
     """
 
+    direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
     within: Literal["random", "items", "users"] = "items"
@@ -140,7 +138,7 @@ class Sides:
         b: The value of the second group.
     """
 
-    of: Literal["users", "items"]
+    of: Literal["users", "items"] = "users"
     attribute: str
     a: str
     b: str
@@ -166,6 +164,12 @@ class Sides:
             column = list(membership.values).index(value)
             members[:, side] = membership.matrix[:, [column]].toarray()[:, 0] > 0
         return members
+
+
+def _require_of(groups: Sides, of: str) -> None:
+    if groups.of != of:
+        message = f"groups are of {groups.of} here"
+        raise Contradiction(message, where="groups.of", remedy=f"compare groups of {of}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +200,17 @@ class ExaminationSensitivity(_OfLog):
         2017 (examination 1 / p^η); Singh and Joachims, KDD 2018 (exposure).
     """
 
+    direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
     groups: Sides
     count: Literal["clicks", "exposure"] = "clicks"
     exponents: tuple[_Exponent, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+    def __post_init__(self) -> None:
+        """Refuse the exposure of users, who are not shown."""
+        if self.count == "exposure":
+            _require_of(self.groups, "items")
 
     def needs_now(self) -> frozenset[str]:
         """Return the needs, with the items that hold the groups; users have labels."""
@@ -270,7 +280,7 @@ def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Me
 def _describe_turn(turn: float, n: int) -> Measurement:
     """Return the row of the value at which a conclusion turns; NaN if it does not."""
     known = 0 if math.isnan(turn) else n
-    return Measurement(value=turn, n=known, undefined=n - known, target=TURNS)
+    return Measurement(value=turn, n=known, undefined=n - known, target=_TURNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,18 +314,24 @@ class PropensitySensitivity(_OfLog):
         2019 (the bounds, by sorting).
     """
 
+    direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
 
     groups: Sides | None = None
     factors: tuple[_Factor, ...] = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
     clip: Annotated[float, Gt(0)] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse groups of items, of which a candidate has no value."""
+        if self.groups is not None:
+            _require_of(self.groups, "users")
+
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap with its bounds at each factor, and the factor at which it turns."""
         _require_log(evidence, "policy")
         policy: Policy = evidence.policy  # type: ignore[assignment]
         n, targets = len(evidence.queries), [f"factor={factor:g}" for factor in self.factors]
-        undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, TURNS)]
+        undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, _TURNS)]
         if policy.is_shown:
             return undefined
         gap = _Gap(evidence, Weights(evidence, self.clip), self.groups)

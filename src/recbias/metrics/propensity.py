@@ -104,7 +104,6 @@ class _WeightedAccuracy(PerQuery):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test", "train"})
-    direction: ClassVar[Direction] = "higher"
 
     k: Cutoff = None
     propensity: Propensity = Propensity()
@@ -168,6 +167,8 @@ class PropensityNDCG(_WeightedAccuracy):
         (the ideal list); Schnabel et al., ICML 2016 (ips).
     """
 
+    direction: ClassVar[Direction] = "higher"
+
     def gains(self, hits: BoolArray) -> FloatArray:
         """Return the discount of the rank of each hit."""
         return np.asarray(hits * rank_discounts(hits.shape[1]))
@@ -190,6 +191,8 @@ class PropensityRecall(_WeightedAccuracy):
         Yang, Cui, Xuan, Wang, Belongie and Estrin, "Unbiased offline recommender evaluation for
         missing-not-at-random implicit feedback", RecSys 2018; Schnabel et al., ICML 2016 (ips).
     """
+
+    direction: ClassVar[Direction] = "higher"
 
     def gains(self, hits: BoolArray) -> FloatArray:
         """Return 1 for each hit."""
@@ -215,6 +218,8 @@ class PropensityMAP(_WeightedAccuracy):
         missing-not-at-random implicit feedback", RecSys 2018, with c = P@r; Schnabel et al., ICML
         2016 (ips).
     """
+
+    direction: ClassVar[Direction] = "higher"
 
     def gains(self, hits: BoolArray) -> FloatArray:
         """Return the precision at the rank of each hit."""
