@@ -12,6 +12,7 @@ from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Definition
 from recbias.reports.wording import format_value, join, to_line
 
+_METRICS = ("position_bias", "examination_sensitivity", "propensity_sensitivity")
 _TURNS = "turns"
 
 _AXES: Mapping[str, tuple[str, str]] = {
@@ -44,23 +45,20 @@ def _collect_curves(run: RunTables, dataset: str) -> list[_Curve]:
     definitions = views.collect_definitions(run)
     points: dict[tuple[str, str], list[tuple[str, float, svg.Interval]]] = {}
     for row in to_records(views.select_headline(run, run.metrics)):
-        axis, is_point, x = str(row["target"]).partition("=")
-        if row["dataset"] == dataset and ((axis in _AXES and is_point) or axis == _TURNS):
-            title = views.format_title(row["metric"], row["k"])
-            number = float(x) if is_point else math.nan
+        title = views.format_title(row["metric"], row["k"])
+        is_curve = title in definitions and definitions[title].name in _METRICS
+        if is_curve and row["dataset"] == dataset and row["target"]:
+            axis, _, x = str(row["target"]).partition("=")
             curve = points.setdefault((title, row["model"]), [])
-            curve.append((axis, number, svg.Interval.of_row(row)))
+            curve.append((axis, float(x or "nan"), svg.Interval.of_row(row)))
     curves = []
     for (title, model), ends in points.items():
         known = [end for end in ends if svg.fits_axis(end[2].value)]
         line = tuple((x, interval) for axis, x, interval in known if axis != _TURNS)
         turn = next((interval.value for axis, _, interval in known if axis == _TURNS), math.nan)
-        if line and title in definitions and definitions[title].name in _METRICS:
+        if line:
             curves.append(_Curve(definitions[title], model, ends[0][0], line, turn))
     return curves
-
-
-_METRICS = ("position_bias", "examination_sensitivity", "propensity_sensitivity")
 
 
 def draw_assumptions(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
@@ -100,7 +98,7 @@ def _draw(curves: list[_Curve], name: str) -> svg.Plot:
         y_title=(metric.heading, rows.describe_direction(metric)),
         drawn=axes.draw(),
         name=name,
-        title=f"{metric.heading} over an assumption",
+        title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
         caption=" ".join([meaning, "Lines are 95% intervals.", *turns]),
     )
 
