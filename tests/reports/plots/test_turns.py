@@ -22,13 +22,17 @@ ITEMS = {"groups": {"of": "items", "attribute": "kind", "a": "new", "b": "old"},
     [
         (
             *("propensity_sensitivity", {}, "factor", (0.2, -0.1), 1.5),
-            "The gap of shop to what was shown is positive unless propensities are wrong by a "
-            "factor of 1.50 or more.",
+            (
+                "The gap of shop to what was shown is positive unless propensities are wrong by a "
+                "factor of 1.50 or more."
+            ),
         ),
         (
             *("examination_sensitivity", ITEMS, "exponent", (-0.2, -0.3), math.nan),
-            "The gap of new to old in clicks with shop stays negative even if the exponent of the "
-            "position bias is 5.",
+            (
+                "The gap of new to old in clicks with shop stays negative even if the exponent of the "
+                "position bias is 5."
+            ),
         ),
         (
             *("examination_sensitivity", ITEMS, "exponent", (0.01, -0.3), 1.1),
