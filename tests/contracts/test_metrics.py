@@ -28,7 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         key: {"attribute": "genres"}
         for key in (
             *("AWRF", "AWRF-min-max", "EXP", "EXPU", "EXPRU"),
-            *("exposure_gap", "provider_gap", "provider_gini"),
+            *("exposure_gap", "provider_gap", "provider_gini", "shown_share"),
         )
     },
     **{key: {"attribute": "genres"} for key in ("calibration_kl", "calibration_js")},

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray
@@ -43,12 +41,6 @@ def test_labels_that_differ_by_space_or_case_are_warned_about_with_their_counts(
     assert "users.csv: g" in warning
     assert "' F' (1), 'F' (1), 'M' (2), 'm' (1)" in warning
     assert warning.endswith("clean: {trim: true, case: most_common} changes that")
-
-
-def test_long_texts_are_shortened_in_the_warning(path: Path) -> None:
-    _, (warning,) = read(path, f"user_id,g\n1,{'tea ' * 10_000}\n2,tea\n")
-    assert "'tea tea " in warning
-    assert len(warning) < 400
 
 
 def test_labels_are_trimmed_and_unified_on_request(path: Path) -> None:
@@ -156,19 +148,3 @@ def test_a_table_without_the_identifier_says_how_to_rename_a_column(path: Path) 
 def test_columns_of_free_text_are_not_warned_about(path: Path) -> None:
     rows = "".join(f"{n},text {n} \n" for n in range(100))
     assert read(path, f"user_id,about\n{rows}")[1] == []
-
-
-WORDS = st.text("abAB|07. ", max_size=4).filter(
-    lambda text: all(part == part.strip() for part in text.split("|"))
-)
-
-
-@given(cells=st.lists(WORDS, min_size=1, max_size=12))
-def test_trimming_never_changes_a_table_without_white_space(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[str]
-) -> None:
-    path = tmp_path_factory.mktemp("trim") / "users.csv"
-    rows = "".join(f'{n},"{cell}"\n' for n, cell in enumerate(cells))
-    plain, _ = read(path, f"user_id,g\n{rows}")
-    trimmed, _ = read_again(path, clean=Clean(trim=True))
-    pd.testing.assert_series_equal(pd.Series(plain["g"]), pd.Series(trimmed["g"]))

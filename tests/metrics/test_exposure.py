@@ -136,21 +136,6 @@ def check_terms(terms: list[float], exposure: Any, target: Any) -> None:
     )
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-def test_items_of_one_maker_may_be_exchanged_if_they_are_equally_relevant(seed: int) -> None:
-    """Groups do not see which of their members is shown."""
-    rng = np.random.default_rng(seed)
-    makers = ["a", "a", "a", "b", "b", "b"]
-    order = rng.permutation(6)
-    exchanged = np.concatenate([rng.permutation(3), 3 + rng.permutation(3)])
-    relevant = [0, 1, 2] if rng.random() < 0.5 else [3, 4, 5]
-    lists = make_lists([order[:4].tolist(), exchanged[order[:4]].tolist()])
-    evidence = make_evidence(lists, [relevant, relevant], n_items=6, items=make_makers(makers))
-    for metric in METRICS:
-        before, after = measure_queries(metric(attribute="maker"), evidence)
-        assert after == pytest.approx(before, abs=1e-12)
-
-
 def make_samples(lists: list[list[int]], names: list[str | None], relevant: Any) -> Evidence:
     """Return several lists a query; only the first of each is a user of the dataset."""
     queries = make_user_queries(len(lists), users=[-1] * len(lists))
@@ -397,23 +382,6 @@ def test_values_equal_scipy_and_stay_in_range(seed: int, multiple: Any) -> None:
         pair = ([of.get(name, 0.0) for name in names] for of in (shares, due))
         assert value == pytest.approx(1 - jensenshannon(*pair, base=2) ** 2, abs=1e-9)
         assert 0 <= value <= 1
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_value_is_1_exactly_at_the_target(seed: int) -> None:
-    evidence = make_random_world(seed, n_queries=1)
-    totals = sum_makers(list_exposures(list_items(evidence, 0)), evidence)
-    if not totals:
-        return
-    total = sum(totals.values())
-    target = {name: share / total for name, share in totals.items()}
-    with collect_warnings():
-        at_target, catalogue = (
-            measure_queries(AWRF(attribute="maker", target=of), evidence)[0]
-            for of in (target, "catalogue")
-        )
-    assert at_target == pytest.approx(1.0, abs=1e-12)
-    assert catalogue <= at_target + 1e-12
 
 
 @pytest.mark.parametrize(

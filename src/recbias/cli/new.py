@@ -30,7 +30,7 @@ from recbias.core.text import suggest
 def init(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, papers/..."),
+        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, logs, papers/..."),
     ] = None,
 ) -> None:
     """Write a packaged spec and its tables into this folder, to change them; or list all.

@@ -509,7 +509,8 @@ class UnitScores:
         if self.totals is None or defined.all() or not defined.any():
             return self.values
         ratio = self.values[defined].mean()
-        return np.where(defined, ratio + (self.values - ratio) / defined.mean(), ratio)
+        spread = (self.values - ratio) / defined.mean()
+        return np.asarray(np.where(defined, ratio + spread, ratio))
 
 
 def linearize_ratio(totals: FloatArray) -> FloatArray:

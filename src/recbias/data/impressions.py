@@ -133,9 +133,11 @@ class ImpressionTable(TableSettings):
             frame = frame.iloc[check.list_firsts()] if labels else frame
         columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
         of_log = align_columns(codes, columns, user_ids, "user") if columns else None
-        of_users = self._read_table(self.users, user_ids, "user", of_log)
-        item_ids = Vocabulary.of(check.items)
-        of_items = self._read_table(self.items, item_ids, "item", None)
+        of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
+        items = self._read(self.items, "item")
+        named = [] if items is None else items.rows.table["item_id"].to_pylist()
+        item_ids = Vocabulary.of([*check.items, *named])
+        of_items = self._align(items, item_ids, "item", None)
         rows = _make_empty_interactions(user_ids, item_ids)
         return Dataset(rows, of_users, of_items, counts=dict(check.counts))
 
@@ -161,16 +163,22 @@ class ImpressionTable(TableSettings):
             )
         return first
 
-    def _read_table(
-        self, path: Path | None, ids: Vocabulary, kind: str, log: Attributes | None
+    def _read(self, path: Path | None, kind: str) -> Any:
+        """Return a table of users or items; None without a path."""
+        columns = TableColumns(needed={f"{kind}_id": "id"}, others=True, renamed=self.columns)
+        return None if path is None else read_file(path, columns)
+
+    def _align(
+        self, table: Any, ids: Vocabulary, kind: str, log: Attributes | None
     ) -> Attributes | None:
         """Return the columns of a table of users or items, and those of the log."""
-        if path is None:
+        if table is None:
             return log
-        columns = TableColumns(needed={f"{kind}_id": "id"}, others=True, renamed=self.columns)
-        table = read_file(path, columns)
         codes = ids.find(np.asarray(table.rows.table[f"{kind}_id"].to_numpy(), dtype=object))
         known = codes >= 0
+        if n := int(np.count_nonzero(~known)):
+            name = getattr(self, f"{kind}s").name
+            warn(f"{name}: {n:,} {kind}s are not in the log")
         cells = {name: column[known] for name, column in self.read_columns(table).items()}
         attributes = align_columns(codes[known], cells, ids, kind)
         if log is not None:
@@ -324,10 +332,9 @@ class _Check:
         self.counts["rewarded"] += int(np.count_nonzero(rewards > 0))
         self._count_requests(table, at)
         self.counts["impressions"] += table.num_rows
-        has_reward = pa.array(np.where(np.isnan(rewards), None, 1))
         keys = [name for name in _CELL if name in table.column_names]
         cells = table.select(keys).append_column("shown", pa.array(np.ones(rewards.size, int)))
-        cells = cells.append_column("with_reward", has_reward.cast(pa.int64()))
+        cells = cells.append_column("with_reward", pa.array((~np.isnan(rewards)).astype(int)))
         self._cells = _add_up(cells, keys, ("shown", "with_reward"), self._cells)
 
     def _refuse(

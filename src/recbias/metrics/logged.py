@@ -48,6 +48,7 @@ class _LogMetric(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the ratio, with the values of the users."""
+        evidence.need("shown")
         policy: Policy = evidence.shown  # type: ignore[assignment]
         totals = np.zeros((len(evidence.queries), 2))
         for block, queries in read_rows(evidence, policy.variant):
@@ -143,7 +144,9 @@ class ShownShare(_LogMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the share of each value."""
+        evidence.need("shown")
         policy: Policy = evidence.shown  # type: ignore[assignment]
+        evidence.need("items")
         membership = evidence.items.categories(self.attribute)  # type: ignore[union-attr]
         members = membership.matrix.toarray().astype(np.float64)
         n = len(evidence.queries)
@@ -157,6 +160,9 @@ class ShownShare(_LogMetric):
             for code in range(len(totals)):
                 terms = Terms(exposure * members[block.items, code], exposure)
                 totals[code] += _add_by_query(queries, terms, n)
+        for value, total in zip(membership.values, totals, strict=True):
+            if not total[:, 0].any():
+                warn(f"{evidence.metric}: no item with {self.attribute}={value} was ever shown")
         return [
             measure_ratio(evidence, total, f"{self.attribute}={value}")
             for value, total in zip(membership.values, totals, strict=True)
@@ -261,17 +267,17 @@ class _Candidate:
 
     def __init__(self, policy: Policy, survey: _Survey) -> None:
         n_positions = survey.n.shape[2]
-        positions, parts = policy.positions, [policy.items, policy.groups, policy.probabilities]
+        positions = policy.positions
+        parts: list[AnyArray] = [policy.items, policy.groups, policy.probabilities]
         if not positions.size:
             at: AnyArray = survey.positions
             positions = np.repeat(at, policy.items.size)
             parts = [np.tile(part, at.size) for part in parts]
         known = (positions < n_positions) & (parts[1] >= 0)
-        self.positions = positions[known]
-        self.items, groups, self.probabilities = (
-            part[known].astype(kind)
-            for part, kind in zip(parts, (np.int64, np.int64, np.float64), strict=True)
-        )
+        self.positions: AnyArray = positions[known]
+        self.items: AnyArray = parts[0][known].astype(np.int64)
+        self.probabilities: FloatArray = parts[2][known].astype(np.float64)
+        groups = parts[1][known].astype(np.int64)
         self._group_of, self._n_positions = policy.group_of, n_positions
         keys = groups * n_positions + self.positions
         self._contexts, self.context_of = np.unique(keys, return_inverse=True)
@@ -333,7 +339,7 @@ class Weights:
         cells = candidate.items[inside], candidate.positions[inside]
         wanted_rows = (candidate.probabilities * counts[candidate.context_of])[inside]
         np.add.at(wanted, cells, wanted_rows)
-        return wanted / np.maximum(shown, 1.0)
+        return np.asarray(wanted / np.maximum(shown, 1.0))
 
     def _read_covered(self) -> Iterator[tuple[Impressions, AnyArray]]:
         """Yield the rows at the positions that the candidate fills."""
@@ -408,6 +414,7 @@ class PolicyValue(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""
+        evidence.need("log")
         evidence.need("policy")
         policy: Policy = evidence.policy  # type: ignore[assignment]
         totals = np.zeros((len(evidence.queries), 2))
@@ -463,7 +470,7 @@ class PolicyValue(InheritsSections):
         lost: FloatArray,
         ends: tuple[float, float],
     ) -> list[Measurement]:
-        """Return an undefined value whose interval is that of the bounds, and the bounds."""
+        """Return an undefined value, and its bounds."""
         scale = [[end, float(self.estimator == "snips")] for end in ends]
         low, high = (
             measure_ratio(evidence, totals + lost * end, f"bound={name}")
@@ -471,8 +478,7 @@ class PolicyValue(InheritsSections):
         )
         units: UnitScores = low.units  # type: ignore[assignment]
         undefined = replace(units, values=np.full(units.values.size, np.nan), totals=None)
-        row = replace(Measurement.from_units(undefined), ci_low=low.ci_low, ci_high=high.ci_high)
-        return [replace(row, own_interval=True), low, high]
+        return [Measurement.from_units(undefined), low, high]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -502,6 +508,7 @@ class EffectiveSampleSize(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the size, of all users and of each group."""
+        evidence.need("log")
         evidence.need("policy")
         policy: Policy = evidence.policy  # type: ignore[assignment]
         n = len(evidence.queries)

@@ -113,25 +113,6 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
     assert plot.title == "nDCG@10 over neighbors of ItemKNN"
 
 
-def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Path) -> None:
-    plot = draw_of_setting_curves(read_swept_run(tmp_path))[0]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    values = metrics[metrics["metric"] == "nDCG"].set_index("model")["value"]
-    tips = read_tooltips(plot, "circle")
-    assert [tip.partition(": ")[0] for tip in tips[:3]] == [
-        f"llm.shrink=0, {n}" for n in (5, 20, 80)
-    ]
-    for tip, n in zip(tips[:3], (5, 20, 80), strict=True):
-        assert tip.partition(": ")[2].startswith(f"{values[f'knn {n} 0']:.4f} (95% interval")
-    circles = find_elements(plot, "circle")
-    xs = [float(circle.get("cx", "")) for circle in circles[:3]]
-    ys = [float(circle.get("cy", "")) for circle in circles[:3]]
-    assert xs == sorted(xs)
-    assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
-        range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
-    )
-
-
 def test_settings_are_named_by_their_shares_the_largest_first(tmp_path: Path) -> None:
     run = write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75})
     (search,) = collect_searches(run)
