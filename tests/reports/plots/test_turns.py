@@ -30,8 +30,8 @@ ITEMS = {"groups": {"of": "items", "attribute": "kind", "a": "new", "b": "old"},
         (
             *("examination_sensitivity", ITEMS, "exponent", (-0.2, -0.3), math.nan),
             (
-                "The gap of new to old in clicks with shop stays negative even if the exponent of the "
-                "position bias is 5."
+                "The gap of new to old in clicks with shop stays negative even if the exponent of "
+                "the position bias is 5."
             ),
         ),
         (
