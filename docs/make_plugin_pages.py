@@ -27,7 +27,7 @@ FAMILIES = {
     "metrics": {
         "Accuracy: do lists hold what users chose?": (
             *("nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"),
-            *("R-Precision", "F1"),
+            *("R-Precision", "F1", "propensity_nDCG", "propensity_recall", "propensity_MAP"),
         ),
         "Popularity bias: are popular items recommended too often?": (
             *("log_popularity_difference", "popularity_lift", "gini_difference"),
@@ -49,7 +49,8 @@ FAMILIES = {
         ),
         "Logs of impressions: what was shown, and what would have been?": (
             *("click_through_rate", "shown_nDCG", "shown_share", "policy_value"),
-            "effective_sample_size",
+            *("effective_sample_size", "position_bias", "examination_sensitivity"),
+            "propensity_sensitivity",
         ),
         "Labels and stereotypes: what kind of items are users shown?": (
             *("HIT_BAD", "MRR_BAD", "REC-ST", "labelled_items", "label_accuracy"),

@@ -56,6 +56,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         for key in ("human_rate", "human_score", "human_agreement")
     },
     "top_words": {"label": "colour", "attribute": "genres"},
+    **{
+        f"{name}_sensitivity": {
+            "groups": {"of": "users", "attribute": "colour", "a": "white", "b": "black"}
+        }
+        for name in ("examination", "propensity")
+    },
     **dict.fromkeys(
         (
             *("EAA", "GEAA", "DEAA", "R-RIPA", "latent_projection", "attribute_classification"),

@@ -395,6 +395,8 @@ _SPELLED = (
     *("overlap_spread", "identity_effect", "label_accuracy", "labelled_items"),
     *("direction_checks", "direction_similarity", "attribute_classification"),
     *("latent_projection", "perplexity_gap", "unigram_F1", "embedding_average"),
+    *("propensity_nDCG", "propensity_recall", "propensity_MAP", "position_bias"),
+    *("examination_sensitivity", "propensity_sensitivity"),
     *("greedy_matching", "human_rate", "human_score", "human_agreement"),
 )
 _NAMES = {name: name.replace("_", " ") for name in _SPELLED} | {

@@ -405,7 +405,8 @@ def _add_up(
     table: pa.Table, keys: list[str], sums: tuple[str, ...] = (), total: pa.Table | None = None
 ) -> pa.Table:
     """Return the sums of columns by key, and those of a table that was added up before."""
-    joined = table if total is None else pa.concat_tables([total, table])
+    rows = table.select([*keys, *sums])
+    joined = rows if total is None else pa.concat_tables([total, rows])
     groups = joined.group_by(keys, use_threads=False)
     added = groups.aggregate([(name, "sum") for name in sums])
     return added.select([*keys, *(f"{name}_sum" for name in sums)]).rename_columns([*keys, *sums])

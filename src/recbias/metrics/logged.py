@@ -310,7 +310,7 @@ class _Candidate:
         return np.bincount(self.context_of, values, self._contexts.size + 1).astype(np.float64)
 
 
-class _Weights:
+class Weights:
     """The importance weights of a candidate on a log.
 
     Those of ``direct`` are the share of an item at a position under the candidate divided by that
@@ -351,6 +351,15 @@ class _Weights:
         for block, queries in read_rows(self._evidence):
             kept = self._covered[block.positions]
             yield block.take(kept), queries[kept]
+
+    def find_support(self) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of what the log shows, and the mass of the rest by context."""
+        items, positions = self.candidate.items, self.candidate.positions
+        supported = (items >= 0) & self.survey.is_shown[items, positions]
+        probabilities = self.candidate.probabilities * supported
+        missing = 1.0 - self.candidate.sum_contexts(probabilities)
+        missing[missing < _ROUNDING] = 0.0
+        return probabilities, missing
 
     def read(self) -> Iterator[tuple[Impressions, AnyArray, AnyArray, FloatArray]]:
         """Yield blocks with the query, the context and the weight of each row."""
@@ -423,13 +432,10 @@ class PolicyValue(InheritsSections):
                 totals += _add_by_query(queries, terms, len(totals))
             return [measure_ratio(evidence, totals)]
         is_direct = self.estimator == "direct"
-        weights = _Weights(evidence, self.clip, is_direct=is_direct)
+        weights = Weights(evidence, self.clip, is_direct=is_direct)
         candidate, survey = weights.candidate, weights.survey
         reward = survey.expect(cross=not is_direct)
-        supported = (candidate.items >= 0) & survey.is_shown[candidate.items, candidate.positions]
-        probabilities = candidate.probabilities * supported
-        missing = 1.0 - candidate.sum_contexts(probabilities)
-        missing[missing < _ROUNDING] = 0.0
+        probabilities, missing = weights.find_support()
         expected = np.stack(
             [
                 candidate.sum_contexts(probabilities * half[candidate.items, candidate.positions])
@@ -518,7 +524,7 @@ class EffectiveSampleSize(InheritsSections):
             for _, queries in read_rows(evidence, policy.variant):
                 totals += _add_by_query(queries, Terms(*np.ones((2, queries.size))), n)
         else:
-            for _, queries, _, weights in _Weights(evidence, self.clip).read():
+            for _, queries, _, weights in Weights(evidence, self.clip).read():
                 totals += _add_by_query(queries, Terms(weights, weights**2), n)
         rows = [self._count("", totals)]
         if self.label is not None:

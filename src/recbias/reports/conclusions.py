@@ -27,6 +27,7 @@ from recbias.reports.questions import (
     rank_effect,
 )
 from recbias.reports.run import RunTables, to_records
+from recbias.reports.turns import describe_turns
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
@@ -662,7 +663,12 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         ),
     )
     values = _describe_values(run, questions)
-    return (*_describe_reranking(run), *_describe_rounds(run), *answers, *values)
+    turns = (
+        Conclusion(kind="value", metric=title, dataset=dataset, sentence=sentence)
+        for dataset in views.list_single_datasets(run)
+        for title, sentence in describe_turns(run, dataset)
+    )
+    return (*_describe_reranking(run), *_describe_rounds(run), *answers, *values, *turns)
 
 
 def _conclude(question: Question) -> Conclusion:

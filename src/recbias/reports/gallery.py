@@ -40,6 +40,7 @@ from recbias.reports.plots_units import (
 )
 from recbias.reports.run import RunTables
 from recbias.reports.svg import FileNames, Plot
+from recbias.reports.turns import draw_assumptions
 from recbias.reports.wording import Safe
 
 _DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
@@ -61,6 +62,7 @@ METRIC_PLOTS: Mapping[str, _DrawPlots] = {
     "Lists with a stereotype": draw_hit_shares,
     "Association with two labels": draw_associations,
     "Metrics over settings": draw_setting_curves,
+    "What a log assumes": draw_assumptions,
     "Accuracy against bias by re-ranking": draw_tradeoff_curves,
 }
 """Plots of ``metrics.csv``, of the mean over all datasets too."""
