@@ -481,9 +481,10 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
     refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
     needs_units = metric.unit in {"query", "review"}
     refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
-    values = np.array([value]) if units is None else units.values
+    is_linear = units is not None and units.totals is not None  # values of units of a ratio
+    values = np.array([value]) if units is None or is_linear else units.values
     if units is not None:
-        _check_units(measurement, values, name)
+        _check_units(measurement, units.values, name)
     stated_range = read_section(type(metric), "Range")
     low, high = read_bounds(stated_range)
     if isinstance(metric, HasBounds):
