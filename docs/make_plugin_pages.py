@@ -27,7 +27,7 @@ FAMILIES = {
     "metrics": {
         "Accuracy: do lists hold what users chose?": (
             *("nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"),
-            *("R-Precision", "F1"),
+            *("R-Precision", "F1", "propensity_nDCG", "propensity_recall", "propensity_MAP"),
         ),
         "Popularity bias: are popular items recommended too often?": (
             *("log_popularity_difference", "popularity_lift", "gini_difference"),
@@ -46,6 +46,11 @@ FAMILIES = {
         "Exposure: do providers, groups of items and single items get their due?": (
             *("AWRF", "AWRF-min-max", "exposure_gap", "EXP", "EXPU", "EXPRU", "EE-D", "EE-R"),
             *("EE-L", "provider_gap", "provider_gini", "IAA", "II-F", "AI-F"),
+        ),
+        "Logs of impressions: what was shown, and what would have been?": (
+            *("click_through_rate", "shown_nDCG", "shown_share", "policy_value"),
+            *("effective_sample_size", "position_bias", "examination_sensitivity"),
+            "propensity_sensitivity",
         ),
         "Labels and stereotypes: what kind of items are users shown?": (
             *("HIT_BAD", "MRR_BAD", "REC-ST", "labelled_items", "label_accuracy"),
@@ -92,7 +97,8 @@ FAMILIES = {
             *("Encoder-LR", "language_model"),
         ),
         "Results of other tools": (
-            *("lists", "vectors", "sentence_scores", "responses", "lmrec_lists"),
+            *("lists", "vectors", "sentence_scores", "responses", "lmrec_lists", "shown"),
+            "policy",
         ),
     },
 }

@@ -20,7 +20,7 @@ Every check returns None if the plug-in meets the contract of its kind, else rai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -47,6 +47,8 @@ from recbias.core.evidence import (
     REMEDIES,
     Embeddings,
     Evidence,
+    Impressions,
+    Policy,
     Predictions,
     RankedLists,
     Responses,
@@ -260,6 +262,9 @@ def make_random_evidence() -> Evidence:
         predictions=_sample_predictions(data, rng),
         candidates=data.candidates,
         odds=_sample_odds(),
+        policy=_sample_policy(),
+        shown=Policy.of_shown(),
+        log=_SampleLog(),
         n_bootstrap=50,
     )
 
@@ -287,6 +292,33 @@ def _sample_sentences(rng: np.random.Generator) -> SentenceScores:
     pairs = np.array([f"pair {row // 2}" for row in range(n)], dtype=object)
     groups = np.array([["T1", "T2"][row % 2] for row in range(n)], dtype=object)
     return SentenceScores(ids, pairs, groups, 10.0 + 5.0 * rng.random(n))
+
+
+def _sample_policy() -> Policy:
+    """Return a policy that shows the first three items at both positions."""
+    items, positions = np.tile(np.arange(3, dtype=np.int32), 2), np.repeat([1, 2], 3)
+    none, probabilities = np.zeros(6, dtype=np.int32), np.tile([0.5, 0.3, 0.2], 2)
+    group_of = np.zeros(N_USERS, dtype=np.int32)
+    return Policy(items, positions.astype(np.int32), none, probabilities, group_of)
+
+
+class _SampleLog:
+    """A log of two requests of two items for each user, in two variants."""
+
+    has_positions = has_propensities = True
+
+    def read_blocks(self) -> Iterator[Impressions]:
+        """Yield the rows."""
+        rng, n = np.random.default_rng(5), 4 * N_USERS
+        yield Impressions(
+            users=np.repeat(np.arange(N_USERS, dtype=np.int32), 4),
+            requests=np.repeat(np.arange(2 * N_USERS), 2),
+            items=rng.integers(4, size=n).astype(np.int32),
+            positions=np.tile(np.array([1, 2], dtype=np.int32), 2 * N_USERS),
+            rewards=rng.integers(2, size=n).astype(np.float64),
+            propensities=np.full(n, 0.25),
+            variants=np.tile(np.array(["a", "a", "b", "b"], dtype=object), N_USERS),
+        )
 
 
 def _sample_odds() -> Odds:
@@ -449,9 +481,10 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
     refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
     needs_units = metric.unit in {"query", "review"}
     refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
-    values = np.array([value]) if units is None else units.values
+    is_linear = units is not None and units.totals is not None  # values of units of a ratio
+    values = np.array([value]) if units is None or is_linear else units.values
     if units is not None:
-        _check_units(measurement, values, name)
+        _check_units(measurement, units.values, name)
     stated_range = read_section(type(metric), "Range")
     low, high = read_bounds(stated_range)
     if isinstance(metric, HasBounds):

@@ -13,6 +13,7 @@ DESCRIPTIVE: Mapping[str, str] = {
     "top_words": "Lists words; it has neither interval nor test.",
     "attribute_share": "Counts the catalogue or the lists; it has neither interval nor test.",
     "catalogue_counts": "Counts the catalogue; it has neither interval nor test.",
+    "effective_sample_size": "Counts the log; it has neither interval nor test.",
     "direction_similarity": "Compares directions of one sample; it has neither interval nor test.",
 }
 """Metrics in which nothing is planted, each with the reason."""

@@ -9,6 +9,7 @@ import fairness_studies
 import ideal_studies
 import label_studies
 import list_studies
+import log_studies
 import prediction_studies
 import price_studies
 import probable_items
@@ -34,4 +35,5 @@ WORLDS = (
     *vector_studies.WORLDS,
     *demo_vectors.WORLDS,
     *text_studies.WORLDS,
+    *log_studies.WORLDS,
 )

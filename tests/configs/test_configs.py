@@ -19,7 +19,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 PARTS = {"sentences.yaml", "prompt.yaml", "probe.yaml"}  # files that specs name; no experiment
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PARTS)
 NEED_NO_DATA = {
-    *("quickstart.yaml", "audit.yaml", "prompts.yaml", "own-scores.yaml"),
+    *("quickstart.yaml", "audit.yaml", "prompts.yaml", "logs.yaml", "own-scores.yaml"),
     *("demo-bias.yaml", "demo-feedback.yaml", "demo-vectors.yaml", "vectors.yaml", "sweep.yaml"),
     "quality.yaml",
 }

@@ -79,6 +79,21 @@ def write_yelp(data: Path) -> dict[str, Any]:
     return {"base": {"folder": "reviews", "bad_lines": "skip"}, "values": values}
 
 
+def write_log(data: Path) -> dict[str, Any]:
+    names = "user_id,item_id,reward,position,user_feature_0,other"
+    path = write(data / "log.csv", f"{names}\nu,i,1,0,F,0.5\nu,j,0,1,F,0.5\nv,i,1,1,M,0.5\n")
+    users = write(data / "users.csv", "user_id,age\nu,?\nv,old\n")
+    values = {
+        "path": [write(data / "other.csv", "user_id,item_id,reward\nu,i,1\n")],
+        "users": [write(data / "more.csv", "user_id,age\nu,7\n")],
+        "items": [write(data / "items.csv", "item_id,price\ni,7\n")],
+        "user_columns": [["other"]],
+        "columns": [{"other": "propensity"}],
+        "missing": [["?"]],
+    }
+    return {"base": {"path": path, "users": users}, "values": values}
+
+
 def write_sentences(data: Path) -> dict[str, Any]:
     texts = {"test": SENTENCES, "validation": SENTENCES.replace("naps", "sleeps")}
     paths = [write(data / f"{name}.csv", text) for name, text in texts.items()]
@@ -109,6 +124,7 @@ def write_chbias_release(data: Path) -> dict[str, Any]:
 DATASETS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "demo": lambda _: {"base": {"n_users": 40, "n_items": 30, "per_user": 8}},
     "tables": write_tables,
+    "impressions": write_log,
     "yelp": write_yelp,
     "sentence_tables": write_sentences,
     "redditbias": write_reddit,

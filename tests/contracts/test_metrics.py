@@ -28,7 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         key: {"attribute": "genres"}
         for key in (
             *("AWRF", "AWRF-min-max", "EXP", "EXPU", "EXPRU"),
-            *("exposure_gap", "provider_gap", "provider_gini"),
+            *("exposure_gap", "provider_gap", "provider_gini", "shown_share"),
         )
     },
     **{key: {"attribute": "genres"} for key in ("calibration_kl", "calibration_js")},
@@ -56,6 +56,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         for key in ("human_rate", "human_score", "human_agreement")
     },
     "top_words": {"label": "colour", "attribute": "genres"},
+    **{
+        f"{name}_sensitivity": {
+            "groups": {"of": "users", "attribute": "colour", "a": "white", "b": "black"}
+        }
+        for name in ("examination", "propensity")
+    },
     **dict.fromkeys(
         (
             *("EAA", "GEAA", "DEAA", "R-RIPA", "latent_projection", "attribute_classification"),

@@ -16,7 +16,7 @@ FROM_FILES = {
     *("lists", "lmrec_lists", "vectors", "sentence_scores", "responses"),
     *("LMRec", "TFIDF-LR", "Encoder-LR", "language_model"),
     *("WOK", "ChatRecommender", "LMRerank", "LMLikelihood"),
-    "recbole",
+    *("recbole", "shown", "policy"),
 }
 """Models that need files, reviews, a language model or another Python: see their own tests."""
 

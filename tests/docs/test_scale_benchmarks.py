@@ -49,3 +49,12 @@ def test_neighbours_are_compared_with_implicit() -> None:
     for name in ("ItemKNN, fit", "implicit, fit", "ItemKNN, lists", "UserKNN, fit"):
         assert re.search(rf"^{name} +[\d.]+ +[\d.]+$", text, re.MULTILINE), text
     assert len(re.findall(r"^ratio +[\d.]+$", text, re.MULTILINE)) == 3
+
+
+@pytest.mark.slow  # a process for each stage
+def test_a_log_is_audited_in_blocks(tmp_path: Path) -> None:
+    lines = run_benchmark("impression_log.py", str(tmp_path), "--rows", "1200000").splitlines()
+    assert lines[0] == "stage,seconds,peak_memory_mb"
+    assert {"load impressions", "measure policy_value of candidate", "all"} <= {
+        line.partition(",")[0] for line in lines
+    }

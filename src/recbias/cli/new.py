@@ -30,7 +30,7 @@ from recbias.core.text import suggest
 def init(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, vectors, probe, papers/..."),
+        typer.Argument(metavar="NAME", help="quickstart, audit, prompts, logs, probe, papers/..."),
     ] = None,
 ) -> None:
     """Write a packaged spec and its tables into this folder, to change them; or list all.

@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import is_dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from recbias.config.settings import Hint, as_plain, read_settings, render_yaml, strip_annotations
 from recbias.config.specs import Grouping, PluginSpec
@@ -62,9 +62,18 @@ def create_label(
 
 def _summarize_mapping(value: Any, hint: Hint) -> Any:
     """Return a setting for the label of a metric; of a mapping, only the changed values."""
-    if not isinstance(value, Mapping) or not is_dataclass(strip_annotations(hint)):
+    plain = strip_annotations(hint)
+    cls = next(
+        (
+            part
+            for part in (plain, *get_args(plain))
+            if is_dataclass(part) and isinstance(part, type)
+        ),
+        None,
+    )
+    if not isinstance(value, Mapping) or cls is None:
         return value
-    settings = read_settings(strip_annotations(hint))
+    settings = read_settings(cls)
     defaults = {name: as_plain(setting.default) for name, setting in settings.items()}
     return "/".join(str(item) for key, item in value.items() if item != defaults.get(key))
 

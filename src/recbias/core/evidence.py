@@ -16,8 +16,10 @@ left to the caller, because its order determines the last digit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +160,80 @@ class Predictions:
         return int(self.items.size)
 
 
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """What a candidate would show: the probability of each item, by position and group of users.
+
+    Args:
+        items: ``int32[n]``; -1 is an item that the log does not have.
+        positions: Positions from 1, ``int32[n]``; empty if it is the same at all of them.
+        groups: The group of users of each row, ``int32[n]``.
+        probabilities: ``float64[n]``.
+        group_of: The group of each user of the dataset, ``int32[n_users]``; -1 if it has no rows.
+        is_shown: Whether it is what the log shows, which has no probabilities here.
+        variant: The variant of the log that it is; "" for all of them.
+    """
+
+    items: Codes
+    positions: Codes
+    groups: Codes
+    probabilities: FloatArray
+    group_of: Codes
+    is_shown: bool = False
+    variant: str = ""
+
+    @classmethod
+    def of_shown(cls, variant: str = "") -> Policy:
+        """Return what the log shows."""
+        none = np.empty(0, dtype=np.int32)
+        return cls(none, none, none, np.empty(0), none, is_shown=True, variant=variant)
+
+
+@dataclass(frozen=True, eq=False)
+class Impressions:
+    """A block of an impression log: one row for each item that was shown.
+
+    The rows of a request stand together, in the order of their positions, and no request is in
+    two blocks.
+
+    Args:
+        users: ``int32[n]``, codes of the dataset.
+        requests: The number of the request of each row, ascending, ``int64[n]``.
+        items: ``int32[n]``.
+        positions: From 1, ``int32[n]``; 0 if the log has none.
+        rewards: ``float64[n]``.
+        propensities: The probability with which the item was shown there; NaN if it is unknown.
+        variants: The variant of the system, ``object[n]``; "" if the log has none.
+    """
+
+    users: Codes
+    requests: npt.NDArray[np.int64]
+    items: Codes
+    positions: Codes
+    rewards: FloatArray
+    propensities: FloatArray
+    variants: Ids
+
+    def take(self, rows: AnyArray) -> Impressions:
+        """Return some of the rows, by a mask or their positions."""
+        return Impressions(**{name: column[rows] for name, column in vars(self).items()})
+
+
+class ImpressionLog(Protocol):
+    """A log of what was shown, which may be larger than memory."""
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether the positions are known."""
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether the propensities are known."""
+
+    def read_blocks(self) -> Iterator[Impressions]:
+        """Yield the rows in blocks."""
+
+
 REMEDIES = {
     "lists": "choose a model that provides lists",
     "test": "give the experiment a split with a test part",
@@ -167,6 +243,9 @@ REMEDIES = {
     "embeddings": "choose a model that provides embeddings",
     "sentence_scores": "choose a model that provides sentence_scores",
     "responses": "choose a model that provides responses",
+    "log": "choose the dataset impressions",
+    "policy": "choose the model shown or policy",
+    "shown": "choose the model shown",
     "predictions": "choose a model that predicts items of reviews, and a split with a test part",
     "odds": "choose the dataset demo: how its users choose is known",
 }
@@ -202,6 +281,8 @@ class Evidence:
             ``float64[n_items]``.
         choosing_embeddings: The embeddings of the model that a metric names: in ``chosen_in``, by
             which it chooses members of its groups, or in ``embeddings_of``.
+        policy: What a candidate would show; ``shown`` the same for what was shown.
+        log: The log of a dataset of impressions.
         candidates: Which items may be recommended, ``bool[n_items]``.
         odds: The log-odds by which the users pick items, in a synthetic world.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
@@ -222,6 +303,9 @@ class Evidence:
     sentence_scores: SentenceScores | None = None
     responses: Responses | None = None
     predictions: Predictions | None = None
+    policy: Policy | None = None
+    shown: Policy | None = None
+    log: ImpressionLog | None = None
     candidates: BoolArray | None = None
     odds: Odds | None = None
     bootstrap_seed: int = 0

@@ -323,6 +323,9 @@ POOLED = "pooled"
 SERVED = "served by all models"
 """The group of the queries that all models have a list for, where some models lack lists."""
 
+CONTROL = "neutral sampled again"
+"""The second side of comparisons of prompts that state an identity with neutral ones."""
+
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
 
@@ -392,12 +395,19 @@ _SPELLED = (
     *("overlap_spread", "identity_effect", "label_accuracy", "labelled_items"),
     *("direction_checks", "direction_similarity", "attribute_classification"),
     *("latent_projection", "perplexity_gap", "unigram_F1", "embedding_average"),
+    *("propensity_nDCG", "propensity_recall", "propensity_MAP", "position_bias"),
+    *("examination_sensitivity", "propensity_sensitivity"),
     *("greedy_matching", "human_rate", "human_score", "human_agreement"),
 )
 _NAMES = {name: name.replace("_", " ") for name in _SPELLED} | {
     "log_popularity_difference": "popularity bias (log)",
     "gini_difference": "popularity bias (Gini)",
     "herfindahl_difference": "popularity bias (Herfindahl)",
+    "click_through_rate": "click-through rate",
+    "shown_share": "share of what was shown",
+    "shown_nDCG": "nDCG of what was shown",
+    "policy_value": "value of the policy",
+    "effective_sample_size": "effective sample size",
     "ItemCoverage": "item coverage",
     "Gini": "Gini index",
     "corrected_Gini": "corrected Gini index",
@@ -485,12 +495,55 @@ class UnitScores:
     Args:
         values: ``float64[u]``; NaN if the metric is undefined for the unit.
         share: Whether every value is 0 or 1, so that their mean is a proportion.
+        totals: What each unit adds to the totals of a ratio, of which the values are the
+            linearised form (``linearize_ratio``), so that groups of units have ratios of their
+            own; None for other metrics.
     """
 
     unit: str
     ids: Ids
     values: FloatArray
     share: bool = False
+    totals: FloatArray | None = None
+
+    @property
+    def compared(self) -> FloatArray:
+        """The values by which two models are subtracted.
+
+        A unit that adds nothing to a ratio has its value, and the others are spread accordingly,
+        so that models with other units can be subtracted, such as variants with other users.
+        """
+        defined = ~np.isnan(self.values)
+        if self.totals is None or defined.all() or not defined.any():
+            return self.values
+        ratio = self.values[defined].mean()
+        spread = (self.values - ratio) / defined.mean()
+        return np.asarray(np.where(defined, ratio + spread, ratio))
+
+
+def linearize_ratio(totals: FloatArray) -> FloatArray:
+    """Return values of units whose mean is a ratio of totals, and whose variance is the ratio's.
+
+        R = Σ n_u / Σ d_u,    z_u = R + (n_u - R d_u) / (Σ d / U)
+
+    The mean of z over the U units is R, and the standard error of this mean is that of the ratio
+    by the delta method, in which units are clusters of rows. A unit without a denominator is
+    undefined.
+
+    Args:
+        totals: Numerator and denominator of each unit, ``float64[u, 2]``.
+
+    >>> linearize_ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).round(3).tolist()
+    [0.556, 0.111, nan]
+
+    Source:
+        Cochran, "Sampling techniques", 1977, section 6.3; Deng, Knoblich and Lu, KDD 2018.
+    """
+    n, d = totals.T
+    defined = d != 0
+    ratio = n.sum() / d.sum() if defined.any() else np.nan
+    scale = d[defined].mean() if defined.any() else np.nan
+    return np.where(defined, ratio + (n - ratio * d) / scale, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

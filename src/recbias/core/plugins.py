@@ -287,7 +287,9 @@ class AsksAboutItems(Protocol):
         """
 
 
-Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
+Output: TypeAlias = Literal[
+    "lists", "embeddings", "sentence_scores", "responses", "predictions", "policy", "shown"
+]
 """An output of a model."""
 
 OUTPUTS = frozenset[str](get_args(Output))

@@ -52,9 +52,16 @@ def describe(dataset: Dataset, labels: Sequence[pd.DataFrame] = ()) -> dict[str,
         column of 0 and 1 the number of items that are labelled, not labelled and without a label,
         and the labelled share of the others; for a graded one its quantiles), ``reviews``,
         ``sentences`` (number, length and labels of each part). A dataset that has nothing but
-        sentences has only ``counts`` and ``sentences``.
+        sentences has only ``counts`` and ``sentences``, a log of impressions only ``log`` (counts,
+        shares, and which questions it can answer), ``users`` and ``items``.
     """
     rows = dataset.interactions
+    if "impressions" in dataset.counts:
+        return {
+            "log": _describe_log(dataset),
+            "users": _describe_columns(dataset.users),
+            "items": _describe_columns(dataset.items),
+        }
     if dataset.sentences is not None and not rows.n_users and not rows.n_items:
         return {"counts": dataset.counts, "sentences": _describe_sentences(dataset.sentences)}
     return {
@@ -69,6 +76,42 @@ def describe(dataset: Dataset, labels: Sequence[pd.DataFrame] = ()) -> dict[str,
         "labels": _describe_labels(labels),
         "reviews": _describe_reviews(dataset.reviews),
         "sentences": _describe_sentences(dataset.sentences),
+    }
+
+
+def _describe_log(dataset: Dataset) -> dict[str, Any]:
+    """Return the size of a log of impressions, and which questions it can answer."""
+    counts, prefix = dataset.counts, "variant "
+    n, positions = counts["impressions"], counts.get("positions", 0)
+    variants = {
+        key[len(prefix) :]: count for key, count in counts.items() if key.startswith(prefix)
+    }
+    places = len(dataset.item_ids) * max(positions, 1)
+    has_propensities = counts.get("with_propensity", 0) == n
+    return {
+        "impressions": n,
+        "requests": counts["requests"],
+        "users": len(dataset.user_ids),
+        "items": len(dataset.item_ids),
+        "positions": positions,
+        "share with a reward": counts["rewarded"] / n,
+        "share with a propensity": counts.get("with_propensity", 0) / n,
+        "share of the items and positions that were shown": counts["cells"] / places,
+        "variants": variants or None,
+        "answers": {
+            "what was shown and clicked": "yes",
+            "whether clicked items stood above others": (
+                "yes"
+                if positions > 1 and counts["requests"] < n
+                else "no: requests have one item, or there are no positions"
+            ),
+            "whether a variant is better, and for whom": (
+                "yes" if len(variants) > 1 else "no: there are not two variants"
+            ),
+            "what a candidate would get": (
+                "yes" if has_propensities else "only by estimator: direct, without propensities"
+            ),
+        },
     }
 
 

@@ -30,7 +30,14 @@ from recbias.core.dataset import (
     Split,
     Vocabulary,
 )
-from recbias.core.evidence import Embeddings, Predictions, RankedLists, Responses, SentenceScores
+from recbias.core.evidence import (
+    Embeddings,
+    Policy,
+    Predictions,
+    RankedLists,
+    Responses,
+    SentenceScores,
+)
 from recbias.core.files import digest_file
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Queries
@@ -41,16 +48,16 @@ ARRAYS = "arrays.npz"
 """The file of named arrays in a folder."""
 
 
-def _save_arrays(arrays: Mapping[str, AnyArray], folder: Path) -> None:
+def _save_arrays(arrays: Mapping[str, AnyArray], folder: Path, name: str = ARRAYS) -> None:
     """Write named arrays to one file in a folder."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
-    np.savez(folder / ARRAYS, allow_pickle=False, **plain)
+    np.savez(folder / name, allow_pickle=False, **plain)
 
 
-def _load_arrays(folder: Path) -> dict[str, AnyArray]:
+def _load_arrays(folder: Path, name: str = ARRAYS) -> dict[str, AnyArray]:
     """Read the named arrays of a folder."""
     # numpy leaves a file that it opens itself open if its archive is damaged
-    with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+    with (folder / name).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
@@ -108,7 +115,7 @@ _MOST_RECENT = 4
 _recent: dict[str, Vocabulary] = {}
 
 
-_CURVE = "learning_curve.parquet"
+_CURVE, _POLICY = "learning_curve.parquet", "policy.npz"
 
 
 def _save_answers(answers: ModelOutputs, folder: Path) -> None:
@@ -128,6 +135,8 @@ def _save_answers(answers: ModelOutputs, folder: Path) -> None:
     if answers.learning_curve is not None:
         _save_frame(answers.learning_curve, folder / _CURVE)
     _save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
+    if (policy := answers.policy) is not None:
+        _save_arrays(vars(policy), folder, _POLICY)
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
             columns = {key: column for key, column in vars(table).items() if key != "labels"}
@@ -153,7 +162,14 @@ def _load_answers(folder: Path) -> ModelOutputs:
         _load_columns(Responses, folder, "responses"),
         predictions,
         _load_frame(folder / _CURVE) if (folder / _CURVE).exists() else None,
+        _load_policy(folder) if (folder / _POLICY).exists() else None,
     )
+
+
+def _load_policy(folder: Path) -> Policy:
+    arrays = _load_arrays(folder, _POLICY)
+    variant, is_shown = str(arrays.pop("variant")), bool(arrays.pop("is_shown"))
+    return Policy(**arrays, variant=variant, is_shown=is_shown)
 
 
 def _load_columns(cls: Any, folder: Path, name: str) -> Any:
@@ -305,7 +321,7 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
             unit_ids.setdefault(id(units.ids), units.ids)
             number = list(unit_ids).index(id(units.ids))
             record |= {"unit": units.unit, "ids": number, "share": units.share}
-            arrays[f"values_{index}"] = units.values
+            arrays |= {f"values_{index}": units.values, f"totals_{index}": units.totals}
         arrays |= {f"{name}_{index}": vars(measurement)[name] for name in _ARRAYS}
         record["axes"], record["parts"] = list(measurement.axes), list(measurement.parts)
         if measurement.parts:
@@ -334,7 +350,8 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
     for index, record in enumerate(records):
         units = None
         if (values := arrays.get(f"values_{index}")) is not None:
-            units = UnitScores(record["unit"], unit_ids[record["ids"]], values, record["share"])
+            ids, totals = unit_ids[record["ids"]], arrays.get(f"totals_{index}")
+            units = UnitScores(record["unit"], ids, values, record["share"], totals)
         contrasts = tuple(
             Contrast(**_read_numbers(contrast)) for contrast in record.get("contrasts", ())
         )

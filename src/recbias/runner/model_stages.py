@@ -428,7 +428,7 @@ class ModelPlanner(_OutputPlanner):
             stage = Stage("measure", title, "", group, read, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
         choice = self._plan_choice(context, metric)
-        world = _get_world(context) if "odds" in metric.needs else None
+        world = _get_world(context) if metric.needs & {"odds", "log"} else None
         compute = ComputeMetric(
             metric.plugin, metric.name, answer is not None, choice is not None, world
         )

@@ -124,6 +124,7 @@ def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[st
     evidence = frozenset(dataset.source.plugin.gives())
     evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
     evidence |= {"odds"} if hasattr(dataset.source.plugin, "compute_odds") else frozenset()
+    evidence |= {"log"} if hasattr(dataset.source.plugin, "open_log") else frozenset()
     return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
 
 

@@ -182,6 +182,7 @@ def compare_models(
     estimates = collect_estimates(measurements)
     contrasts = _collect_contrasts([*measurements, *groups])
     tables, failures = [], []
+    _warn_of_ratios(measurements, tests)
     for test in tests:
         test_models = partial(
             compare,
@@ -208,6 +209,15 @@ def compare_models(
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
     _warn_of_no_spread(table)
     return table, failures
+
+
+def _warn_of_ratios(measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec]) -> None:
+    """Warn of a test of ranks of values whose mean, but not whose median, is a ratio."""
+    units = ((row.metric.name, row.measurement.units) for row in measurements)
+    ratios = dict.fromkeys(name for name, of_row in units if of_row and of_row.totals is not None)
+    if ratios and any(test.name == "wilcoxon" for test in tests):
+        reason = "are ratios of totals, which a test of ranks does not compare; choose paired_t"
+        warn(f"wilcoxon: {', '.join(ratios)} {reason}")
 
 
 def _warn_of_no_spread(table: pd.DataFrame) -> None:
@@ -329,10 +339,10 @@ def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
 
 def _select_compared(row: ModelMeasurement) -> Measurement:
     """Return a measurement with the values of the units that models are compared by."""
-    units = row.measurement.units
-    if units is None or row.compared is None:
+    if (units := row.measurement.units) is None:
         return row.measurement
-    return replace(row.measurement, units=replace(units, values=row.compared))
+    values = units.compared if row.compared is None else row.compared
+    return replace(row.measurement, units=replace(units, values=values))
 
 
 def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:

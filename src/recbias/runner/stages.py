@@ -40,6 +40,7 @@ from recbias.core.evidence import (
     REMEDIES,
     Embeddings,
     Evidence,
+    Policy,
     Predictions,
     RankedLists,
     Responses,
@@ -72,6 +73,8 @@ _OUTPUT_METHODS: Mapping[str, str] = {
     "sentence_scores": "sentence_scores",
     "responses": "responses",
     "predictions": "named",
+    "policy": "policy",
+    "shown": "policy",
 }
 """The method of a fitted model that returns each output."""
 
@@ -322,6 +325,12 @@ class ModelOutputs:
     responses: Responses | None = None
     predictions: Predictions | None = None
     learning_curve: pd.DataFrame | None = None
+    policy: Policy | None = None
+
+    @property
+    def shown(self) -> Policy | None:
+        """The policy if it is what was shown."""
+        return self.policy if self.policy is not None and self.policy.is_shown else None
 
     @property
     def evidence(self) -> Mapping[str, Any]:
@@ -471,7 +480,11 @@ def make_training_data(dataset: Dataset, split: Split, label: str = "") -> Train
     )
 
 
-TEXT_OUTPUTS: Mapping[str, Any] = {"sentence_scores": SentenceScores, "responses": Responses}
+TEXT_OUTPUTS: Mapping[str, Any] = {
+    "sentence_scores": SentenceScores,
+    "responses": Responses,
+    "policy": Policy,
+}
 """The outputs that a fitted model returns by a method of their name, with their types."""
 
 
@@ -612,7 +625,7 @@ class ComputeMetric:
     """Compute one metric on the outputs of one model, if it has outputs, or on the dataset.
 
     Args:
-        world: The dataset plug-in, for a metric that needs the odds that it knows.
+        world: The dataset plug-in, for a metric that needs the odds or the log that it knows.
     """
 
     metric: Any
@@ -634,7 +647,9 @@ class ComputeMetric:
         evidence = build_evidence(dataset, split, queries, labels)
         if self.has_choice:
             evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
-        if self.world is not None:
+        if "log" in self.metric.needs:
+            evidence = replace(evidence, log=self.world.open_log(dataset))
+        elif self.world is not None:
             odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
             evidence = replace(evidence, odds=odds)
         evidence = replace(evidence, **outputs.evidence, metric=self.name)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from support.worlds.template_worlds import (
     make_names,
     make_priced_items,
     make_prompt_evidence,
-    make_prompt_queries,
     make_random_prompts,
     plant_bias,
 )
@@ -57,56 +55,6 @@ def test_ratio_by_hand_and_its_direction() -> None:
     assert scores["race=black", "categories=Bars"] == pytest.approx(4 / 3)
     assert scores["race=white", "categories=Bars"] == pytest.approx(3 / 4)
     assert (RACE.direction, metric.direction) == ("zero", "none")
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-def test_two_labels_make_the_plot_of_both() -> None:
-    rows = [
-        {"template": "t0", "first": a, "second": b, "first_gender": a[0], "second_gender": b[0]}
-        for a in ("f1", "f2", "m1", "m2")
-        for b in ("f7", "f8", "m7")
-    ]
-    queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
-    lists = [[1] if row["first_gender"] == "f" else [2] for row in rows]
-    of = make_prompt_evidence(queries, lists, ITEMS)
-    x = index_scores(replace(RACE, label="first_gender", positive="f").measure(of))
-    y = index_scores(replace(RACE, label="second_gender", positive="f").measure(of))
-    assert x["first_gender=f", "categories=Bars"] == 2.0
-    assert y["second_gender=f", "categories=Bars"] == 0.0
-
-
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
-def test_scores_follow_their_labels_and_do_not_depend_on_the_order(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    queries, codes, items = make_random_prompts(rng)
-
-    def measure_prompts(
-        queries: Any, codes: Any, form: Any = "difference"
-    ) -> dict[tuple[str, str], float]:
-        metric = replace(RACE, permutations=20, form=form)
-        return index_scores(
-            metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
-        )
-
-    scores = measure_prompts(queries, codes)
-    order = rng.permutation(len(queries))
-    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(scores, nan_ok=True)
-    doubled = np.concatenate([codes, codes], axis=1)
-    assert measure_prompts(queries, doubled) == pytest.approx(scores, nan_ok=True)
-    swapped = {"black": "white", "white": "black"}
-    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned, ratio = (
-        measure_prompts(make_prompt_queries(table), codes),
-        measure_prompts(queries, codes, "ratio"),
-    )
-    for (group, target), value in scores.items():
-        other = "race=" + swapped[group.removeprefix("race=")]
-        assert turned[other, target] == pytest.approx(value, nan_ok=True)
-        assert scores[other, target] == pytest.approx(-value, nan_ok=True, abs=1e-12)
-        if ratio[group, target] > 0:
-            assert ratio[group, target] * ratio[other, target] == pytest.approx(1)
 
 
 def measure_pooled(metric: Association, *worlds: Evidence) -> float:

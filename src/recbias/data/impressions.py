@@ -1,0 +1,497 @@
+"""Logs of impressions: what was shown to whom, at which position, and what came of it.
+
+A log is read in blocks, so that it may be larger than memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recbias.core.context import warn
+from recbias.core.dataset import (
+    AnyArray,
+    Attributes,
+    Codes,
+    Dataset,
+    Interactions,
+    Vocabulary,
+)
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
+from recbias.core.evidence import Impressions
+from recbias.core.plugins import InputFile
+from recbias.core.text import suggest
+from recbias.formats.delimited import align_columns
+from recbias.formats.tables import TableColumns, TableSettings, read_file
+from recbias.formats.text_files import require_file
+
+_BLOCK = 2**20  # rows of a Parquet file at once
+_BLOCK_BYTES = 2**25  # of a text file at once
+
+_TYPES = {
+    "request_id": pa.string(),
+    "user_id": pa.string(),
+    "item_id": pa.string(),
+    "position": pa.int32(),
+    "reward": pa.float64(),
+    "propensity": pa.float64(),
+    "variant": pa.string(),
+}
+"""The columns of a log; all but ``item_id`` and ``reward`` are optional."""
+
+_OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
+_OPEN_BANDIT_LABELS = "user_feature_"
+_MIND = ("request_id", "user_id", "time", "history", "shown")
+_CELL = ("item_id", "position", "variant")
+_MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a request stand together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImpressionTable(TableSettings):
+    """A log of impressions: a row for each item that was shown, with the reward that it got.
+
+    The columns are ``item_id``, ``reward`` (a click, a purchase, any number) and, where they
+    exist, ``request_id`` (the items that were shown together, whose rows stand together),
+    ``user_id``, ``position`` (from 1, or from 0), ``propensity`` (the probability with which the
+    item was shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``,
+    ``.csv`` or ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than
+    memory.
+
+    The units of all measures are the users, so that several rows of a user count as one
+    observation. A log without ``user_id`` has the requests as units, one without ``request_id``
+    the rows.
+
+    Args:
+        path: The log.
+        layout: ``table`` as above; ``open_bandit`` for files of the Open Bandit Dataset, whose
+            ``user_feature_*`` become labels; ``mind`` for ``behaviors.tsv`` of MIND, in which the
+            order of the items is shuffled, so that there are no positions.
+        users: A table of the users: ``user_id`` and any columns.
+        items: A table of the items: ``item_id`` and any columns.
+        user_columns: Columns of the log that are labels of its users, of which a user has one
+            value.
+
+    Raises:
+        MissingFile: A file does not exist.
+        UnknownColumn: The log lacks ``item_id`` or ``reward``, or a column that is named.
+        MalformedLine: A propensity is not above 0 and at most 1, a reward is missing, a position
+            is below 0, or the rows of a request do not stand together.
+
+    Source:
+        Saito, Aihara, Matsutani and Narita, "Open Bandit Dataset and Pipeline", NeurIPS 2021; Wu
+        et al., "MIND: a large-scale dataset for news recommendation", ACL 2020.
+    """
+
+    path: InputFile
+    layout: Literal["table", "open_bandit", "mind"] = "table"
+    users: InputFile | None = None
+    items: InputFile | None = None
+    user_columns: tuple[str, ...] = ()
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` returns."""
+        has_labels = self.users or self.user_columns or self.layout == "open_bandit"
+        return frozenset(["users"] * bool(has_labels) + ["items"] * bool(self.items))
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that are read."""
+        paths = (self.path, self.users, self.items)
+        return [require_file(path) for path in paths if path is not None]
+
+    def open_log(self, dataset: Dataset) -> _Log:
+        """Return the log, with the codes of the dataset."""
+        return _Log(self, dataset)
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the users and items of the log, and check its rows."""
+        names = self.find_columns()
+        has_users, labels = "user_id" in names, self._list_labels(names)
+        keys, check = ["user_id"] * has_users + labels, _Check(self.path)
+        users: list[pa.Table] = []
+        for table in self.read_tables(labels):
+            check.add(table)
+            if has_users:
+                users = [_add_up(table.select(keys), keys, (), *users)]
+            elif labels:
+                users.append(table.select(labels))
+        check.finish()
+        frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
+        if has_users:
+            frame = self._take_first(frame)
+            user_ids, codes = Vocabulary.encode(frame["user_id"].to_numpy(dtype=object))
+        else:
+            user_ids, codes = Vocabulary.encode(np.arange(1, check.counts["requests"] + 1))
+            frame = frame.iloc[check.list_firsts()] if labels else frame
+        columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
+        of_log = align_columns(codes, columns, user_ids, "user") if columns else None
+        of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
+        items = self._read(self.items, "item")
+        named = [] if items is None else items.rows.table["item_id"].to_pylist()
+        item_ids = Vocabulary.of([*check.items, *named])
+        of_items = self._align(items, item_ids, "item", None)
+        rows = _make_empty_interactions(user_ids, item_ids)
+        return Dataset(rows, of_users, of_items, counts=dict(check.counts))
+
+    def _list_labels(self, names: Mapping[str, str]) -> list[str]:
+        labels = [*self.user_columns]
+        if self.layout == "open_bandit":
+            labels += [name for name in names if name.startswith(_OPEN_BANDIT_LABELS)]
+        for name in labels:
+            if name not in names:
+                message = f"the log has no column {name!r}"
+                raise UnknownColumn(message, where="user_columns", remedy=suggest(name, [*names]))
+        return labels
+
+    def _take_first(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return one row for each user, and warn of users with several values of a label."""
+        distinct = frame.drop_duplicates()
+        first = distinct.drop_duplicates("user_id")
+        if n := int(distinct["user_id"].duplicated(keep="first").sum()):
+            n_users = distinct["user_id"][distinct["user_id"].duplicated()].nunique()
+            warn(
+                f"{self.path.name}: {n_users:,} users have several values of a label; the first "
+                f"is used, not the {n:,} others"
+            )
+        return first
+
+    def _read(self, path: Path | None, kind: str) -> Any:
+        """Return a table of users or items; None without a path."""
+        columns = TableColumns(needed={f"{kind}_id": "id"}, others=True, renamed=self.columns)
+        return None if path is None else read_file(path, columns)
+
+    def _align(
+        self, table: Any, ids: Vocabulary, kind: str, log: Attributes | None
+    ) -> Attributes | None:
+        """Return the columns of a table of users or items, and those of the log."""
+        if table is None:
+            return log
+        codes = ids.find(np.asarray(table.rows.table[f"{kind}_id"].to_numpy(), dtype=object))
+        known = codes >= 0
+        if n := int(np.count_nonzero(~known)):
+            name = getattr(self, f"{kind}s").name
+            warn(f"{name}: {n:,} {kind}s are not in the log")
+        cells = {name: column[known] for name, column in self.read_columns(table).items()}
+        attributes = align_columns(codes[known], cells, ids, kind)
+        if log is not None:
+            frame = pd.concat([log.frame, attributes.frame], axis=1)
+            attributes = Attributes(ids, frame, kind)
+        return attributes
+
+    def find_columns(self) -> dict[str, str]:
+        """Return the name in the file of each column of the log, by its new name."""
+        renamed = dict(self.columns)
+        if self.layout == "mind":
+            return {name: name for name in ("request_id", "user_id", "item_id", "reward")}
+        if self.layout == "open_bandit":
+            renamed = _OPEN_BANDIT | renamed
+        names = {renamed.get(name, name): name for name in _list_columns(self.path)}
+        for name in ("item_id", "reward"):
+            if name not in names:
+                message, remedy = f"there is no column {name!r}", suggest(name, [*names])
+                remedy += (
+                    f"; another column is renamed by columns: {{{next(iter(names))}: {name}}}"
+                )
+                raise UnknownColumn(message, where=str(self.path), remedy=remedy)
+        return names
+
+    def read_tables(self, labels: list[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the log in tables with the names and types of ``_TYPES``, and labels as text."""
+        if self.layout == "mind":
+            yield from _read_mind(self.path)
+            return
+        names = self.find_columns()
+        kinds = {name: kind for name, kind in _TYPES.items() if name in names}
+        kinds |= dict.fromkeys(labels or (), pa.string())
+        try:
+            for batch in _read_batches(self.path, {names[name]: kinds[name] for name in kinds}):
+                table = pa.Table.from_batches([batch]).select([names[name] for name in kinds])
+                yield table.rename_columns([*kinds]).cast(pa.schema(kinds))
+        except pa.ArrowInvalid as error:
+            message = f"a cell does not have the type of its column: {error}"
+            remedy = "position is a whole number; reward and propensity are numbers"
+            raise MalformedLine(message, where=str(self.path), remedy=remedy) from error
+
+
+def _make_empty_interactions(user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
+    codes = np.empty(0, dtype=np.int32)
+    return Interactions(codes, codes, np.empty(0, np.float32), None, user_ids, item_ids)
+
+
+def _list_columns(path: Path) -> list[str]:
+    return list(_open_text(path).schema.names) if _is_text(path) else _read_schema(path)
+
+
+def _read_schema(path: Path) -> list[str]:
+    from pyarrow import parquet
+
+    return list(parquet.read_schema(path).names)
+
+
+def _is_text(path: Path) -> bool:
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"][-1:]
+    if suffixes == [".parquet"]:
+        return False
+    if suffixes in ([".csv"], [".tsv"]):
+        return True
+    message, remedy = f"{path.name} is no log", "give a .parquet, .csv or .tsv file, also with .gz"
+    raise WrongType(message, where="path", remedy=remedy)
+
+
+def _open_text(
+    path: Path, types: Mapping[str, pa.DataType] | None = None, names: tuple[str, ...] = ()
+) -> Any:
+    from pyarrow import csv
+
+    is_tsv = ".tsv" in path.suffixes
+    try:
+        return csv.open_csv(
+            pa.input_stream(str(require_file(path)), compression="detect"),
+            read_options=csv.ReadOptions(
+                block_size=_BLOCK_BYTES, column_names=[*names] or None, use_threads=False
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter="\t" if is_tsv else ",", quote_char=False if names else '"'
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=types, include_columns=[*types] if types else None
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise MalformedLine(f"is not a table: {error}", where=str(path)) from error
+
+
+def _read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Any]:
+    if _is_text(path):
+        yield from _open_text(path, types)
+        return
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        yield from file.iter_batches(_BLOCK, columns=[*types])
+
+
+def _read_mind(path: Path) -> Iterator[pa.Table]:
+    """Yield the rows of ``behaviors.tsv``, which has the items of a request in one cell."""
+    types = dict.fromkeys(_MIND, pa.string())
+    for batch in _open_text(path, types, _MIND):
+        shown = pc.split_pattern(batch["shown"], " ")
+        parts = pc.extract_regex(pc.list_flatten(shown), r"^(?P<item>.+)-(?P<click>[01])$")
+        if parts.null_count:
+            message = f"{parts.null_count:,} impressions are not written as N123-0 or N123-1"
+            raise MalformedLine(message, where=str(path), remedy="use a file with the clicks")
+        rows = pc.list_parent_indices(shown)
+        yield pa.table(
+            {
+                "request_id": batch["request_id"].take(rows),
+                "user_id": batch["user_id"].take(rows),
+                "item_id": parts.field("item"),
+                "reward": parts.field("click").cast(pa.float64()),
+            }
+        )
+
+
+class _Check:
+    """Counts the rows of a log and raises the faults of its columns."""
+
+    def __init__(self, path: Path) -> None:
+        self.counts: Counter[str] = Counter()
+        self._path = str(path)
+        self._cells: pa.Table | None = None
+        self._starts: list[AnyArray] = []
+        self._requests: list[Any] = []
+        self._last: Any = None
+
+    @property
+    def items(self) -> list[str]:
+        """The items that were shown."""
+        return [] if self._cells is None else pc.unique(self._cells["item_id"]).to_pylist()
+
+    def add(self, table: pa.Table) -> None:
+        """Check the rows of a table, and count them by item, position and variant."""
+        at = self.counts["impressions"]
+        if "propensity" in table.column_names:
+            values = table["propensity"].to_numpy()
+            remedy = "a propensity is a probability above 0: remove rows that cannot be shown"
+            self._refuse((values <= 0) | (values > 1), at, "propensity", values, remedy)
+            self.counts["with_propensity"] += int(np.count_nonzero(~np.isnan(values)))
+        if "position" in table.column_names:
+            values = table["position"].to_numpy()
+            self._refuse(~(values >= 0), at, "position", values, "write 1 for the first position")
+        rewards = table["reward"].to_numpy()
+        if "variant" not in table.column_names:
+            self._refuse(np.isnan(rewards), at, "reward", rewards, "write 0 where there is none")
+        self.counts["rewarded"] += int(np.count_nonzero(rewards > 0))
+        self._count_requests(table, at)
+        self.counts["impressions"] += table.num_rows
+        keys = [name for name in _CELL if name in table.column_names]
+        cells = table.select(keys).append_column("shown", pa.array(np.ones(rewards.size, int)))
+        cells = cells.append_column("with_reward", pa.array((~np.isnan(rewards)).astype(int)))
+        self._cells = _add_up(cells, keys, ("shown", "with_reward"), self._cells)
+
+    def _refuse(
+        self, is_wrong: AnyArray, at: int, name: str, values: AnyArray, remedy: str
+    ) -> None:
+        if is_wrong.any():
+            row = int(np.flatnonzero(is_wrong)[0])
+            message = f"row {at + row + 1:,} has the {name} {values[row]:g}"
+            raise MalformedLine(message, where=self._path, remedy=remedy)
+
+    def _count_requests(self, table: pa.Table, at: int) -> None:
+        if "request_id" not in table.column_names:
+            self.counts["requests"] += table.num_rows
+            return
+        column = table["request_id"].combine_chunks()
+        changes = mark_starts(column)
+        if len(column):
+            changes[0] = column[0] != self._last
+            self._last = column[len(column) - 1]
+        starts = np.flatnonzero(changes)
+        self.counts["requests"] += starts.size
+        if at < _MOST_FAULTS:
+            self._starts.append(starts + at)
+            self._requests.append(column.take(pa.array(starts)))
+
+    def list_firsts(self) -> AnyArray:
+        """Return the first row of each request."""
+        n = self.counts["impressions"]
+        return np.concatenate(self._starts) if self._starts else np.arange(n)
+
+    def finish(self) -> None:
+        """Raise or warn of what only the whole log shows."""
+        if self._cells is None or not self.counts["impressions"]:
+            raise NothingLeft("the log has no rows", where=self._path)
+        requests = pa.chunked_array(self._requests, pa.string())
+        if len(requests) > (n_distinct := len(pc.unique(requests))):
+            message = f"the rows of {len(requests) - n_distinct:,} requests do not stand together"
+            raise MalformedLine(message, where=self._path, remedy="sort the log by request_id")
+        cells = self._cells.to_pandas()
+        if "variant" in cells:
+            self._check_variants(cells.groupby("variant", sort=True)[["shown", "with_reward"]])
+        self.counts["cells"] = len(cells.drop_duplicates([*{*_CELL[:2]} & {*cells.columns}]))
+        if "position" in cells:
+            self._check_positions(np.unique(cells["position"]))
+
+    def _check_variants(self, variants: Any) -> None:
+        table = variants.sum()
+        for name, n, n_rewards in table.itertuples():
+            if n_rewards < n:
+                reason = "rows without a reward" if n_rewards else "no reward at all"
+                remedy = "write 0 where nothing was clicked, or leave the variant out"
+                message = f"variant {name!r} has {reason}"
+                raise MalformedLine(message, where=self._path, remedy=remedy)
+            self.counts[f"variant {name}"] = int(n)
+
+    def _check_positions(self, positions: AnyArray) -> None:
+        first = self.counts["first_position"] = int(positions[0] > 0)
+        self.counts["positions"] = positions.size
+        if not first:
+            warn(
+                "the positions of the log begin at 0, which is taken for the first: it is called 1"
+            )
+        if holes := sorted({*range(first, int(positions[-1]))} - {*positions.tolist()}):
+            warn(f"nothing was ever shown at position {holes[0]} of the log, but below it")
+
+
+def _add_up(
+    table: pa.Table, keys: list[str], sums: tuple[str, ...] = (), total: pa.Table | None = None
+) -> pa.Table:
+    """Return the sums of columns by key, and those of a table that was added up before."""
+    rows = table.select([*keys, *sums])
+    joined = rows if total is None else pa.concat_tables([total, rows])
+    groups = joined.group_by(keys, use_threads=False)
+    added = groups.aggregate([(name, "sum") for name in sums])
+    return added.select([*keys, *(f"{name}_sum" for name in sums)]).rename_columns([*keys, *sums])
+
+
+def mark_starts(column: Any) -> AnyArray:
+    """Return whether each value differs from the one before, ``bool[n]``."""
+    changes = np.ones(len(column), dtype=bool)
+    if len(column) > 1:
+        changes[1:] = pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+    return changes
+
+
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """The log of a dataset, with the codes of its users and items."""
+
+    source: ImpressionTable
+    dataset: Dataset
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The columns of the log."""
+        return self.source.find_columns()
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether the positions are known."""
+        return "position" in self.names
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether the propensities are known."""
+        return "propensity" in self.names
+
+    def read_blocks(self) -> Iterator[Impressions]:
+        """Yield the rows in blocks of whole requests."""
+        rest: pa.Table | None = None
+        n_requests = 0
+        for table in self.source.read_tables():
+            joined = table if rest is None else pa.concat_tables([rest, table])
+            rest, end = None, joined.num_rows
+            if "request_id" in self.names and end:
+                starts = np.flatnonzero(mark_starts(joined["request_id"].combine_chunks()))
+                end = int(starts[-1])
+                rest = joined.slice(end)
+            if end:
+                block = self._encode(joined.slice(0, end), n_requests)
+                n_requests = int(block.requests[-1]) + 1
+                yield block
+        if rest is not None:
+            yield self._encode(rest, n_requests)
+
+    def _encode(self, table: pa.Table, first: int) -> Impressions:
+        n = table.num_rows
+        requests = np.arange(first, first + n)
+        if "request_id" in self.names:
+            requests = first - 1 + np.cumsum(mark_starts(table["request_id"].combine_chunks()))
+        users = requests.astype(np.int32)
+        if "user_id" in self.names:
+            users = _find(table["user_id"], self.dataset.user_ids)
+        positions = np.zeros(n, dtype=np.int32)
+        if self.has_positions:
+            first = self.dataset.counts["first_position"]
+            positions = table["position"].to_numpy() + np.int32(1 - first)
+        missing = np.full(n, np.nan)
+        variants = np.full(n, "", dtype=object)
+        block = Impressions(
+            users,
+            requests,
+            _find(table["item_id"], self.dataset.item_ids),
+            positions,
+            table["reward"].to_numpy(),
+            table["propensity"].to_numpy() if self.has_propensities else missing,
+            table["variant"].to_numpy() if "variant" in self.names else variants,
+        )
+        step = np.diff(requests)
+        if (np.diff(positions)[step == 0] >= 0).all():
+            return block
+        return block.take(np.lexsort((positions, requests)))
+
+
+def _find(column: Any, ids: Vocabulary) -> Codes:
+    """Return the code of each text; a text that is repeated is looked up once."""
+    encoded = column.combine_chunks().dictionary_encode()
+    codes = ids.find(encoded.dictionary.to_numpy(zero_copy_only=False))
+    found: Codes = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return found

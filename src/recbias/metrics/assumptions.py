@@ -1,0 +1,428 @@
+"""What conclusions from a log of impressions assume: how positions are examined, and propensities.
+
+Position bias is estimated; curves over an assumed one, and over wrong propensities, say where a
+conclusion turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Ge, Gt
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import Contradiction, UnknownName
+from recbias.core.evidence import Evidence, Impressions, Policy
+from recbias.core.measures import Direction, Measurement
+from recbias.core.text import suggest
+from recbias.metrics.logged import Weights, read_rows, require_positions
+from recbias.statistics.position_bias import fit_position_bias, tally_positions
+from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
+
+_TURNS = "turns"  # the target of the row with the value at which a conclusion turns
+_MOST_EXPONENT, _MOST_FACTOR = 5.0, 100.0
+_Exponent = Annotated[float, Ge(0)]
+_Factor = Annotated[float, Ge(1)]
+
+
+def _require_log(evidence: Evidence, what: str) -> None:
+    evidence.need("log")
+    evidence.need(what)
+
+
+class _OfLog(InheritsSections):
+    """A metric of a log."""
+
+    unit: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionBias(_OfLog):
+    """How often users examine each position, relative to the first.
+
+        p_k / p_1,    P(click) = p_k × relevance
+
+    With ``random`` positions it is the ratio of the click-through rates of the positions. With
+    ``items`` it is harvested from variants (or times) that show the same item at different
+    positions: ratios of clicks within items, over all pairs of positions. With ``users`` they are
+    ratios within pairs of user and item, for variants that are personalised. There is a row for
+    each position.
+
+    A harvested value is biased where an item is shown higher to users who like it more; use
+    ``users`` then. ``random`` is wrong where positions were not drawn at random: better items are
+    higher, so that position bias seems stronger. The interval has the users as units.
+
+    Args:
+        within: What is compared at different positions.
+
+    Raises:
+        MissingEvidence: The log has no positions.
+
+    Range:
+        0 or more; undefined for a position without a click, or that no chain of items shown at two
+        positions connects with the first.
+
+    Source:
+        Agarwal, Zaitsev, Wang, Li, Najork and Joachims, "Estimating position bias without
+        intrusive interventions", WSDM 2019, all pairs, with the weights of Mantel and Haenszel;
+        Joachims, Swaminathan and Schnabel, WSDM 2017 (random positions).
+    """
+
+    direction: ClassVar[Direction] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
+
+    within: Literal["random", "items", "users"] = "items"
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each position."""
+        _require_log(evidence, "shown")
+        require_positions(evidence, "position_bias")
+        policy: Policy = evidence.shown  # type: ignore[assignment]
+        read, n = partial(read_rows, evidence, policy.variant), len(evidence.queries)
+        keys, n_positions = np.empty(0, dtype=np.int64), 1
+        for block, queries in read():
+            keys = np.union1d(keys, self._find_keys(evidence, block, queries))
+            n_positions = max(n_positions, int(block.positions.max()))
+        shape = (max(keys.size, 1), n_positions)
+        tallies = np.zeros((2, *shape))
+        for block, queries in read():
+            strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
+            tallies += tally_positions(strata, block.positions - 1, block.rewards, shape)
+        fit = fit_position_bias(*tallies)
+        scores = np.zeros((n, n_positions))
+        for block, queries in read():
+            strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
+            scores += fit.score_users(strata, block.positions - 1, block.rewards, queries, n)
+        low, high = fit.find_intervals(scores)
+        n_shown = int((tallies[0].sum(axis=0) > 0).sum())
+        if n_unknown := n_shown - int(fit.known.sum()):
+            reason = "no chain of items with clicks connects them with the first"
+            warn(f"{evidence.metric}: {n_unknown} positions are undefined, because {reason}")
+        return [
+            Measurement(
+                value=float(fit.values[at]),
+                n=n if fit.known[at] else 0,
+                undefined=0 if fit.known[at] else n,
+                target=f"position={at + 1}",
+                ci_low=float(low[at]),
+                ci_high=float(high[at]),
+                own_interval=True,
+            )
+            for at in range(shape[1])
+        ]
+
+    def _find_keys(self, evidence: Evidence, block: Impressions, queries: AnyArray) -> AnyArray:
+        """Return what identifies the stratum of each row."""
+        if self.within == "random":
+            return np.zeros(queries.size, dtype=np.int64)
+        items: AnyArray = block.items.astype(np.int64)
+        return items if self.within == "items" else queries * len(evidence.item_ids) + items
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Two groups of users or of items, whose gap is a - b.
+
+    Args:
+        of: Whether ``attribute`` is a label of the users or a column of the items.
+        attribute: The label or column: ``gender``.
+        a: The value of the first group.
+        b: The value of the second group.
+    """
+
+    of: Literal["users", "items"] = "users"
+    attribute: str
+    a: str
+    b: str
+
+    def find(self, evidence: Evidence) -> BoolArray:
+        """Return whether each query or item is in a and in b, ``bool[n, 2]``.
+
+        Raises:
+            UnknownName: There is no such value.
+        """
+        if self.of == "items":
+            evidence.need("items")
+            table = evidence.items
+        else:
+            table = evidence.queries.labels
+        membership = table.membership(self.attribute)  # type: ignore[union-attr]
+        members = np.zeros((membership.matrix.shape[0], 2), dtype=bool)
+        for side, value in enumerate((self.a, self.b)):
+            if value not in membership.values:
+                message = f"{self.attribute} has no value {value!r}"
+                remedy = suggest(value, membership.values)
+                raise UnknownName(message, where="groups", remedy=remedy)
+            column = list(membership.values).index(value)
+            members[:, side] = membership.matrix[:, [column]].toarray()[:, 0] > 0
+        return members
+
+
+def _require_of(groups: Sides, of: str) -> None:
+    if groups.of != of:
+        message = f"groups are of {groups.of} here"
+        raise Contradiction(message, where="groups.of", remedy=f"compare groups of {of}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExaminationSensitivity(_OfLog):
+    """The gap of two groups over an assumed position bias, and where its sign turns.
+
+        e_p = p^(-η),    clicks  Σ_a r / Σ_a e_p - Σ_b r / Σ_b e_p
+                         exposure  ( Σ_a e_p - Σ_b e_p ) / Σ e_p
+
+    over the impressions of each group: clicks by expected examination, or shares of the exposure.
+    There is a row for each exponent η, and the row ``turns`` with the least η at which the gap has
+    not the sign that it has at the first one; undefined up to 5.
+
+    Args:
+        groups: The groups; of items for ``exposure``.
+        count: What is compared.
+        exponents: The exponents; 0 is no position bias, 1 is the rank itself.
+
+    Raises:
+        MissingEvidence: The log has no positions.
+        UnknownName: There is no such group.
+
+    Range:
+        any number; undefined for users without impressions of the groups.
+
+    Source:
+        Joachims, Swaminathan and Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
+        2017 (examination 1 / p^η); Singh and Joachims, KDD 2018 (exposure).
+    """
+
+    direction: ClassVar[Direction] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
+
+    groups: Sides
+    count: Literal["clicks", "exposure"] = "clicks"
+    exponents: tuple[_Exponent, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+    def __post_init__(self) -> None:
+        """Refuse the exposure of users, who are not shown."""
+        if self.count == "exposure":
+            _require_of(self.groups, "items")
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the needs, with the items that hold the groups; users have labels."""
+        return frozenset({"log", "shown", *(["items"] * (self.groups.of == "items"))})
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the gap at each exponent, and the exponent at which it turns."""
+        _require_log(evidence, "shown")
+        require_positions(evidence, "examination_sensitivity")
+        policy: Policy = evidence.shown  # type: ignore[assignment]
+        members, n = self.groups.find(evidence), len(evidence.queries)
+        totals = np.zeros((len(self.exponents), n, 4 if self.count == "clicks" else 2))
+        shown, rewards = np.zeros((3, 1)), np.zeros(2)
+        for block, queries in read_rows(evidence, policy.variant):
+            sides = members[block.items if self.groups.of == "items" else queries].T.astype(float)
+            more = int(block.positions.max()) + 1 - shown.shape[1]
+            shown = np.pad(shown, ((0, 0), (0, max(more, 0))))
+            for at, side in enumerate((*sides, np.ones(queries.size))):
+                shown[at] += np.bincount(block.positions, side, shown.shape[1])
+            rewards += sides @ block.rewards
+            for total, exponent in zip(totals, self.exponents, strict=True):
+                seen = block.positions.astype(np.float64) ** -exponent
+                for column, part in enumerate(self._list_parts(sides, block.rewards, seen)):
+                    total[:, column] += np.bincount(queries, part, n)
+        find_gap = partial(self._find_gap, shown[:, 1:], rewards)
+        turn = find_turn(find_gap, self.exponents[0], _MOST_EXPONENT)
+        rows = [
+            _measure_gap(evidence, total, f"exponent={exponent:g}")
+            for total, exponent in zip(totals, self.exponents, strict=True)
+        ]
+        return [*rows, _describe_turn(turn, n)]
+
+    def _list_parts(
+        self, sides: FloatArray, rewards: FloatArray, seen: FloatArray
+    ) -> list[FloatArray]:
+        """Return what each row adds to the totals: of a and of b, or of the difference."""
+        if self.count == "clicks":
+            return [part * side for side in sides for part in (rewards, seen)]
+        return [(sides[0] - sides[1]) * seen, seen]
+
+    def _find_gap(self, shown: FloatArray, rewards: FloatArray, exponent: float) -> float:
+        """Return the gap from the impressions of a, b and all by position."""
+        a, b, total = (shown @ np.arange(1.0, shown.shape[1] + 1) ** -exponent).tolist()
+        if not (a > 0 and b > 0):
+            return math.nan
+        if self.count == "clicks":
+            return float(rewards[0] / a - rewards[1] / b)
+        return float((a - b) / total)
+
+
+def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
+    """Return the ratio of the first two columns of ``float64[q, 2 or 4]``, minus the others'.
+
+    A user may add to both ratios: with one kind of rows only, its part of the other is its mean.
+    """
+    numerators, denominators = totals[:, ::2], totals[:, 1::2]
+    is_defined = (denominators != 0).any(axis=1)
+    n, d = numerators[is_defined], denominators[is_defined]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = n.sum(axis=0) / d.sum(axis=0)
+        parts = ratios + (n - ratios * d) / d.mean(axis=0)
+    values = np.full(len(totals), np.nan)
+    values[is_defined] = parts[:, 0] - parts[:, 1:].sum(axis=1)
+    return replace(evidence.measure_queries(values), target=target, units=None)
+
+
+def _describe_turn(turn: float, n: int) -> Measurement:
+    """Return the row of the value at which a conclusion turns; NaN if it does not."""
+    known = 0 if math.isnan(turn) else n
+    return Measurement(value=turn, n=known, undefined=n - known, target=_TURNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropensitySensitivity(_OfLog):
+    """Bounds of a candidate's gap if propensities are wrong by a factor, and where its sign turns.
+
+        value(Γ) = [ min, max ] of  Σ λ w r / Σ λ w   over all  1/Γ ≤ λ_i ≤ Γ,    w = π(a | x) / p
+
+    The gap is that of the candidate's value (``snips``) to the mean reward of what was shown, or
+    between two groups of users. Each true propensity may be anywhere from p / Γ to p Γ. There is a
+    row for each factor Γ: the value is the bound of the gap on the side of the other sign, and the
+    interval holds both bounds and the sampling of users. The row ``turns`` is the least Γ at which
+    the bounds, without the sampling, hold 0; undefined above 100. The bounds of two groups are
+    exact. It is undefined of the model ``shown``.
+
+    Args:
+        groups: The groups of users; by default the candidate is compared with what was shown.
+        factors: The factors.
+        clip: The largest weight; larger ones are cut.
+
+    Raises:
+        MissingEvidence: The log has no propensities.
+        UnknownName: There is no such group.
+
+    Range:
+        any number; undefined where the candidate shows what the log never shows.
+
+    Source:
+        Tan, JASA 2006 (the marginal sensitivity model); Zhao, Small and Bhattacharya, "Sensitivity
+        analysis for inverse probability weighting estimators via the percentile bootstrap", JRSS B
+        2019 (the bounds, by sorting).
+    """
+
+    direction: ClassVar[Direction] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
+
+    groups: Sides | None = None
+    factors: tuple[_Factor, ...] = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+    clip: Annotated[float, Gt(0)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse groups of items, of which a candidate has no value."""
+        if self.groups is not None:
+            _require_of(self.groups, "users")
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the gap with its bounds at each factor, and the factor at which it turns."""
+        _require_log(evidence, "policy")
+        policy: Policy = evidence.policy  # type: ignore[assignment]
+        n, targets = len(evidence.queries), [f"factor={factor:g}" for factor in self.factors]
+        undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, _TURNS)]
+        if policy.is_shown:
+            return undefined
+        gap = _Gap(evidence, Weights(evidence, self.clip), self.groups)
+        if gap.lacks_support:
+            warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
+            return undefined
+        gap.warn_clipped(self.clip)
+        rows = [
+            replace(row, target=target)
+            for row, target in zip(gap.measure(self.factors), targets, strict=True)
+        ]
+        turn = find_turn(gap.find_worst, 0.0, math.log(_MOST_FACTOR))
+        return [*rows, _describe_turn(math.exp(turn), n)]
+
+
+class _Gap:
+    """The value of a candidate minus what was shown, or in one group minus another."""
+
+    def __init__(self, evidence: Evidence, weights: Weights, groups: Sides | None) -> None:
+        self._evidence, self._weights = evidence, weights
+        self._members = None if groups is None else groups.find(evidence)
+        self._tables = _Rewards(), _Rewards()
+        _, missing = weights.find_support()
+        self.lacks_support = False
+        for block, queries, contexts, weight in weights.read():
+            self.lacks_support |= bool(missing[contexts].any())
+            for table, side in zip(self._tables, self._weigh(queries, weight), strict=True):
+                table.add(block.rewards, side)
+
+    def warn_clipped(self, clip: float | None) -> None:
+        """Say how many weights were cut."""
+        if self._weights.n_clipped:
+            share = self._weights.n_clipped / self._weights.n_rows
+            warn(f"{self._evidence.metric}: {share:.2%} of the weights were above {clip} and cut")
+
+    def find_worst(self, log_factor: float) -> float:
+        """Return the bound of the gap that is nearest to the other sign."""
+        (a_low, a_high), (b_low, b_high) = self._bound(math.exp(log_factor))
+        (a, _), (b, _) = self._bound(1.0)
+        return a_low - b_high if a > b else a_high - b_low
+
+    def measure(self, factors: Sequence[float]) -> list[Measurement]:
+        """Return the gap, with the interval of its bounds at each factor."""
+        totals = np.zeros((len(factors), 2, len(self._evidence.queries), 4))
+        bounds = [self._bound(factor) for factor in factors]
+        for block, queries, _, weight in self._weights.read():
+            sides = self._weigh(queries, weight)
+            for at, end, side in itertools.product(range(len(factors)), (0, 1), (0, 1)):
+                highest = end != side  # the gap is lowest with a lowest and b highest
+                bound = bounds[at][side][int(highest)]
+                factor = self._limit(side, factors[at])
+                terms = weigh_worst(block.rewards, bound, factor, highest=highest) * sides[side]
+                for column, part in ((2 * side, terms * block.rewards), (2 * side + 1, terms)):
+                    totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
+        rows = []
+        for factor, ends in zip(factors, totals, strict=True):
+            least, most = (_measure_gap(self._evidence, total) for total in ends)
+            worst = self.find_worst(math.log(factor))
+            row = Measurement(worst, least.n, least.undefined, own_interval=True)
+            rows.append(replace(row, ci_low=least.ci_low, ci_high=most.ci_high))
+        return rows
+
+    def _weigh(self, queries: AnyArray, weights: FloatArray) -> FloatArray:
+        """Return the weight of each row on both sides, ``float64[2, n]``."""
+        if self._members is None:
+            return np.stack([weights, np.ones(weights.size)])
+        return np.asarray(self._members[queries].T * weights)
+
+    def _limit(self, side: int, factor: float) -> float:
+        """Return the factor of a side; what was shown needs no propensities."""
+        return 1.0 if side and self._members is None else factor
+
+    def _bound(self, factor: float) -> tuple[tuple[float, float], ...]:
+        return tuple(
+            table.bound(self._limit(side, factor)) for side, table in enumerate(self._tables)
+        )
+
+
+class _Rewards:
+    """The sum of the weights of the rows with each reward."""
+
+    def __init__(self) -> None:
+        self._rewards: FloatArray = np.empty(0)
+        self._weights: FloatArray = np.empty(0)
+
+    def add(self, rewards: FloatArray, weights: FloatArray) -> None:
+        """Add rows."""
+        values, codes = np.unique(np.append(self._rewards, rewards), return_inverse=True)
+        sums = np.bincount(codes, np.append(self._weights, weights), values.size)
+        self._rewards, self._weights = values, sums.astype(np.float64)
+
+    def bound(self, factor: float) -> tuple[float, float]:
+        """Return the least and the largest mean."""
+        return bound_ratio(self._weights, self._rewards, factor)

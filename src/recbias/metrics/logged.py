@@ -1,0 +1,542 @@
+"""Measures of a log of impressions: what was shown, and what a candidate would have shown.
+
+Each is a ratio of totals over the rows of the log; a user adds one number to each total, so that
+intervals and tests have the users as units, and a group of users has a ratio of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.context import warn
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import MissingEvidence, UnknownName
+from recbias.core.evidence import Evidence, ImpressionLog, Impressions, Policy
+from recbias.core.measures import Direction, Measurement, UnitScores, linearize_ratio
+from recbias.core.plugins import OnlyWith
+from recbias.core.queries import group_by
+from recbias.statistics.off_policy import (
+    SLATE_ESTIMATORS,
+    WEIGHTED,
+    Estimator,
+    Terms,
+    estimate_rows,
+    estimate_slates,
+    lose_mass,
+)
+
+_ROUNDING = 1e-9
+_PRIOR = 10.0  # impressions with the mean reward of the position, which an expected reward counts
+
+
+class _LogMetric(InheritsSections):
+    """A ratio of totals over the rows of a log."""
+
+    unit: ClassVar[str] = "query"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
+
+    def add_rows(self, block: Impressions) -> Terms:
+        """Return what each row of a block adds to the numerator and the denominator."""
+        raise NotImplementedError
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the ratio, with the values of the users."""
+        evidence.need("shown")
+        policy: Policy = evidence.shown  # type: ignore[assignment]
+        totals = np.zeros((len(evidence.queries), 2))
+        for block, queries in read_rows(evidence, policy.variant):
+            totals += _add_by_query(queries, self.add_rows(block), len(totals))
+        return [measure_ratio(evidence, totals)]
+
+
+def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressions, AnyArray]]:
+    """Yield the blocks of the log of the users that are asked, and the query of each row.
+
+    Raises:
+        UnknownName: The log has no such variant.
+    """
+    evidence.need("log")
+    log: ImpressionLog = evidence.log  # type: ignore[assignment]
+    users = evidence.queries.users
+    query_of = np.full(int(users.max(initial=-1)) + 2, -1, dtype=np.int64)
+    query_of[users] = np.arange(users.size)
+    n_rows = 0
+    for block in log.read_blocks():
+        queries = query_of[np.minimum(block.users, query_of.size - 1)]
+        kept = queries >= 0
+        if variant:
+            kept &= block.variants == variant
+        n_rows += int(kept.sum())
+        if kept.all():
+            yield block, queries
+        elif kept.any():
+            yield block.take(kept), queries[kept]
+    if variant and not n_rows:
+        raise UnknownName(f"the log has no rows of the variant {variant!r}", where="variant")
+
+
+def _add_by_query(queries: AnyArray, terms: Terms, n: int) -> FloatArray:
+    """Return the sums of the terms of each query, ``float64[n, 2]``."""
+    return np.stack([np.bincount(queries, part, minlength=n) for part in terms], axis=1)
+
+
+def measure_ratio(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
+    """Return a ratio of totals of the queries, ``float64[q, 2]``."""
+    values = linearize_ratio(totals)
+    is_share = bool(np.isin(totals, (0.0, 1.0)).all() and (totals[:, 0] <= totals[:, 1]).all())
+    ids = evidence.queries.ids.ids
+    units = UnitScores(evidence.queries.unit, ids, values, is_share, totals)
+    return Measurement.from_units(units, target=target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickThroughRate(_LogMetric):
+    """The mean reward of an impression, such as the share of the impressions with a click.
+
+        CTR = Σ r / number of impressions
+
+    over the impressions of the log or of one variant. A user with several impressions is one unit:
+    the interval is that of a ratio of totals of users.
+
+    Range:
+        any number; 0 to 1 for clicks; undefined for users without an impression.
+
+    Source:
+        Deng, Knoblich and Lu, "Applying the delta method in metric analytics", KDD 2018.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def add_rows(self, block: Impressions) -> Terms:
+        """Return the rewards, and 1."""
+        return Terms(block.rewards, np.ones(block.rewards.size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownShare(_LogMetric):
+    """The share of the exposure that items with each value of an attribute got.
+
+        share(v) = Σ over impressions of items with v of e_p / Σ e_p
+
+    ``e_p`` is 1, or with ``discount`` 1 / log2(p + 1) at position p. There is a row for each value
+    of the attribute.
+
+    Args:
+        attribute: The column of the items: ``genre``.
+        discount: Whether an impression counts less at a lower position.
+
+    Range:
+        0 to 1; undefined for users without an impression.
+
+    Source:
+        Singh and Joachims, "Fairness of exposure in rankings", KDD 2018.
+    """
+
+    direction: ClassVar[Direction] = "none"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "shown", "items"})
+
+    attribute: str
+    discount: bool = False
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the share of each value."""
+        evidence.need("shown")
+        policy: Policy = evidence.shown  # type: ignore[assignment]
+        evidence.need("items")
+        membership = evidence.items.categories(self.attribute)  # type: ignore[union-attr]
+        members = membership.matrix.toarray().astype(np.float64)
+        n = len(evidence.queries)
+        totals = np.zeros((len(membership.values), n, 2))
+        for block, queries in read_rows(evidence, policy.variant):
+            if self.discount:
+                require_positions(evidence, "discount")
+            exposure = (
+                1 / np.log2(block.positions + 1.0) if self.discount else np.ones(queries.size)
+            )
+            for code in range(len(totals)):
+                terms = Terms(exposure * members[block.items, code], exposure)
+                totals[code] += _add_by_query(queries, terms, n)
+        for value, total in zip(membership.values, totals, strict=True):
+            if not total[:, 0].any():
+                warn(f"{evidence.metric}: no item with {self.attribute}={value} was ever shown")
+        return [
+            measure_ratio(evidence, total, f"{self.attribute}={value}")
+            for value, total in zip(membership.values, totals, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownNDCG(_LogMetric):
+    """nDCG of what was shown: whether rewarded items stood above the others of their request.
+
+        nDCG = mean of  Σ_l r_l / log2(p_l + 1)  /  Σ_j r_(j) / log2(j + 1)
+
+    over the requests with a reward; ``r_(j)`` are the rewards of the request, largest first. Users
+    click more at the positions that they see first, so that position bias raises it.
+
+    Range:
+        0 to 1; undefined for users without a reward.
+
+    Source:
+        Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+
+    def add_rows(self, block: Impressions) -> Terms:
+        """Return nDCG at the first row of each request with a reward."""
+        if not (block.positions > 0).all():
+            raise _lack_positions("shown_nDCG")
+        is_first = np.diff(block.requests, prepend=block.requests[:1] - 1) != 0
+        starts = np.flatnonzero(is_first)
+        lengths = np.diff(starts, append=is_first.size)
+        ordered = np.lexsort((-block.rewards, block.requests))
+        ranks = np.arange(is_first.size) - np.repeat(starts, lengths) + 1
+        gains = np.add.reduceat(block.rewards / np.log2(block.positions + 1.0), starts)
+        ideal = np.add.reduceat(block.rewards[ordered] / np.log2(ranks + 1.0), starts)
+        terms = np.zeros((2, is_first.size))
+        has_reward = ideal > 0
+        terms[0, starts[has_reward]] = gains[has_reward] / ideal[has_reward]
+        terms[1, starts[has_reward]] = 1.0
+        return Terms(*terms)
+
+
+def require_positions(evidence: Evidence, what: str) -> None:
+    """Raise MissingEvidence if the log has no positions."""
+    if not evidence.log.has_positions:  # type: ignore[union-attr]
+        raise _lack_positions(what)
+
+
+def _lack_positions(what: str) -> MissingEvidence:
+    message = f"{what} needs positions, which the log does not have"
+    return MissingEvidence(message, remedy="give the log a column position")
+
+
+class _Survey:
+    """The impressions and rewards of each item at each position, of two halves of the users."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        n_items = len(evidence.item_ids)
+        self.n = np.zeros((2, n_items, 1))
+        self.rewards = np.zeros((2, n_items, 1))
+        self.range = (math.inf, -math.inf)
+        for block, _ in read_rows(evidence):
+            if (more := int(block.positions.max(initial=0)) + 1 - self.n.shape[2]) > 0:
+                pad = ((0, 0), (0, 0), (0, more))
+                self.n, self.rewards = np.pad(self.n, pad), np.pad(self.rewards, pad)
+            cells = np.ravel_multi_index(
+                (block.users % 2, block.items, block.positions), self.n.shape
+            )
+            size, shape = self.n.size, self.n.shape
+            self.n += np.bincount(cells, minlength=size).reshape(shape)
+            self.rewards += np.bincount(cells, block.rewards, minlength=size).reshape(shape)
+            ends = float(block.rewards.min()), float(block.rewards.max())
+            self.range = min(self.range[0], ends[0]), max(self.range[1], ends[1])
+
+    @property
+    def positions(self) -> AnyArray:
+        """The positions at which something was shown."""
+        return np.flatnonzero(self.n.sum(axis=(0, 1)) > 0)
+
+    @cached_property
+    def is_shown(self) -> BoolArray:
+        """Which item was shown at which position, ``bool[n_items, n_positions]``."""
+        return np.asarray(self.n.sum(axis=0) > 0)
+
+    def expect(self, *, cross: bool) -> FloatArray:
+        """Return the expected reward of an item at a position, for each half of the users.
+
+        Either the mean reward, or that of the other half, drawn towards the mean of the position:
+
+            q = ( Σ r + 10 m ) / ( n + 10 ),    m: the mean reward at the position
+        """
+        if not cross:
+            n, rewards = (cells.sum(axis=0) for cells in (self.n, self.rewards))
+            return np.broadcast_to(rewards / np.maximum(n, 1.0), self.n.shape)
+        n, rewards = self.n[::-1], self.rewards[::-1]
+        shown = n.sum(axis=1, keepdims=True)
+        mean = rewards.sum(axis=1, keepdims=True) / np.maximum(shown, 1.0)
+        return np.asarray((rewards + _PRIOR * mean) / (n + _PRIOR))
+
+
+class _Candidate:
+    """The probabilities of a policy, by group of users and position: its contexts."""
+
+    def __init__(self, policy: Policy, survey: _Survey) -> None:
+        n_positions = survey.n.shape[2]
+        positions = policy.positions
+        parts: list[AnyArray] = [policy.items, policy.groups, policy.probabilities]
+        if not positions.size:
+            at: AnyArray = survey.positions
+            positions = np.repeat(at, policy.items.size)
+            parts = [np.tile(part, at.size) for part in parts]
+        known = (positions < n_positions) & (parts[1] >= 0)
+        self.positions: AnyArray = positions[known]
+        self.items: AnyArray = parts[0][known].astype(np.int64)
+        self.probabilities: FloatArray = parts[2][known].astype(np.float64)
+        groups = parts[1][known].astype(np.int64)
+        self._group_of, self._n_positions = policy.group_of, n_positions
+        keys = groups * n_positions + self.positions
+        self._contexts, self.context_of = np.unique(keys, return_inverse=True)
+        self._n_items = len(survey.is_shown) + 1
+        keys = self.context_of * self._n_items + self.items + 1
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+
+    def find_contexts(self, block: Impressions) -> AnyArray:
+        """Return the context of each row; -1 if the policy is not known there."""
+        groups = self._group_of[block.users].astype(np.int64)
+        keys = groups * self._n_positions + block.positions
+        at = np.minimum(np.searchsorted(self._contexts, keys), self._contexts.size - 1)
+        return np.where((groups >= 0) & (self._contexts[at] == keys), at, -1)
+
+    def find(self, block: Impressions, contexts: AnyArray) -> FloatArray:
+        """Return the probability of the item of each row."""
+        keys = contexts * self._n_items + block.items + 1
+        at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        found = (self._keys[at] == keys) & (contexts >= 0)
+        return np.where(found, self.probabilities[self._order[at]], 0.0)
+
+    def sum_contexts(self, values: FloatArray) -> FloatArray:
+        """Return the sum over the items of each context, and 0 at the end, ``float64[c + 1]``."""
+        return np.bincount(self.context_of, values, self._contexts.size + 1).astype(np.float64)
+
+
+class Weights:
+    """The importance weights of a candidate on a log.
+
+    Those of ``direct`` are the share of an item at a position under the candidate divided by that
+    in the log, so that they need no propensities.
+    """
+
+    def __init__(self, evidence: Evidence, clip: float | None, *, is_direct: bool = False) -> None:
+        if not (is_direct or evidence.log.has_propensities):  # type: ignore[union-attr]
+            message = "the log has no propensities, by which a candidate could be valued"
+            remedy = "give the log a column propensity, or choose estimator: direct"
+            raise MissingEvidence(message, remedy=remedy)
+        policy: Policy = evidence.policy  # type: ignore[assignment]
+        self._evidence, self._clip = evidence, clip
+        self.survey = _Survey(evidence)
+        self.candidate = _Candidate(policy, self.survey)
+        self._covered = np.isin(np.arange(self.survey.n.shape[2]), self.candidate.positions)
+        if left := [at for at in self.survey.positions.tolist() if not self._covered[at]]:
+            warn(f"{evidence.metric}: the candidate has nothing at position {left[0]}: left out")
+        self.n_clipped = self.n_rows = 0
+        self._shares = self._divide_shares() if is_direct else None
+
+    def _divide_shares(self) -> FloatArray:
+        """Return the weight of each item at each position by shares, ``float64[items, p]``."""
+        candidate, shown = self.candidate, self.survey.n.sum(axis=0)
+        n_contexts = candidate.sum_contexts(candidate.probabilities).size
+        counts = np.zeros(n_contexts)
+        for block, _ in self._read_covered():
+            counts += np.bincount(candidate.find_contexts(block) % n_contexts, None, n_contexts)
+        inside = candidate.items >= 0
+        wanted = np.zeros_like(shown)
+        cells = candidate.items[inside], candidate.positions[inside]
+        wanted_rows = (candidate.probabilities * counts[candidate.context_of])[inside]
+        np.add.at(wanted, cells, wanted_rows)
+        return np.asarray(wanted / np.maximum(shown, 1.0))
+
+    def _read_covered(self) -> Iterator[tuple[Impressions, AnyArray]]:
+        """Yield the rows at the positions that the candidate fills."""
+        for block, queries in read_rows(self._evidence):
+            kept = self._covered[block.positions]
+            yield block.take(kept), queries[kept]
+
+    def find_support(self) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of what the log shows, and the mass of the rest by context."""
+        items, positions = self.candidate.items, self.candidate.positions
+        supported = (items >= 0) & self.survey.is_shown[items, positions]
+        probabilities = self.candidate.probabilities * supported
+        missing = 1.0 - self.candidate.sum_contexts(probabilities)
+        missing[missing < _ROUNDING] = 0.0
+        return probabilities, missing
+
+    def read(self) -> Iterator[tuple[Impressions, AnyArray, AnyArray, FloatArray]]:
+        """Yield blocks with the query, the context and the weight of each row."""
+        for block, queries in self._read_covered():
+            contexts = self.candidate.find_contexts(block)
+            if self._shares is not None:
+                weights = self._shares[block.items, block.positions]
+            else:
+                weights = self.candidate.find(block, contexts) / block.propensities
+            if np.isnan(weights).any():
+                message = "some rows of the log have no propensity"
+                raise MissingEvidence(message, remedy="give each row its propensity")
+            if self._clip is not None:
+                self.n_clipped += int((weights > self._clip).sum())
+                weights = np.minimum(weights, self._clip)
+            self.n_rows += weights.size
+            yield block, queries, contexts, weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyValue(InheritsSections):
+    """The mean reward that a candidate would have had, from a log of another policy.
+
+        ips     Σ w r / n            snips   Σ w r / Σ w            w = π(a | x) / p
+        direct  Σ q_π / n            dr      Σ ( q_π + w (r - q) ) / n
+
+    ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
+    ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
+    towards the mean of the position. ``direct`` needs no propensities, and is right only if users
+    who were shown an item at a position do not differ from the others. These are of an impression.
+    ``iips``, ``rips``, ``sips`` and
+    ``slate_pi`` are of the sum over a request: by position, by the items above too (reward
+    interaction), by the whole list, and by the pseudo-inverse, for lists whose positions were
+    filled independently of each other.
+
+    Of the model ``shown`` it is the mean reward itself. Where the candidate shows items that the
+    log never shows at a position, no estimate is unbiased: the value is undefined, and there is a
+    row with the lowest and one with the highest reward of the log in their place (``bound``).
+
+    Args:
+        estimator: The estimator.
+        clip: The largest weight; larger ones are cut, which is said, and lowers the value.
+
+    Range:
+        any number; undefined without support.
+
+    Source:
+        Swaminathan and Joachims, NeurIPS 2015 (snips); Dudík, Langford and Li, ICML 2011 (dr);
+        McInerney et al., KDD 2020 (rips); Swaminathan et al., NeurIPS 2017 (slate_pi).
+    """
+
+    unit: ClassVar[str] = "query"
+    direction: ClassVar[Direction] = "higher"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
+
+    estimator: Estimator = "snips"
+    clip: Annotated[Annotated[float, Gt(0)] | None, OnlyWith("estimator", *WEIGHTED)] = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value, or its bounds."""
+        evidence.need("log")
+        evidence.need("policy")
+        policy: Policy = evidence.policy  # type: ignore[assignment]
+        totals = np.zeros((len(evidence.queries), 2))
+        if policy.is_shown:
+            for block, queries in read_rows(evidence, policy.variant):
+                terms = self._find_terms(
+                    block, np.ones(queries.size), block.rewards, block.rewards
+                )
+                totals += _add_by_query(queries, terms, len(totals))
+            return [measure_ratio(evidence, totals)]
+        is_direct = self.estimator == "direct"
+        weights = Weights(evidence, self.clip, is_direct=is_direct)
+        candidate, survey = weights.candidate, weights.survey
+        reward = survey.expect(cross=not is_direct)
+        probabilities, missing = weights.find_support()
+        expected = np.stack(
+            [
+                candidate.sum_contexts(probabilities * half[candidate.items, candidate.positions])
+                for half in reward
+            ]
+        )
+        lost, n_rows = np.zeros_like(totals), 0
+        for block, queries, contexts, weight in weights.read():
+            halves = block.users % 2
+            shown = reward[halves, block.items, block.positions]
+            terms = self._find_terms(block, weight, expected[halves, contexts], shown)
+            mass = lose_mass(self.estimator, missing[contexts], block.requests)
+            if self.estimator == "slate_pi":
+                terms = terms._replace(numerators=terms.numerators * (1.0 - mass))
+            totals += _add_by_query(queries, terms, len(totals))
+            lost += _add_by_query(queries, Terms(mass, mass), len(totals))
+            n_rows += mass.size
+        if weights.n_clipped:
+            share = weights.n_clipped / weights.n_rows
+            warn(f"{evidence.metric}: {share:.2%} of the weights were above {self.clip:g} and cut")
+        if not lost.any():
+            return [measure_ratio(evidence, totals)]
+        message = f"{lost[:, 0].sum() / n_rows:.1%} of what the candidate shows was never shown"
+        warn(f"{evidence.metric}: {message} there, so its value has bounds")
+        return self._bound(evidence, totals, lost, survey.range)
+
+    def _find_terms(
+        self, block: Impressions, weights: FloatArray, expected: FloatArray, shown: FloatArray
+    ) -> Terms:
+        if self.estimator in SLATE_ESTIMATORS:
+            return estimate_slates(self.estimator, weights, block.rewards, block.requests)
+        return estimate_rows(self.estimator, weights, block.rewards, expected, shown)
+
+    def _bound(
+        self,
+        evidence: Evidence,
+        totals: FloatArray,
+        lost: FloatArray,
+        ends: tuple[float, float],
+    ) -> list[Measurement]:
+        """Return an undefined value, and its bounds."""
+        scale = [[end, float(self.estimator == "snips")] for end in ends]
+        low, high = (
+            measure_ratio(evidence, totals + lost * end, f"bound={name}")
+            for name, end in zip(("lowest", "highest"), scale, strict=True)
+        )
+        units: UnitScores = low.units  # type: ignore[assignment]
+        undefined = replace(units, values=np.full(units.values.size, np.nan), totals=None)
+        return [Measurement.from_units(undefined), low, high]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveSampleSize(InheritsSections):
+    """How many impressions of its own a candidate's value is worth, by its importance weights.
+
+        n_eff = ( Σ w )² / Σ w²
+
+    Of the model ``shown`` it is the number of impressions. There is no interval.
+
+    Args:
+        label: A label of the users, of whose values each gets a row: ``gender``.
+        clip: The largest weight.
+
+    Range:
+        0 or more.
+
+    Source:
+        Kong, "A note on importance sampling using standardized weights", 1992.
+    """
+
+    unit: ClassVar[str] = ""
+    direction: ClassVar[Direction] = "higher"
+    needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
+
+    label: str | None = None
+    clip: Annotated[float, Gt(0)] | None = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the size, of all users and of each group."""
+        evidence.need("log")
+        evidence.need("policy")
+        policy: Policy = evidence.policy  # type: ignore[assignment]
+        n = len(evidence.queries)
+        totals = np.zeros((n, 2))
+        if policy.is_shown:
+            for _, queries in read_rows(evidence, policy.variant):
+                totals += _add_by_query(queries, Terms(*np.ones((2, queries.size))), n)
+        else:
+            for _, queries, _, weights in Weights(evidence, self.clip).read():
+                totals += _add_by_query(queries, Terms(weights, weights**2), n)
+        rows = [self._count("", totals)]
+        if self.label is not None:
+            groups = group_by(evidence.queries.labels, self.label, split_cells=True)
+            rows += [
+                self._count(name, totals[groups.find_rows(code)])
+                for code, name in enumerate(groups.names)
+            ]
+        return rows
+
+    def _count(self, group: str, totals: FloatArray) -> Measurement:
+        first, second = totals.sum(axis=0)
+        size = float(first**2 / second) if second else 0.0
+        n_units = int((totals[:, 1] > 0).sum())
+        return Measurement(value=size, n=n_units, undefined=len(totals) - n_units, group=group)
