@@ -5,8 +5,8 @@
 ``recbias.list_runs()`` lists them; ``recbias.examples(run)`` returns the users
 that a metric is worst for; ``recbias.explain(run, "nDCG by gender")`` says what a gap comes
 from; ``recbias.multiverse(spec)`` runs a claim in every defensible setting;
-``recbias.probe(spec)`` audits a live endpoint, and ``recbias.monitor("name")`` says since when runs
-have had a gap; ``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs;
+``recbias.probe(spec)`` audits a live endpoint, and ``recbias.monitor("name")`` says since when
+runs have had a gap; ``recbias.power(run, 0.01)`` counts the units that a difference of 0.01 needs;
 ``recbias.verify("card.json", run)`` computes an audit card again.
 """
 

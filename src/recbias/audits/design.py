@@ -47,9 +47,10 @@ class Personas:
     """Who is asked about: base personas, and the attributes in which copies of each differ.
 
     Args:
-        attributes: The values of each attribute, the reference first: ``job: [engineer, retired]``.
-            A value may set several places: ``gender: {man: {name: [Jim, Ben]}, woman: ...}``; a list
-            gives each persona one of its values, at the same position for every value.
+        attributes: The values of each attribute, the reference first: ``job: [engineer,
+            retired]``. A value may set several places: ``gender: {man: {name: [Jim, Ben]}, woman:
+            ...}``; a list gives each persona one of its values, at the same position for every
+            value.
         base: What else the personas have, as lists that are combined: ``city: [Rome, Lyon]``.
         path: A table of base personas instead, one in each row.
         count: The number of base personas; by default all, or as many as the budget allows.
@@ -65,14 +66,15 @@ class Personas:
         """What each value sets, by attribute."""
         arms = {}
         for name, values in self.attributes.items():
+            arm = values
             if isinstance(values, list):
-                values = {str(value): {name: value} for value in values}
-            is_valid = isinstance(values, Mapping) and len(values) > 1
-            if not is_valid or not all(isinstance(each, Mapping) for each in values.values()):
+                arm = {str(value): {name: value} for value in values}
+            is_valid = isinstance(arm, Mapping) and len(arm) > 1
+            if not is_valid or not all(isinstance(each, Mapping) for each in arm.values()):
                 message = f"{name} must have two values or more, the reference first"
                 remedy = f"write {name}: [a, b], or {name}: {{a: {{{name}: a}}, b: ...}}"
                 raise OutOfRange(message, remedy=remedy)
-            arms[name] = dict(values)
+            arms[name] = dict(arm)
         return arms
 
     def __post_init__(self) -> None:
@@ -234,7 +236,7 @@ def list_requests(spec: ProbeSpec, seed: int) -> Iterator[Asked]:
         spec: The audit.
         seed: A number that the endpoint cannot know.
     """
-    chance = random.Random(seed)  # noqa: S311  the seed is what cannot be foreseen
+    chance = random.Random(seed)
     neutral = [(name, next(iter(values))) for name, values in spec.personas.arms.items()]
     numbers = chance.sample(range(spec.personas.n_available), spec.n_personas)
     for persona, number in enumerate(numbers):
@@ -265,7 +267,9 @@ def read_probe(
     Raises:
         UserError: The spec has faults; all of them at once.
     """
-    document = read_spec(source if isinstance(source, Mapping) else find_spec(Path(source)), overrides)
+    document = read_spec(
+        source if isinstance(source, Mapping) else find_spec(Path(source)), overrides
+    )
     builder = Builder(document, "a probe")
     spec = builder.build(ProbeSpec, document.data, ())
     document.refuse()

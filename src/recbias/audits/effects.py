@@ -18,19 +18,19 @@ from recbias.audits.design import (
     PLACEBO,
     RATIOS,
     Asked,
-    EffectSpec,
     ProbeSpec,
     Share,
     name_effect,
 )
-from recbias.core.dataset import FloatArray
 from recbias.language.endpoints import ChatReply
 from recbias.metrics.identity import measure_overlap
 from recbias.statistics.confidence_sequences import (
     Betting,
     NormalMixture,
-    Sequence as Bets,
     find_interval,
+)
+from recbias.statistics.confidence_sequences import (
+    Sequence as Bets,
 )
 
 _TRUE = {"true", "1", "yes"}
@@ -38,7 +38,7 @@ _TRUE = {"true", "1", "yes"}
 
 @dataclass(frozen=True)
 class Shown:
-    """What a reply shows: its items, and the value of each effect but overlap; NaN if undefined."""
+    """What a reply shows: its items, and values of effects, NaN if undefined."""
 
     items: tuple[str, ...]
     values: Mapping[str, float]
@@ -90,7 +90,9 @@ def measure_jaccard(pairs: Sequence[tuple[Shown, Shown]]) -> float:
     """Return the mean Jaccard index of pairs of lists; NaN where one is empty."""
     rows = []
     for pair in pairs:
-        codes = {item: at for at, item in enumerate(dict.fromkeys((*pair[0].items, *pair[1].items)))}
+        codes = {
+            item: at for at, item in enumerate(dict.fromkeys((*pair[0].items, *pair[1].items)))
+        }
         k = max(len(shown.items) for shown in pair)
         if not min(len(shown.items) for shown in pair):
             return math.nan
@@ -219,7 +221,7 @@ class Ledger:
                 unit = _compare(effect.effect, treated, arms[NEUTRAL])
             effect.add(unit, spec.get_margin(kinds[effect.effect]))
         same = [each for arm, each in shown if arm in {NEUTRAL, PLACEBO}]
-        for placebo in self.placebos:  # the later half less the earlier half of what differs in nothing
+        for placebo in self.placebos:  # the later half less the earlier half of equal requests
             half = len(same) // 2
             placebo.add(_compare(placebo.effect, same[half:], same[:half]), 0.0)
         self.looks += [*self.list_rows()]
@@ -239,7 +241,5 @@ class Ledger:
 
 def _compare(name: str, treated: Sequence[Shown], control: Sequence[Shown]) -> float:
     """Return the mean of a value less that of others: NaN where one is undefined."""
-    means: list[FloatArray] = [
-        np.mean([shown.values[name] for shown in arm]) for arm in (treated, control)
-    ]
-    return float(means[0] - means[1])
+    means = [float(np.mean([shown.values[name] for shown in arm])) for arm in (treated, control)]
+    return means[0] - means[1]

@@ -32,7 +32,9 @@ from recbias.language.endpoints import (
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_STEP = re.compile(r"\.(?P<name>[^.\[\]*]+)|\['(?P<quoted>[^']*)'\]|\[(?P<index>\d+)\]|(?P<all>\[\*\])")
+_STEP = re.compile(
+    r"\.(?P<name>[^.\[\]*]+)|\['(?P<quoted>[^']*)'\]|\[(?P<index>\d+)\]|(?P<all>\[\*\])"
+)
 _MOST_BYTES = 2**24
 _MOST_SHOWN = 300
 _FOR_ALL = {"401", "403", "407"}
@@ -88,12 +90,12 @@ class JsonPath:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise LookupError("[*]")
+        raise LookupError("[*]")  # noqa: TRY004  as of a key that is not there
     return value
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a template with values in place of ``{name}``; one that is all of a text keeps its type.
+    """Return a template with values for ``{name}``; one that is all of a text keeps its type.
 
     >>> fill({"who": "{name}, {age}", "age": "{age}"}, {"name": "Ann", "age": 70})
     {'who': 'Ann, 70', 'age': 70}
@@ -112,8 +114,8 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
 class Endpoint:
     """An endpoint: how it is asked, and where the items of its answer are.
 
-    ``{name}`` in ``url``, ``parameters`` and ``body`` stands for a value of the persona, ``${NAME}``
-    in a header for an environment variable, which is neither stored nor shown.
+    ``{name}`` in ``url``, ``parameters`` and ``body`` stands for a value of the persona,
+    ``${NAME}`` in a header for an environment variable, which is neither stored nor shown.
 
     Args:
         url: The address.
@@ -148,7 +150,9 @@ class Endpoint:
             is_secret = SECRET_NAME.search(name) or name.lower() == "cookie"
             if is_secret and not _VARIABLE.search(value):
                 remedy = f"write {name}: ${{NAME}}, and set the environment variable NAME"
-                raise OutOfRange(f"{name} seems to be a secret, and a spec is stored", remedy=remedy)
+                raise OutOfRange(
+                    f"{name} seems to be a secret, and a spec is stored", remedy=remedy
+                )
 
     @property
     def places(self) -> set[str]:

@@ -76,15 +76,15 @@ def monitor(
 
     Of each run the difference of the groups' means is one estimate. Runs that share users are
     correlated: the covariance of their estimates is that of the values of the users, summed over
-    users, so a user who is in every run counts as one, not as many. The e-value of "there never was
-    a gap" adds up all dates since which there may be one; it reaches ``1 / alpha`` at any time with
-    a probability of at most ``alpha`` if there is none. Models and pairs of groups are one family
-    (Bonferroni); baselines are none of them. Estimates are taken as normal, so groups need some dozens of users. A run with the
-    values of earlier ones is left out.
+    users, so a user who is in every run counts as one, not as many. The e-value of "there never
+    was a gap" adds up all dates since which there may be one; it reaches ``1 / alpha`` at any time
+    with a probability of at most ``alpha`` if there is none. Models and pairs of groups are one
+    family (Bonferroni); baselines are none of them. Estimates are taken as normal, so groups need
+    some dozens of users. A run with the values of earlier ones is left out.
 
     Args:
-        name: The name of an experiment, a folder of its runs, or a table with the columns ``date``,
-            ``value`` and ``std_error``, of estimates from different users.
+        name: The name of an experiment, a folder of its runs, or a table with the columns
+            ``date``, ``value`` and ``std_error``, of estimates from different users.
         metric: The metric that the runs have by group; by default the first.
         by: The label of the users; by default the first.
         alpha: The probability of any false alarm.
@@ -165,7 +165,9 @@ def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
                 dates.append(str(run["date"].iloc[0]))
                 estimates.append(means[0] - means[1])
                 parts = [
-                    sign * (group.set_index(["dataset", "unit_id"])["value"] - mean) / (len(group) - 1)
+                    sign
+                    * (group.set_index(["dataset", "unit_id"])["value"] - mean)
+                    / (len(group) - 1)
                     for sign, group, mean in zip((1, -1), groups, means, strict=True)
                 ]
                 influences.append(pd.concat(parts).groupby(level=[0, 1]).sum())
@@ -226,7 +228,9 @@ def _describe(
         last, decided = rows.iloc[-1], rows[rows["since"] != ""]
         what = f"{title}, {a} less {b} of {model}" if model else title
         if decided.empty:
-            open_rows.append(f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}")
+            open_rows.append(
+                f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}"
+            )
             continue
         mean = rows.loc[rows["date"] >= last["since"], "difference"].mean()
         said.append(
@@ -240,8 +244,8 @@ def _describe(
     if n_runs is not None and n_new < n_runs:
         yield f"{n_runs - n_new} runs have the values of earlier ones and are left out."
     yield (
-        f"A gap is decided at e = {family / alpha:.3g} ({family} in the family); with none there is "
-        f"an alarm at any time with a probability of at most {100 * alpha:g} %. "
+        f"A gap is decided at e = {family / alpha:.3g} ({family} in the family); where there is "
+        f"none, with a probability of at most {100 * alpha:g} % at any time. "
         + (
             "Estimates are taken as normal and of different users."
             if n_runs is None

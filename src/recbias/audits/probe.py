@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.audits.design import Asked, ProbeSpec, list_requests, read_probe
+from recbias.audits.design import ProbeSpec, list_requests, read_probe
 from recbias.audits.effects import Ledger
 from recbias.audits.endpoint import EndpointBackend
 from recbias.core.context import ProgressListener, collect_warnings, stage_context
-from recbias.core.errors import BudgetSpent, MissingReplies, RequestRefused, UnknownColumn
+from recbias.core.errors import BudgetSpent, MissingReplies, RequestRefused
 from recbias.core.files import to_local_path
 from recbias.formats.manifest import Manifest
 from recbias.formats.tables import read_text_table
@@ -81,8 +81,8 @@ def probe(
     Each persona is asked about with the reference of every attribute and with each other value, in
     random order. After each persona, the effect of each value (the difference of two requests of
     the same persona) has a confidence sequence and an e-value, which hold however often they are
-    looked at. The family of all values and effects is corrected by Bonferroni: an effect is decided
-    when its e-value reaches the size of the family divided by ``alpha``.
+    looked at. The family of all values and effects is corrected by Bonferroni: an effect is
+    decided when its e-value reaches the size of the family divided by ``alpha``.
 
     An interrupted audit is resumed by the same spec; no request with a reply is sent again.
 
@@ -146,7 +146,10 @@ def _open_state(work: Path) -> dict[str, Any]:
     with suppress(FileNotFoundError, ValueError):
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return {name: content[name] for name in ("seed", "started")}
-    state = {"seed": secrets.randbits(62), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    state = {
+        "seed": secrets.randbits(62),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
     work.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
     temporary.write_text(json.dumps(state), encoding="utf-8")

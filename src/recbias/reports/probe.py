@@ -43,12 +43,14 @@ def _describe_size(row: Mapping[str, Any]) -> str:
         ends = sorted(-row[name] for name in ("ci_low", "ci_high"))
     else:
         ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
-    size, low, high = (_format(value, is_ratio=is_ratio) for value in (abs(row["estimate"]), *ends))
+    size, low, high = (
+        _format(value, is_ratio=is_ratio) for value in (abs(row["estimate"]), *ends)
+    )
     return f"{size}{' %' if is_ratio else ''} ({low} to {high})"
 
 
 def describe_effect(row: Mapping[str, Any], floor: float | None, reference: str) -> str:
-    """Return an effect in words: ``prices shown to 'retired' are higher by 4.1 % (1.2 to 7.3)``."""
+    """Return an effect in words: ``prices shown to 'retired' are higher by 4.1 %``."""
     kind, _, label = row["effect"].partition(" ")
     who, is_more = f"'{row['value']}'", row["estimate"] >= 0
     if kind == "overlap":
@@ -86,7 +88,9 @@ def describe_probe(
     start = f"decided {asked}" if summary["decided"] else f"not decided {asked}"
     if not summary["decided"] and (n_decided := len(rows) - n_open):
         start = f"decided in part ({n_decided} of {len(rows)} effects) {asked}"
-    found = "; ".join(said["effect"]) or ("no effect" if summary["decided"] else "no effect was found")
+    found = "; ".join(said["effect"]) or (
+        "no effect" if summary["decided"] else "no effect was found"
+    )
     if not said["effect"] and summary["decided"]:
         found = "no effect is larger than its margin"
     unsure = "; but requests that differ in nothing are answered differently" if drifts else ""
@@ -101,15 +105,15 @@ def describe_probe(
     if any(row["kind"] == "placebo" for row in effects) and not drifts:
         lines.append("Requests that differ in nothing are answered alike: no placebo drifts.")
     lines.append(
-        f"{summary['personas']:,} personas; each effect is the mean over personas of the difference "
-        f"of two requests. Intervals and e-values hold at any time, for all {summary['family']} "
-        f"effects together at {100 * (1 - summary['alpha']):g} % (Bonferroni): an effect is decided "
-        f"at e = {_format_e(summary['family'] / summary['alpha'])}."
+        f"{summary['personas']:,} personas; each effect is the mean over personas of the "
+        f"difference of two requests. Intervals and e-values hold at any time, for all {summary['family']} "
+        f"effects together at {100 * (1 - summary['alpha']):g} % (Bonferroni): an effect is "
+        f"decided at e = {_format_e(summary['family'] / summary['alpha'])}."
     )
     if summary["failed"] > 0:
         lines.append(
-            f"{summary['failed']:,} of {summary['sent']:,} requests had no usable answer; personas "
-            "without all their answers are left out."
+            f"{summary['failed']:,} of {summary['sent']:,} requests had no usable answer; "
+            "personas without all their answers are left out."
         )
     return lines
 
@@ -117,8 +121,8 @@ def describe_probe(
 def _list_drifts(effects: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [row for row in effects if row["kind"] == "placebo" and row["verdict"] == "effect"]
     return [
-        f"Of two identical requests, the later has a {'higher' if row['estimate'] > 0 else 'lower'} "
-        f"{row['effect']} by {_describe_size(row)}, e = {_format_e(row['e'])}"
+        f"Of two identical requests, the later has a "
+        f"{'higher' if row['estimate'] > 0 else 'lower'} {row['effect']} by {_describe_size(row)}, e = {_format_e(row['e'])}"
         for row in rows
     ]
 
@@ -170,12 +174,17 @@ def _choose_range(rows: pd.DataFrame) -> tuple[float, float]:
 def _list_curves(rows: pd.DataFrame, x: str, axes: Axes) -> Iterator[tuple[str, Curve]]:
     for series, (value, own) in enumerate(rows.groupby("value", sort=False)):
         low, middle, high = (
-            np.clip(own[name], axes.y.low, axes.y.high) for name in ("ci_low", "estimate", "ci_high")
+            np.clip(own[name], axes.y.low, axes.y.high)
+            for name in ("ci_low", "estimate", "ci_high")
         )
         lower, line, upper = (
-            [axes.at(*pair) for pair in zip(own[x], ends, strict=True)] for ends in (low, middle, high)
+            [axes.at(*pair) for pair in zip(own[x], ends, strict=True)]
+            for ends in (low, middle, high)
         )
-        yield str(value) or "identical", Curve(line, series, str(value), band=[*lower, *upper[::-1]])
+        yield (
+            str(value) or "identical",
+            Curve(line, series, str(value), band=[*lower, *upper[::-1]]),
+        )
 
 
 def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) -> None:
@@ -184,15 +193,23 @@ def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) ->
         value=looks["attribute"] + "=" + looks["value"]
     )
     last = looks.groupby(["kind", "attribute", "value", "effect"], sort=False).last().reset_index()
-    columns = ["attribute", "value", "effect", "estimate", "ci_low", "ci_high", "e", "n", "verdict"]
+    columns = [
+        "attribute",
+        "value",
+        "effect",
+        "estimate",
+        "ci_low",
+        "ci_high",
+        "e",
+        "n",
+        "verdict",
+    ]
     plot = draw_sequences(shown, "requests", "confidence-sequences", "Effects over the requests")
     last["attribute"] = last["attribute"].where(last["kind"] == "effect", "(placebo)")
     write_report(folder, sentences, last[columns], plot)
 
 
-def write_report(
-    folder: Path, sentences: Sequence[str], table: pd.DataFrame, plot: Plot
-) -> None:
+def write_report(folder: Path, sentences: Sequence[str], table: pd.DataFrame, plot: Plot) -> None:
     """Write a report that begins with its verdict: as HTML, Markdown and a picture."""
     content = {
         "verdict": sentences[0],

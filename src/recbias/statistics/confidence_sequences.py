@@ -1,8 +1,8 @@
 """Confidence sequences and e-values: inference that holds however often it is looked at.
 
-The e-value of a mean is the capital of a bettor against it: under that mean it exceeds ``1 / alpha``
-at any time with a probability of at most ``alpha`` (Ville). The means whose e-value has never been
-that high are the confidence sequence.
+The e-value of a mean is the capital of a bettor against it: under that mean it exceeds
+``1 / alpha`` at any time with a probability of at most ``alpha`` (Ville). The means whose e-value
+has never been that high are the confidence sequence.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Betting:
         K_t(m) = ½ Π (1 + min(λ_i, 1/2m) (z_i - m)) + ½ Π (1 - min(λ_i, 1/(2 - 2m)) (z_i - m))
         λ_i = √(2 log(2/α) / (σ²_{i-1} i log(1 + i))),    z: the values on a scale of 0 to 1
 
-    The bet of a value depends on those before it only: σ² is their variance, with one value of mean
-    ½ and variance ¼ added. All values have the same mean, given those before.
+    The bet of a value depends on those before it only: σ² is their variance, with one value of
+    mean ½ and variance ¼ added. All values have the same mean, given those before.
 
     Args:
         low: The least possible value.
@@ -55,7 +55,8 @@ class Betting:
 
     def log_e(self, values: FloatArray, mean: float) -> FloatArray:
         """Return the logarithm of the e-value of a mean after each value."""
-        z, m = ((x - self.low) / (self.high - self.low) for x in (values, np.float64(mean)))
+        width = self.high - self.low
+        z, m = (values - self.low) / width, np.float64((mean - self.low) / width)
         t = np.arange(1, len(z) + 1)
         means = (0.5 + np.cumsum(z)) / (t + 1)
         variances = (0.25 + np.cumsum((z - means) ** 2)) / (t + 1)
@@ -76,17 +77,17 @@ class NormalMixture:
 
     Exact if the values are distributed symmetrically about m, as differences of two requests are
     under the hypothesis that they are answered alike (de la Peña 1999); else asymptotic. ρ is
-    chosen so that the sequence is narrowest after ``best_at`` values; its scale is that of the first
-    ten values that are not m, which no symmetric distribution can use. Before them E is 1.
+    chosen so that the sequence is narrowest after ``best_at`` values; its scale is that of the
+    first ten values that are not m, which no symmetric distribution can use. Before them E is 1.
 
     Args:
         best_at: The number of values.
         alpha: The level that ρ is chosen for; it is valid for any.
 
     Source:
-        Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
-        sequences", Annals of Statistics 2021, equations 14 and 25, and table 3 of their "Time-uniform
-        Chernoff bounds", Probability Surveys 2020.
+        Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic
+        confidence sequences", Annals of Statistics 2021, equations 14 and 25, and table 3 of their
+        "Time-uniform Chernoff bounds", Probability Surveys 2020.
     """
 
     best_at: float = 50.0
@@ -169,7 +170,7 @@ class Since:
 def find_since(
     estimates: FloatArray, covariance: FloatArray, alpha: float = 0.05, n_units: int = 0
 ) -> Since:
-    """Return the evidence, after each of a series of estimates, that their mean left 0 at some time.
+    """Return the evidence, after each estimate of a series, that the mean has left 0.
 
         log E_t = log Σ_k w_k E_t(k),    w_k = 1 / (k (k + 1)),
         E_t(k) = √(ρ / (V + ρ)) exp(S² / (2 (V + ρ))),    S = 1_k' C⁻¹ d,  V = 1_k' C⁻¹ 1_k
@@ -188,8 +189,9 @@ def find_since(
 
     Source:
         Hartlap, Simon and Schneider, "Why your model parameter confidences might be too
-        optimistic", Astronomy and Astrophysics 2007; Shin, Ramdas and Rinaldo, "E-detectors: a nonparametric framework for sequential change
-        detection", New England Journal of Statistics in Data Science 2024.
+        optimistic", Astronomy and Astrophysics 2007; Shin, Ramdas and Rinaldo, "E-detectors: a
+        nonparametric framework for sequential change detection", New England Journal of Statistics
+        in Data Science 2024.
     """
     n = len(estimates)
     log_e, starts = np.zeros(n), np.zeros(n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A shop on loopback that recommends, with discrimination that is known, noise, drift and faults."""
+"""A shop on loopback that recommends, with known discrimination, noise, drift and faults."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class Shop:
         job = str(customer.get("job"))
         taste = random.Random(crc32(repr(sorted(set(customer.items()) - {("job", job)})).encode()))
         items = taste.sample(range(CATALOGUE), 10)
-        for n, chance in ((self.swapped.get(job, 0), random.Random(job)), (self.noise, self.chance)):
+        for n, chance in (
+            (self.swapped.get(job, 0), random.Random(job)),
+            (self.noise, self.chance),
+        ):
             for at in chance.sample(range(10), n):
                 items[at] = chance.randrange(CATALOGUE, 2 * CATALOGUE)
         factor = self.markup.get(job, 1.0) * (1 + self.drift) ** n_before
