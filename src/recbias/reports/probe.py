@@ -106,9 +106,10 @@ def describe_probe(
         lines.append("Requests that differ in nothing are answered alike: no placebo drifts.")
     lines.append(
         f"{summary['personas']:,} personas; each effect is the mean over personas of the "
-        f"difference of two requests. Intervals and e-values hold at any time, for all {summary['family']} "
-        f"effects together at {100 * (1 - summary['alpha']):g} % (Bonferroni): an effect is "
-        f"decided at e = {_format_e(summary['family'] / summary['alpha'])}."
+        "difference of two requests. Intervals and e-values hold at any time, for all "
+        f"{summary['family']} effects together at {100 * (1 - summary['alpha']):g} % "
+        f"(Bonferroni): an effect is decided at "
+        f"e = {_format_e(summary['family'] / summary['alpha'])}."
     )
     if summary["failed"] > 0:
         lines.append(
@@ -121,8 +122,9 @@ def describe_probe(
 def _list_drifts(effects: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [row for row in effects if row["kind"] == "placebo" and row["verdict"] == "effect"]
     return [
-        f"Of two identical requests, the later has a "
-        f"{'higher' if row['estimate'] > 0 else 'lower'} {row['effect']} by {_describe_size(row)}, e = {_format_e(row['e'])}"
+        "Of two identical requests, the later has a "
+        f"{'higher' if row['estimate'] > 0 else 'lower'} {row['effect']} by "
+        f"{_describe_size(row)}, e = {_format_e(row['e'])}"
         for row in rows
     ]
 

@@ -1,0 +1,150 @@
+"""An audit of a scripted shop whose discrimination, noise, drift and faults are known."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias import monitor, probe
+from recbias.core.errors import MissingReplies, RequestRefused, UserError
+from recbias.statistics.confidence_sequences import (
+    Betting,
+    NormalMixture,
+    find_interval,
+    find_since,
+)
+from support.endpoints.shop import Shop, open_shop
+
+CITIES = ["Basel", "Bern", "Genf", "Graz", "Linz", "Lyon", "Metz", "Nice", "Rome", "Wien"]
+
+
+def make_spec(url: str, n_bought: int = 6, **settings: Any) -> dict[str, Any]:
+    return {
+        "name": "shop",
+        "endpoint": {
+            "url": url,
+            "headers": {"Authorization": "Bearer ${SHOP_TOKEN}"},
+            "body": {"customer": {"job": "{job}", "city": "{city}", "bought": "{bought}"}},
+            "items": "$.results[*]",
+            "fields": {"id": "sku", "price": "price.amount", "sponsored": "ad"},
+        },
+        "personas": {
+            "attributes": {"job": ["engineer", "retired"]},
+            "base": {"city": CITIES, "bought": [*range(n_bought)]},
+        },
+        "effects": ["overlap", "price"],
+        "margin": {"overlap": 0.1, "price": 0.03},
+        "budget": {"requests": 400},
+        **settings,
+    }
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("SHOP_TOKEN", "s3cret-of-the-shop")
+    return "s3cret-of-the-shop"
+
+
+def test_known_discrimination_is_found_before_the_budget_is_spent(
+    tmp_path: Path, token: str
+) -> None:
+    with open_shop(Shop(markup={"retired": 1.1}, price_noise=0.03)) as shop:
+        result = probe(make_spec(shop.url, 30, budget={"requests": 900}), out=tmp_path)
+        assert {headers["Authorization"] for headers in shop.headers} == {f"Bearer {token}"}
+    assert result.summary["stopped"] == "decided"
+    assert result.summary["requests"] < 600
+    row = result.effects[(result.effects["effect"] == "price") & result.effects["e"].gt(40)]
+    assert len(row) == 1
+    low, high = row[["ci_low", "ci_high"]].to_numpy()[0]
+    assert low < np.log(1.1) < high
+    assert "prices shown to 'retired' are higher by" in result.verdict
+    for path in result.folder.rglob("*"):
+        assert path.is_dir() or token.encode() not in path.read_bytes(), path
+
+
+def test_requests_that_differ_in_nothing_have_no_effect_and_drift_is_said(tmp_path: Path) -> None:
+    with open_shop(Shop(price_noise=0.03)) as shop:
+        fair = probe(make_spec(shop.url, n_bought=3), out=tmp_path / "fair")
+    assert not (fair.effects["verdict"] == "effect").any()
+    with open_shop(Shop(drift=0.05)) as shop:
+        drifting = probe(make_spec(shop.url), out=tmp_path / "drift")
+    assert any("Of two identical requests" in sentence for sentence in drifting.sentences)
+
+
+def test_faults_are_retried_and_an_endpoint_without_items_is_an_error(tmp_path: Path) -> None:
+    faults = [(429, "{}"), (503, "busy"), (200, "<html>sorry</html>")]
+    with open_shop(Shop(markup={"retired": 1.2}, faults=faults)) as shop:
+        result = probe(make_spec(shop.url), out=tmp_path / "a")
+    assert "prices shown to 'retired' are higher" in result.verdict
+    with open_shop(Shop(always=(200, "<html>"))) as shop, pytest.raises(MissingReplies):
+        probe(make_spec(shop.url), out=tmp_path / "b")
+    with open_shop(Shop(always=(403, "no"))) as shop, pytest.raises(RequestRefused):
+        probe(make_spec(shop.url), out=tmp_path / "c")
+
+
+def test_a_secret_in_the_spec_is_refused(tmp_path: Path) -> None:
+    spec = make_spec("http://127.0.0.1:9/")
+    spec["endpoint"]["headers"] = {"Authorization": "Bearer abc123"}
+    with pytest.raises(UserError, match="secret"):
+        probe(spec, out=tmp_path)
+
+
+def _probe(spec: dict[str, Any], out: Path) -> None:
+    probe(spec, out=out)
+
+
+def test_a_killed_audit_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"stop": "budget", "budget": {"requests": 160}}
+    with open_shop(Shop(price_noise=0.03)) as shop:
+        spec = make_spec(shop.url, **spec)
+        child = multiprocessing.get_context("spawn").Process(target=_probe, args=(spec, tmp_path))
+        child.start()
+        deadline = time.monotonic() + 60
+        while len(shop.asked) < 40 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        n_before = len(shop.asked)
+        assert 40 <= n_before < 160
+        result = probe(spec, out=tmp_path)
+        in_flight = len(shop.asked) - result.summary["requests"]
+    assert result.summary["requests"] <= 160
+    assert in_flight <= 16  # sent when it was killed, without a stored reply
+
+
+@pytest.mark.parametrize("sequence", [Betting(), NormalMixture()])
+def test_at_most_5_of_100_null_audits_alarm_at_any_look(sequence: Betting | NormalMixture) -> None:
+    rng, n_alarms = np.random.default_rng(3), 0
+    for _ in range(300):
+        values = rng.uniform(0, 1, 300)
+        n_alarms += bool((sequence.log_e(values, 0.5) >= np.log(20)).any())
+    assert n_alarms <= 300 * 0.05 + 3 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_the_interval_holds_the_mean_at_the_end() -> None:
+    rng = np.random.default_rng(4)
+    held = 0
+    for _ in range(100):
+        low, high = find_interval(NormalMixture(), rng.normal(0.3, 1, 200), 0.05)
+        held += low <= 0.3 <= high
+    assert held >= 95
+
+
+def test_since_when_a_gap_exists(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    estimates = np.concatenate([rng.normal(0, 0.01, 10), rng.normal(0.05, 0.01, 10)])
+    since = find_since(estimates, np.eye(20) * 1e-4)
+    assert since.log_e[9] < np.log(20) < since.log_e[-1]
+    assert abs(int(since.start[-1]) - 10) <= 1
+    table = tmp_path / "gaps.csv"
+    rows = (f"2026-01-{day + 1:02},{value},0.01" for day, value in enumerate(estimates))
+    table.write_text("date,value,std_error\n" + "\n".join(rows) + "\n")
+    assert "since 2026-01-1" in monitor(table).verdict.casefold()
