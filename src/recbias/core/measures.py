@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import FloatArray, Ids
+from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.errors import WrongType
 
 
@@ -478,6 +478,16 @@ class Contrast:
     effect_size: float = math.nan
 
 
+class SharedErrors(Protocol):
+    """Errors of the values of units that these share, such as those of labels of items."""
+
+    def take(self, rows: AnyArray) -> Self:
+        """Return the errors of some of the units."""
+
+    def summarize(self, values: FloatArray) -> Measurement:
+        """Return the mean of the values, with an interval that holds these errors too."""
+
+
 @dataclass(frozen=True, eq=False)
 class UnitScores:
     """One value for each unit.
@@ -485,12 +495,19 @@ class UnitScores:
     Args:
         values: ``float64[u]``; NaN if the metric is undefined for the unit.
         share: Whether every value is 0 or 1, so that their mean is a proportion.
+        errors: The errors that the values share; see ``statistics.prediction_powered``.
     """
 
     unit: str
     ids: Ids
     values: FloatArray
     share: bool = False
+    errors: Any = None
+
+    def take(self, rows: AnyArray) -> UnitScores:
+        """Return some of the units, by position."""
+        errors = None if self.errors is None else self.errors.take(rows)
+        return replace(self, ids=self.ids[rows], values=self.values[rows], errors=errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -549,6 +566,8 @@ class Measurement:
         (0.5, 2, 1)
         """
         summary = cls.from_values(units.values, share=units.share)
+        if units.errors is not None:
+            summary = units.errors.summarize(units.values)
         return replace(summary, group=group, target=target, units=units)
 
     @classmethod
