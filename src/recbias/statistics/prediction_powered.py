@@ -21,16 +21,18 @@ value that is linear in the labels (REC-ST) this is prediction-powered inference
 λ is tuned for power, as in PPI++: it minimises the variance over the audited items, and is between
 0 (human labels alone) and 1. For values that are not linear (HIT_BAD, MRR_BAD) m_u(p) is the
 expected value of independent labels with the probabilities p, and a_ui its slope: a first-order
-correction. It is right where the errors of the judge on the items of one list are independent.
+correction. It is right where the errors of the judge on the items of one list are independent. What
+is not linear in the human labels is added to c_u, and what other labels would add to it varies with
+draws of them from p (``rest``).
 
 Two samples vary: the users (n, with a value each), and the audited items, which all users share.
 Given the users, the variance is that of a sum over a sample of items,
 
-    V_items = m/(m - 1) Σ_S (1 - π_i) d_i² + Σ_S π_i (w_i A_i)² s_i²
+    V_items = m/(m - 2) Σ_S (1 - π_i) d_i² + Σ_S π_i (w_i A_i)² s_i²
     d_i = w_i A_i (h_i - p_i) - q_i R
 
-with m = |S|, R = Σ_S w_i A_i (h_i - p_i) and q_i the share of i in Σ_S A/π; s_i² is the variance
-of a mean of raters, which a complete audit does not remove (two-stage sampling). The variance over
+with R = Σ_S w_i A_i (h_i - p_i), q_i the share of i in Σ_S A/π, and m = 1/Σ q², the effective
+number of audited items, of which λ and ρ take two; s_i² is the variance of a mean of raters, which a complete audit does not remove (two-stage sampling). The variance over
 the users is Var(m_u(h))/n. The variance of c_u also holds the error of the audit, v_u by the same
 formula with a_ui in place of A_i, which is subtracted (the intersection of two clusterings):
 
@@ -59,7 +61,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from recbias.core.dataset import AnyArray, Codes, FloatArray, Matrix
-from recbias.core.measures import Contrast, Measurement
+from recbias.core.measures import Contrast, Measurement, compute_wilson_interval
 
 TEST = "prediction_powered"
 """The name of the test of two groups with corrected values."""
@@ -167,9 +169,6 @@ class CorrectedMeans:
         return math.sqrt(total), total**2 / squares if squares > 0 else math.nan
 
 
-_FIELDS = ("errors", "noise", "shares", "sampled")
-
-
 @dataclass(frozen=True, eq=False)
 class Audit:
     """What the audited items add to the corrected values of units: w_i a_ui (h_i - p_i).
@@ -179,26 +178,29 @@ class Audit:
         noise: CSR of √π_i w_i a_ui s_i, the error of the raters.
         shares: q_i, the share of the exposure of the audited items, ``float64[items]``.
         sampled: π_i, ``float64[items]``.
+        rest: What is not linear in the values of drawn labels, ``float64[units, draws]``.
     """
 
     errors: Matrix
     noise: Matrix
     shares: FloatArray
     sampled: FloatArray
+    rest: FloatArray
 
     def take(self, rows: AnyArray) -> Self:
         """Return the audit of some of the units, by position."""
-        cls = type(self)
-        return cls(self.errors[rows], self.noise[rows], self.shares, self.sampled)
+        parts = self.errors[rows], self.noise[rows], self.shares, self.sampled, self.rest[rows]
+        return type(self)(*parts)
 
     @classmethod
     def stack(cls, audits: Sequence[Self]) -> Self:
         """Return the audit of the units of all parts: groups, or seeds and folds."""
         from scipy.sparse import vstack
 
-        columns = {name: [getattr(audit, name) for audit in audits] for name in _FIELDS}
-        errors, noise = (vstack(columns[name], format="csr") for name in _FIELDS[:2])
-        return cls(errors, noise, *(np.mean(columns[name], axis=0) for name in _FIELDS[2:]))
+        columns = {name: [vars(audit)[name] for audit in audits] for name in vars(audits[0])}
+        errors, noise = (vstack(columns[name], format="csr") for name in ("errors", "noise"))
+        shares, sampled = (np.mean(columns[name], axis=0) for name in ("shares", "sampled"))
+        return cls(errors, noise, shares, sampled, np.vstack(columns["rest"]))
 
     def average(self, values: FloatArray, codes: AnyArray, n_units: int) -> Self:
         """Return the audit of the mean of the defined values of each unit, ``codes[rows]``."""
@@ -209,14 +211,14 @@ class Audit:
         weights = csr_array(
             (1.0 / counts[codes[rows]], (codes[rows], rows)), (n_units, len(codes))
         )
-        cls = type(self)
-        return cls(weights @ self.errors, weights @ self.noise, self.shares, self.sampled)
+        errors, noise, rest = (weights @ part for part in (self.errors, self.noise, self.rest))
+        return type(self)(errors, noise, self.shares, self.sampled, rest)
 
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return the arrays by which the audit is stored; both matrices have one layout."""
         places = {"indices": self.errors.indices, "indptr": self.errors.indptr}
         data = {"errors": self.errors.data, "noise": self.noise.data}
-        return places | data | {"shares": self.shares, "sampled": self.sampled}
+        return {**vars(self), **places, **data}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
@@ -226,9 +228,9 @@ class Audit:
         shape = arrays["indptr"].size - 1, arrays["shares"].size
         errors, noise = (
             csr_array((arrays[name], arrays["indices"], arrays["indptr"]), shape)
-            for name in _FIELDS[:2]
+            for name in ("errors", "noise")
         )
-        return cls(errors, noise, arrays["shares"], arrays["sampled"])
+        return cls(errors, noise, *(arrays[name] for name in ("shares", "sampled", "rest")))
 
     @property
     def item_df(self) -> float:
@@ -249,10 +251,11 @@ class Audit:
             errors, noise = (
                 np.asarray((weights @ part).toarray()) for part in (self.errors, self.noise)
             )
-            m = np.count_nonzero(self.shares)
-            scale = np.sqrt((1.0 - self.sampled) * m / (m - 1.0))
+            m = max(1.0 / float((self.shares**2).sum()), 2.5)
+            scale = np.sqrt((1.0 - self.sampled) * m / (m - 2.0))
             centred = errors - errors.sum(axis=1, keepdims=True) * self.shares
-            influences = np.hstack([centred * scale, noise])
+            rest = np.asarray(weights @ np.nan_to_num(self.rest)) / math.sqrt(_DRAWS)
+            influences = np.hstack([centred * scale, noise, rest])
             items = influences @ influences.T
             own = self.errors.power(2) @ scale**2 + np.asarray(self.noise.power(2).sum(axis=1))
             deviations = used - means[groups]
@@ -267,7 +270,10 @@ class Audit:
         return CorrectedMeans(n, means, users, items, influences, scaled, self.item_df)
 
     def summarize(self, values: FloatArray) -> Measurement:
-        """Return the mean of corrected values, with its interval and samples."""
+        """Return the mean of corrected values, with its interval and samples.
+
+        The interval of a value that is not linear is Wilson's, of as many units as have its error.
+        """
         from scipy.special import stdtrit
 
         codes = np.zeros(values.size, dtype=np.int64)
@@ -276,10 +282,14 @@ class Audit:
             return Measurement(math.nan, 0, values.size)
         error, df = joint.measure_error(0)
         half = float(stdtrit(df, 0.975)) * error
+        low, high = plain.value - half, plain.value + half
+        spread = plain.value * (1.0 - plain.value)
+        if self.rest.shape[1] and half > 0 and spread > 0:  # near 1, as hits are
+            low, high = compute_wilson_interval(plain.value, spread * (_Z / half) ** 2)
         return Measurement(
             *(plain.value, plain.n, plain.undefined, plain.std),
-            ci_low=plain.value - half,
-            ci_high=plain.value + half,
+            ci_low=low,
+            ci_high=high,
             replicates=resample_corrected(joint, codes, _SAMPLES)[:, 0],
             df=df,
         )
@@ -326,6 +336,9 @@ _BLOCK = 2**13
 """The number of users with a multiplier in memory."""
 
 _SAMPLES = 1000
+
+_DRAWS = 32
+"""How often the labels of all items are drawn."""
 
 
 class HumanLabels(NamedTuple):
@@ -380,18 +393,16 @@ def correct_lists(
     n_items = predictions.size
     audited, at = np.flatnonzero(~np.isnan(human.labels)), np.full(n_items + 1, -1)
     at[audited] = np.arange(audited.size)
-    padded = np.append(predictions, 0.0)
     present = (items >= 0) & defined[:, None]
-    labels, lam = padded, 0.0
-    for _ in range(2):  # the slopes of values that are not linear depend on the labels
-        slopes = _find_slopes(score, np.where(present, labels[items], 0.0), present)
-        exposure = np.bincount(items[present], slopes[present], n_items) / max(defined.sum(), 1)
-        weights, shares, sampled = _weigh(exposure, audited, human.probability)
-        lam, level = _tune(human.labels[audited], predictions[audited], shares, sampled)
-        labels = np.append(np.clip(level + lam * predictions, 0.0, 1.0), 0.0)
-    values = np.where(
-        defined, np.asarray(score(np.where(present, labels[items], 0.0)), dtype=np.float64), np.nan
-    )
+    first = _find_slopes(score, np.zeros(items.shape), present)  # those of a label on its own
+    expected, slopes, lam = np.zeros(items.shape), first, 0.0
+    exposure = np.bincount(items[present], slopes[present], n_items) / max(defined.sum(), 1)
+    weights, shares, sampled = _weigh(exposure, audited, human.probability)
+    lam, level = _tune(human.labels[audited], predictions[audited], shares, sampled)
+    labels = np.append(np.clip(level + lam * predictions, 0.0, 1.0), 0.0)
+    expected = np.where(present, labels[items], 0.0)
+    slopes = _find_slopes(score, expected, present)
+    values = np.where(defined, np.asarray(score(expected), dtype=np.float64), np.nan)
     rows, ranks = np.nonzero(present & (at[items] >= 0))
     columns = at[items[rows, ranks]]
     gains = weights[columns] * slopes[rows, ranks]
@@ -401,9 +412,19 @@ def correct_lists(
     )
     spread = np.sqrt(human.variance[audited] * sampled)
     noise = csr_array((gains * spread[columns], (rows, columns)), shape)
-    values += np.asarray(errors.sum(axis=1))
+    rest = np.zeros((len(items), 0))
+    values = values + np.asarray(errors.sum(axis=1))
+    if not np.allclose(slopes, first):
+        known = labels.copy()
+        known[audited] = human.labels[audited]
+        uniform = np.random.default_rng(3).random((_DRAWS, n_items + 1))
+        drawn = [known, *(np.where(known == labels, draw < labels, known) for draw in uniform)]
+        found = (np.where(present, each[items], 0.0) for each in drawn)
+        parts = [score(each) - ((each - expected) * slopes).sum(axis=1) for each in found]
+        values += parts[0] - score(expected)
+        rest = np.stack(parts[1:], axis=1) - parts[0][:, None]
     counts = int(np.count_nonzero(exposure)), int(np.count_nonzero(shares))
-    return Correction(values, Audit(errors, noise, shares, sampled), lam, *counts)
+    return Correction(values, Audit(errors, noise, shares, sampled, rest), lam, *counts)
 
 
 def _find_slopes(
