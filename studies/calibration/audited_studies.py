@@ -4,8 +4,8 @@
     python studies/calibration/audited_studies.py --worlds 200   # quicker
 
 A world has the lists of users who are drawn from a large population, items with a true label, the
-label of a judge that errs, more often on popular items, and people who label a random sample of the
-items. The truth is the value of the whole population with the true labels of all items.
+label of a judge that errs, more often on items of one group's taste, and people who label a sample
+of the items. The truth is the value of the whole population with the true labels of all items.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class AuditedStudy:
         skew: The exponent of the popularity of the items.
         missed: The share of labelled items that the judge misses, and
         false: the share of other items that it labels.
-        raters: How many people label each item, each wrong in 5 % of cases; 0 for one who never is.
-        by_exposure: Whether items are audited with probabilities in proportion to their popularity.
+        raters: How many people label each item, each wrong in 5 % of cases; 0: none ever is.
+        by_exposure: Whether the probability of an audit is proportional to the exposure.
     """
 
     metric: str
@@ -155,11 +155,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--worlds", type=int, default=WORLDS)
     n_worlds = parser.parse_args().worlds
-    print(f"expected: 0.95, {compute_band(n_worlds, 1 - LEVEL)}")  # noqa: T201
+    print(f"expected: 0.95, {compute_band(n_worlds, 1 - LEVEL)}")
     for study in STUDIES:
         for name, row in zip(("mean", "gap"), measure_coverage(study, n_worlds), strict=True):
             numbers = ", ".join(f"{key} {value:.3f}" for key, value in row.items())
-            print(f"{name:4} {numbers}  {study}")  # noqa: T201
+            print(f"{name:4} {numbers}  {study}")
 
 
 if __name__ == "__main__":

@@ -38,3 +38,15 @@ def test_planted_differences_are_found_as_often_as_the_power_says() -> None:
     assert not [row for row in rows if row.startswith("| sentence") and "▼" in row]
     assert not [row for row in exact if "▼" in row or "▲" in row]
     assert not [row for row in rows if "hits" in row and "▼" in row]
+
+
+@pytest.mark.slow  # many worlds
+def test_values_corrected_by_human_labels_hold_the_truth() -> None:
+    """In 1,000 worlds (the study itself) those of REC-ST do in 94 to 97 %, of hits in 92 to 98."""
+    command = [sys.executable, str(SCRIPT.with_name("audited_studies.py")), "--worlds", "150"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert len(rows) == 24
+    assert min(float(row[2].strip(",")) for row in rows) > 0.88
+    assert float(rows[0][6].strip(",")) > 1.5  # times narrower than human labels alone

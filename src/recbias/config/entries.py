@@ -174,7 +174,8 @@ class Resolver:
 
     def _add_corrected(self, spec: PluginSpec) -> Iterator[PluginSpec]:
         """Yield a metric, and if its label is audited also the one with corrected values."""
-        name = str(spec.parameters.get("label", "")).rpartition(".")[0]
+        column = str(spec.parameters.get("label", ""))
+        name = column.rpartition(".")[0] or column
         if name not in self.audited or spec.parameters.get("corrected", True) is not None:
             yield spec
             return

@@ -332,7 +332,7 @@ class _LabelMetric(PerQuery):
         corrected = correct_lists(
             lambda found: self._score(found, unlabelled),
             places,
-            (places >= 0).any(axis=1),
+            np.asarray((places >= 0).any(axis=1)),
             np.nan_to_num(labels),
             read_audit(evidence, self.label),
         )
@@ -437,7 +437,7 @@ def read_audit(evidence: Evidence, label: str) -> HumanLabels:
         NothingLeft: The labels are not audited.
     """
     name, _, kind = label.removesuffix("_score").rpartition(".")
-    start = f"{name}.audited."
+    start = f"{name or kind}.audited."
     columns = [f"{start}{column}" for column in (kind, f"{kind}_variance", "probability")]
     items: Any = evidence.items
     if columns[0] not in items.names or np.isnan(items.numbers(columns[0])).all():
@@ -451,15 +451,14 @@ def read_audit(evidence: Evidence, label: str) -> HumanLabels:
 
 def _report_correction(evidence: Evidence, corrected: Correction, row: Measurement) -> None:
     """Record how a value was corrected, and warn if too few of its items are audited."""
-    n, total = corrected.n_audited, corrected.n_items
+    n = int(np.count_nonzero(corrected.audit.shares))
     if math.isnan(row.value):
-        message = f"people labelled {n:,} of the {total:,} recommended items"
-        warn(f"{evidence.metric}: {message}, fewer than {LEAST}: there is no corrected value")
+        message = f"people labelled {n:,} of the recommended items, fewer than {LEAST}"
+        warn(f"{evidence.metric}: {message}: there is no corrected value")
         return
-    parts = corrected.audit.estimate(corrected.values, np.zeros(corrected.values.size, int), 1)
-    facts = {"items": total, "audited": n, "lambda": corrected.lam, "df": row.df}
-    facts |= {"users": float(parts.users[0]), "labels": float(parts.items[0, 0])}
-    for name, value in facts.items():
+    codes = np.zeros(corrected.values.size, dtype=np.int64)
+    parts = corrected.audit.estimate(corrected.values, codes, 1).describe(0)
+    for name, value in {"lambda": corrected.lam, **parts}.items():
         record_fact(f"correction.{name}", value)
 
 

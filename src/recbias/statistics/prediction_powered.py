@@ -21,9 +21,9 @@ value that is linear in the labels (REC-ST) this is prediction-powered inference
 λ is tuned for power, as in PPI++: it minimises the variance over the audited items, and is between
 0 (human labels alone) and 1. For values that are not linear (HIT_BAD, MRR_BAD) m_u(p) is the
 expected value of independent labels with the probabilities p, and a_ui its slope: a first-order
-correction. It is right where the errors of the judge on the items of one list are independent. What
-is not linear in the human labels is added to c_u, and what other labels would add to it varies with
-draws of them from p (``rest``).
+correction. It is right where the errors of the judge on the items of one list are independent.
+What is not linear in the human labels is added to c_u, and what the labels of the other items
+would add to it varies with draws of them from p (``rest``).
 
 Two samples vary: the users (n, with a value each), and the audited items, which all users share.
 Given the users, the variance is that of a sum over a sample of items,
@@ -32,9 +32,10 @@ Given the users, the variance is that of a sum over a sample of items,
     d_i = w_i A_i (h_i - p_i) - q_i R
 
 with R = Σ_S w_i A_i (h_i - p_i), q_i the share of i in Σ_S A/π, and m = 1/Σ q², the effective
-number of audited items, of which λ and ρ take two; s_i² is the variance of a mean of raters, which a complete audit does not remove (two-stage sampling). The variance over
-the users is Var(m_u(h))/n. The variance of c_u also holds the error of the audit, v_u by the same
-formula with a_ui in place of A_i, which is subtracted (the intersection of two clusterings):
+number of audited items, of which λ and ρ take two. s_i² is the variance of a mean of raters, which
+a complete audit does not remove (two-stage sampling). The variance over the users is
+Var(m_u(h))/n. The variance of c_u also holds the error of the audit, v_u by the same formula with
+a_ui in place of A_i, which is subtracted (the intersection of two clusterings):
 
     V_users = (Σ_u (c_u - c̄)² - Σ_u v_u) / (n (n - 1)) + V_items / (n - 1),  at least 0
     V = V_users + V_items
@@ -151,6 +152,15 @@ class CorrectedMeans:
     influences: FloatArray
     scaled: FloatArray
     item_df: float
+    n_audited: int
+    n_items: int
+
+    def describe(self, *sides: int) -> dict[str, float]:
+        """Return the parts of the variance of a mean, or of a difference, and what they are of."""
+        signs = np.array([1.0, -1.0][: len(sides)])
+        labels = float(signs @ self.items[np.ix_(sides, sides)] @ signs)
+        parts = {"users": float(self.users[[*sides]].sum()), "labels": labels}
+        return {"items": self.n_items, "audited": self.n_audited, **parts}
 
     @property
     def covariance(self) -> FloatArray:
@@ -160,9 +170,7 @@ class CorrectedMeans:
     def measure_error(self, a: int, b: int | None = None) -> tuple[float, float]:
         """Return the standard error of a mean or of a difference, and Satterthwaite's df."""
         sides = [a] if b is None else [a, b]
-        signs = np.array([1.0, -1.0][: len(sides)])
-        items = float(signs @ self.items[np.ix_(sides, sides)] @ signs)
-        users = self.users[sides]
+        items, users = self.describe(*sides)["labels"], self.users[sides]
         total = float(users.sum()) + items
         squares = float((users**2 / np.maximum(self.n[sides] - 1, 1)).sum())
         squares += items**2 / self.item_df
@@ -267,7 +275,10 @@ class Audit:
             scaled = np.zeros(values.size)
             shrink = np.sqrt(users / raw * n / (n - 1.0))[groups]
             scaled[rows] = np.nan_to_num(deviations * shrink / n[groups])
-        return CorrectedMeans(n, means, users, items, influences, scaled, self.item_df)
+        is_used = self.shares > 0
+        n_items = round(float((1.0 / self.sampled[is_used]).sum()))
+        counts = int(is_used.sum()), n_items
+        return CorrectedMeans(n, means, users, items, influences, scaled, self.item_df, *counts)
 
     def summarize(self, values: FloatArray) -> Measurement:
         """Return the mean of corrected values, with its interval and samples.
@@ -357,18 +368,11 @@ class HumanLabels(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Corrected values, and how they were found.
-
-    Args:
-        n_items: The number of items that the values depend on.
-        n_audited: How many of them people labelled.
-    """
+    """Corrected values, their errors, and λ."""
 
     values: FloatArray
     audit: Audit
     lam: float
-    n_items: int
-    n_audited: int
 
 
 def correct_lists(
@@ -394,14 +398,16 @@ def correct_lists(
     audited, at = np.flatnonzero(~np.isnan(human.labels)), np.full(n_items + 1, -1)
     at[audited] = np.arange(audited.size)
     present = (items >= 0) & defined[:, None]
-    first = _find_slopes(score, np.zeros(items.shape), present)  # those of a label on its own
-    expected, slopes, lam = np.zeros(items.shape), first, 0.0
+    slopes = _find_slopes(score, np.zeros(items.shape), present)  # of a label on its own
     exposure = np.bincount(items[present], slopes[present], n_items) / max(defined.sum(), 1)
     weights, shares, sampled = _weigh(exposure, audited, human.probability)
     lam, level = _tune(human.labels[audited], predictions[audited], shares, sampled)
-    labels = np.append(np.clip(level + lam * predictions, 0.0, 1.0), 0.0)
+    labels = np.append(level + lam * predictions, 0.0)
+    others = _find_slopes(score, np.full(items.shape, 0.5), present)
+    if is_curved := not np.allclose(slopes, others):
+        labels = np.clip(labels, 0.0, 1.0)  # probabilities, whose products are expected values
+        slopes = _find_slopes(score, np.where(present, labels[items], 0.0), present)
     expected = np.where(present, labels[items], 0.0)
-    slopes = _find_slopes(score, expected, present)
     values = np.where(defined, np.asarray(score(expected), dtype=np.float64), np.nan)
     rows, ranks = np.nonzero(present & (at[items] >= 0))
     columns = at[items[rows, ranks]]
@@ -414,7 +420,7 @@ def correct_lists(
     noise = csr_array((gains * spread[columns], (rows, columns)), shape)
     rest = np.zeros((len(items), 0))
     values = values + np.asarray(errors.sum(axis=1))
-    if not np.allclose(slopes, first):
+    if is_curved:
         known = labels.copy()
         known[audited] = human.labels[audited]
         uniform = np.random.default_rng(3).random((_DRAWS, n_items + 1))
@@ -423,8 +429,7 @@ def correct_lists(
         parts = [score(each) - ((each - expected) * slopes).sum(axis=1) for each in found]
         values += parts[0] - score(expected)
         rest = np.stack(parts[1:], axis=1) - parts[0][:, None]
-    counts = int(np.count_nonzero(exposure)), int(np.count_nonzero(shares))
-    return Correction(values, Audit(errors, noise, shares, sampled, rest), lam, *counts)
+    return Correction(values, Audit(errors, noise, shares, sampled, rest), lam)
 
 
 def _find_slopes(
@@ -447,7 +452,7 @@ def _weigh(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return w, q and π of the audited items; all 0 where none of them is exposed."""
     own = exposure[audited]
-    n_used, n_exposed = np.count_nonzero(own), np.count_nonzero(exposure)
+    n_used, n_exposed = int(np.count_nonzero(own)), int(np.count_nonzero(exposure))
     sampled = np.full(audited.size, n_used / max(n_exposed, 1))
     if probability is not None:
         sampled = probability[audited]
