@@ -425,14 +425,14 @@ class HumanLabels:
         self, kind: str, rows: AnyArray, ratings: FloatArray, n_items: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return the label of each item and its variance."""
-        from scipy.stats import binom
-
         n = np.bincount(rows, minlength=n_items)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.bincount(rows, ratings, minlength=n_items) / n
             within = float(((ratings - means[rows]) ** 2).sum()) / max((n[n > 1] - 1).sum(), 1)
             labels, variance = means, within / n
         if self.raters == "majority":
+            from scipy.stats import binom
+
             labels = np.where(n > 0, (np.sign(means - 0.5) + 1.0) / 2.0, np.nan)
             most, half = binom.sf(n / 2.0, n, means), binom.pmf(n / 2.0, n, means) / 2.0
             variance = (most + half) * (1.0 - most - half)
