@@ -17,7 +17,7 @@ from recbias.runs.power import count_labels
 
 LABEL = "ngim.gender"
 CORRECTED = f"REC-ST(label={LABEL}, corrected=True)"
-DEMO = {"n_users": 200, "n_items": 150, "misleading": 0.2}
+DEMO: dict[str, Any] = {"n_users": 200, "n_items": 150, "misleading": 0.2}
 
 
 def run(folder: Path, share: float = 0.5, **keys: Any) -> Any:
@@ -58,7 +58,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run(tmp_path_factory.mktemp("audited"), checks=[check])
 
 
-def select(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
+def select(metrics: pd.DataFrame, metric: str) -> Any:
     return metrics[metrics["metric"] == metric].set_index("model")
 
 
@@ -133,13 +133,15 @@ def test_too_small_a_sample_gives_no_value(tmp_path: Path) -> None:
 
 def test_power_counts_the_labels_that_a_half_width_needs(audited: Any) -> None:
     """With as many labels as there are, the half width is that of the run."""
-    width = count_labels(audited, 0.05).set_index(["metric", "model"])["half_width"]
+
+    def count(half_width: float) -> Any:
+        return count_labels(audited, half_width).set_index(["metric", "model"])
+
     key = (CORRECTED, "ItemKNN")
-    again = count_labels(audited, width[key]).set_index(["metric", "model"])
-    assert again.loc[key, "needed"] == again.loc[key, "audited"]
-    assert again.loc[key, "audited"] < again.loc[key, "items"] <= DEMO["n_items"]
-    half = count_labels(audited, width[key] / 1.3).set_index(["metric", "model"])
-    assert again.loc[key, "needed"] < half.loc[key, "needed"] <= half.loc[key, "items"]
+    width = count(0.05)["half_width"]
+    row, narrower = count(width[key]).loc[key], count(width[key] / 1.3).loc[key]
+    assert row["needed"] == row["audited"] < row["items"] <= DEMO["n_items"]
+    assert row["needed"] < narrower["needed"] <= row["items"]
     impossible = count_labels(audited, 0.001)
     assert impossible["needed"].isna().all()
     assert impossible["remark"].str.startswith("the users alone give").all()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -476,16 +476,6 @@ class Contrast:
     ci_low: float = math.nan
     ci_high: float = math.nan
     effect_size: float = math.nan
-
-
-class SharedErrors(Protocol):
-    """Errors of the values of units that these share, such as those of labels of items."""
-
-    def take(self, rows: AnyArray) -> Self:
-        """Return the errors of some of the units."""
-
-    def summarize(self, values: FloatArray) -> Measurement:
-        """Return the mean of the values, with an interval that holds these errors too."""
 
 
 @dataclass(frozen=True, eq=False)
