@@ -44,10 +44,14 @@ def draw(kind: str, mean: float, shape: tuple[int, int], rng: np.random.Generato
 
 
 def holds_zero(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Whether Welch's interval of the difference of means holds 0; NaN without a spread."""
+    """Whether Welch's interval of the difference of means holds 0; NaN without a spread.
+
+    A group of equal values has the variance of the other one.
+    """
     from scipy.special import stdtrit
 
-    parts = [side.var(axis=1, ddof=1) / side.shape[1] for side in (a, b)]
+    of_a, of_b = (np.where(np.ptp(side, axis=1), side.var(axis=1, ddof=1), 0) for side in (a, b))
+    parts = [np.where(of_a, of_a, of_b) / a.shape[1], np.where(of_b, of_b, of_a) / b.shape[1]]
     total = parts[0] + parts[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = [part**2 / (side.shape[1] - 1) for part, side in zip(parts, (a, b), strict=True)]
@@ -156,14 +160,19 @@ def write_small_group_section(n_worlds: int = WORLDS) -> str:
 ABOUT = """
 ## Two groups by kind of value
 
-How many of the intervals of the difference of two equal groups hold 0, in {worlds:,} simulated
+How many of the intervals of the difference of two equal groups hold 0, in 10,000 simulated
 datasets; below 93.5% in bold. Groups of values of 0 and 1 (`HR`) are compared by Newcombe's
-interval, all others by Welch's; Welch's interval of hits is here for comparison: where the hits of
-a small group are all equal, its standard error is 0. A small group beside a large one needs about
-50 values where most values are near 0: the interval of few of them is too narrow where none is
-large, and a run warns. Johnson's and Hall's corrections for skewness were tried: with 5 + 50
-values they gain 1 to 4 points for intervals a fifth wider, and with 10 + 10 values near 0 they
-lose 5. This section alone: `python studies/calibration/small_group_studies.py`.
+interval, all others by Welch's, in which a group of equal values has the variance of the other
+group: with its own, 0, 77.8% of the intervals of reciprocal ranks of mean 0.2 held 0 with 5 + 50
+values. A small group beside a large one needs about 50 values where most values are near 0: the
+interval of few of them is too narrow where none is large, and a run warns. Johnson's and Hall's
+corrections for skewness were tried: with 5 + 50 values they gain 1 to 4 points for intervals a
+fifth wider, and with 10 + 10 values near 0 they lose 5. So was the studentised permutation of the
+values less their means: with 5 + 50 values of one skewed distribution it holds 0 in 93 to 94%,
+where Welch's interval does in 82 to 90%, but it loses up to 4 points where the shapes differ
+(normal beside exponential values: 95.3% to 91.8%), and 2 with 10 + 10. The bootstrap of t gains
+nothing. This section alone:
+`python studies/calibration/small_group_studies.py`.
 """
 INDICES = """
 Indices of inequality of groups of equal size, nDCG with these means; how many of the intervals

@@ -43,19 +43,12 @@ def test_a_metric_without_a_world_is_reported() -> None:
     assert "unmatched" not in done.stdout
 
 
-@pytest.mark.slow
-def test_planted_sizes_are_found() -> None:
-    worlds = ["invalid ranks", "several orders", "state an identity", "first items"]
-    done = run_python("run.py", "--seeds", "15", "--jobs", "1", "--only", *worlds)
+@pytest.mark.slow  # many worlds
+def test_values_corrected_by_human_labels_hold_the_truth() -> None:
+    """In 1,000 worlds (the study itself) those of REC-ST do in 94 to 97 %, of hits in 92 to 98."""
+    done = run_python("audited_studies.py", "--worlds", "60")
     assert done.returncode == 0, done.stderr
-    rows = [
-        line.strip("| ").split(" | ") for line in done.stdout.split("\n## Tests")[0].split("\n")
-    ]
-    values = {(row[0], row[1]): (float(row[2]), float(row[3])) for row in rows if _is_value(row)}
-    assert len(values) > 14
-    for key, (planted, mean) in values.items():
-        assert abs(mean - planted) < 0.04 * max(abs(planted), 0.5), key
-
-
-def _is_value(row: list[str]) -> bool:
-    return len(row) > 4 and row[4].strip("* ▲▼").endswith("%")
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert len(rows) == 24
+    assert min(float(row[2].strip(",")) for row in rows) > 0.85
+    assert float(rows[0][6].strip(",")) > 1.5  # times narrower than human labels alone

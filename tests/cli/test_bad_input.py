@@ -13,56 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import SMALL, CommandResult, invoke_recbias, write_small_spec
-
-MODELS = """\
-name: broken
-dataset: {name: demo, n_users: 40, n_items: 60, per_user: 12}
-split: {name: random, test: 0.2}
-models:
-  - MostPop
-  - ItemKNN
-"""
-
-
-def run_with_models(folder: Path, *models: str) -> CommandResult:
-    """Run the spec with more models, one per line from line 7."""
-    lines = "".join(f"  - {model}\n" for model in models)
-    (folder / "spec.yaml").write_text(f"{MODELS}{lines}metrics: [nDCG]\n", encoding="utf-8")
-    return invoke_recbias("run", "spec.yaml", folder=folder)
-
-
-def assert_rejected(result: CommandResult, *messages: str) -> None:
-    """Assert that the faults have locations and help lines, and that no model was trained."""
-    assert result.code == 2, result.err
-    lines = result.err.splitlines()
-    errors = [line for line in lines if line.startswith("error: ")]
-    assert len(errors) == len(messages), result.err
-    for error, message in zip(errors, messages, strict=True):
-        assert error.startswith(f"error: spec.yaml:{message}"), result.err
-        assert lines[lines.index(error) + 1].startswith("help: ")
-    assert "Traceback" not in result.err
-    assert "fit" not in result.err
-    assert "failed" not in result.err
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "mine.csv:1: the file is empty"),
-        ("query_id,item_id,rank\n", "mine.csv: the file holds no list"),
-        ("query_id,item_id,rank\n1,a,1\n1,b\n", "mine.csv:3: "),
-        ("query_id,item_id,score\n1,a,2\n1,b,nan\n", "mine.csv:3: item 'b' has a score of NaN"),
-        ("query_id,item_id,rank\n1,a,1\n1,a,2\n", "mine.csv:3: item 'a' occurs twice"),
-    ],
-)
-def test_invalid_lists_are_reported_before_training(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
-    result = run_with_models(tmp_path, "{name: lists, label: mine, path: mine.csv}")
-    assert_rejected(result, f"7:38: models[2].path: {message}")
-
+from support.commands import SMALL, invoke_recbias, write_small_spec
 
 GOOD = """\
 name: broken
@@ -88,28 +39,13 @@ tests:
 BROKEN: list[tuple[str, str, str, int, str, str]] = [
     # name, valid text, invalid text, line, part of the error, part of the help
     ("unknown key", "seed: 42", "sede: 42", 2, "sede", "seed"),
-    ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "keep one"),
     ("unknown model", "- MostPop", "- MostPopular", 12, "MostPopular", "MostPop"),
-    ("unknown metric", "- nDCG", "- nDGC", 15, "nDGC", "nDCG"),
-    ("unknown dataset", "name: demo", "name: dmeo", 4, "dmeo", "demo"),
-    ("unknown filter", "name: k_core", "name: kcor", 7, "kcor", "k_core"),
-    ("unknown split", "name: random", "name: randon", 8, "randon", "random"),
-    ("unknown test", "name: paired_t", "name: paired", 18, "paired", "paired_t"),
-    ("unknown query source", "name: users", "name: user", 9, "user", "users"),
-    ("unknown setting", "neighbors: 10", "neighbours: 10", 13, "neighbours", "neighbors"),
     ("text for a number", "k: 5", "k: five", 10, "five", ""),
-    ("number as text", "neighbors: 10", 'neighbors: "10"', 13, "neighbors", ""),
-    ("negative k", "k: 5", "k: -5", 10, "k", ""),
-    ("out of range", "alpha: 0.05", "alpha: 5", 18, "alpha", ""),
-    ("share above one", "test: 0.2", "test: 2.0", 8, "test", ""),
     ("cutoff beyond the lists", "k: 3", "k: 30", 16, "lists of 30", "k: 30"),
     ("metric without a test set", "split: {name: random, test: 0.2}", "", 15, "test", "split"),
-    ("same model twice", "{name: ItemKNN, neighbors: 10}", "MostPop", 13, "MostPop", "label"),
-    ("no models", "  - MostPop\n  - {name: ItemKNN, neighbors: 10}", "  []", 12, "models", ""),
     ("not YAML", "split: {name: random", "split: {name: random]", 8, "", ""),
     ("a tag that runs code", "seed: 42", "seed: !!python/object:os.system 1", 2, "", ""),
     ("a path as a name", "name: broken", "name: ../broken", 1, "name", "letters"),
-    ("bad correction", "alpha: 0.05", "correction: bonferoni", 18, "bonferoni", "bonferroni"),
     ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
     ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
     (
@@ -120,29 +56,26 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         "age <",
         "age < 18",
     ),
+    ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
     (
         *("too many comparisons", "age < 30", " or ".join(["age < 3"] * 1001), 9),
         *("1,001 comparisons, more than 1,000", "list values with in"),
     ),
-    ("a reversed range", "age < 30", "30 < age < 18", 9, "above 30", "18 < age < 30"),
-    ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
-    ("a level like 0", "alpha: 0.05", "alpha: 1.0e-17", 18, "alpha", "0.05"),
-    ("too large a family", "alpha: 0.05", "family: 10000000000000000", 18, "family", "metric"),
     (
-        *("unknown published table", "seed: 42", "report: {reference: children/a33}", 2),
-        *("report.reference", "children/a3"),
+        "unknown published table",
+        "seed: 42",
+        "report: {reference: children/a33}",
+        2,
+        "report.reference",
+        "children/a3",
     ),
     (
-        *("published table without figures", "seed: 42", "report: {reference: children/a1}", 2),
-        *("no figures", "compare with"),
-    ),
-    (
-        "too many permutations",
-        "paired_t, alpha: 0.05",
-        "sign_flip, permutations: 10000001",
-        18,
-        "10000000",
-        "10000",
+        "published table without figures",
+        "seed: 42",
+        "report: {reference: children/a1}",
+        2,
+        "no figures",
+        "compare with",
     ),
     (
         "too many trials",
@@ -153,22 +86,6 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         "20",
     ),
     ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
-    (
-        "a dataset called pooled",
-        "name: demo",
-        "name: demo\n  label: pooled",
-        5,
-        "pooled",
-        "another",
-    ),
-    (
-        "a model called dataset",
-        "{name: ItemKNN,",
-        "{name: ItemKNN, label: (dataset),",
-        13,
-        "(dataset)",
-        "another",
-    ),
     ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
 ]
 
@@ -203,14 +120,6 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
     assert [int(line.split(":")[2]) for line in errors] == [4, 13, 15]
     assert not (tmp_path / "results").exists()
-
-
-def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
-    write_small_spec(tmp_path, GOOD, "broken.yaml")
-    result = invoke_recbias("run", "brokn.yaml", folder=tmp_path)
-    assert result.code == 2
-    assert "brokn.yaml" in result.err
-    assert "broken.yaml" in result.err
 
 
 @pytest.mark.parametrize(
@@ -296,18 +205,6 @@ def test_missing_lists_count_as_zero_and_undefined_values_are_excluded(odd: Path
     warnings = "\n".join(json.loads((run / "manifest.json").read_text())["warnings"])
     assert "2" in warnings
     assert "list" in warnings
-
-
-def test_labels_are_escaped_in_every_report(odd: Path) -> None:
-    result = invoke_recbias("run", "spec.yaml", folder=odd)
-    assert result.code == 0, result.err
-    run = odd / "results" / "odd" / "latest"
-    assert "<script>alert(1)" not in (run / "report.html").read_text(encoding="utf-8")
-    for plot in (run / "figures").glob("*.svg"):
-        assert "<script>alert(1)" not in plot.read_text(encoding="utf-8")
-    for table in (run / "tables").glob("*.tex"):
-        text = table.read_text(encoding="utf-8")
-        assert "alert(1)" not in text or r"\_\%\$" in text
 
 
 def test_test_pair_in_the_training_set_is_leakage(odd: Path) -> None:
@@ -480,6 +377,17 @@ def test_replaced_input_is_a_user_error(
     assert "help: " in result.err
 
 
+def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
+    names = ", ".join(f"Absent{number}" for number in range(40))
+    text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
+    spec = write_small_spec(tmp_path, text, "broken.yaml")
+    result = invoke_recbias("plan", spec.name, folder=tmp_path)
+    assert result.err.count("error: broken.yaml:") == 25
+    assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
+    document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
+    assert len(document["errors"]) == 40
+
+
 SENTENCES = (
     "sentence_id,pair_id,group,perplexity\n"
     "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
@@ -502,14 +410,3 @@ def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> No
     result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
     assert result.code == 2
     assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err
-
-
-def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
-    names = ", ".join(f"Absent{number}" for number in range(40))
-    text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
-    spec = write_small_spec(tmp_path, text, "broken.yaml")
-    result = invoke_recbias("plan", spec.name, folder=tmp_path)
-    assert result.err.count("error: broken.yaml:") == 25
-    assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
-    document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
-    assert len(document["errors"]) == 40

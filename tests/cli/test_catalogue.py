@@ -13,25 +13,15 @@ import pandas as pd
 import pytest
 
 from recbias.api import read_experiment
-from recbias.cli.catalogue import KINDS, describe, list_entries, read_page, split_entries
+from recbias.cli.catalogue import KINDS, describe, list_entries
 from recbias.config.settings import list_parameters
-from recbias.config.source import STARTS, list_specs
-from recbias.core.docstrings import read_docstring, split_sections
+from recbias.config.source import list_specs
 from recbias.core.errors import Faults, MissingFile, UnknownName
 from recbias.registry import REGISTRIES
 from recbias.reports.published import load_published
 from support.commands import invoke_recbias
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_entry_of_a_kind_has_a_one_line_summary(kind: str) -> None:
-    entries = list_entries(kind)
-    assert len({name for name, _ in entries}) == len(entries)
-    assert all(summary.strip() and "\n" not in summary for _, summary in entries)
-    if kind in REGISTRIES:
-        assert [name for name, _ in entries] == REGISTRIES[kind].names()
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
@@ -196,6 +186,17 @@ def test_a_new_plugin_is_shown(new_plugins: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "metric"), [("novelty", "self_information"), ("demographic parity", "EXP")]
+)
+def test_a_word_of_the_field_leads_to_the_metrics_that_mention_it(
+    tmp_path: Path, word: str, metric: str
+) -> None:
+    result = invoke_recbias("show", word, folder=tmp_path)
+    assert result.code == 2
+    assert metric in result.err.rpartition("in their description: ")[2]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message", "remedy"),
     [
         (("metrc", "Mine"), "no kind is called 'metrc'", "did you mean metric?"),
@@ -216,17 +217,7 @@ def test_a_plugin_that_cannot_be_written_is_a_user_error(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
 
 
-@pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
-def test_page_has_every_part_of_the_docstring(kind: str, name: str) -> None:
-    page = read_page(kind, name)
-    sections = split_sections(read_docstring(REGISTRIES[kind].load(name)))
-    assert set(sections) <= {"", "Args", "Raises", "Range", "Example", "Source"}
-    assert page.summary in " ".join(page.body.split())
-    assert [error for error, _ in split_entries(page.errors) if not error.isidentifier()] == []
-    assert len(split_entries(sections.get("Args", ""))) == len(page.parameters)
-
-
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", ["quickstart", "multiverse"])
 def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     written = invoke_recbias("init", name, folder=tmp_path)
     assert written.code == 0
@@ -237,13 +228,12 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     if name == "multiverse":  # which is no single run
         assert finished.out.startswith("Holds in ")
         return
-    if name != "vectors":  # the others have a fairness card and a gate
-        (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
-        checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
-        assert {check["verdict"] for check in checks} == {"pass"}
-        report = manifest.with_name("report.md").read_text(encoding="utf-8")
-        assert " by gender: gaps" in report
-        assert "w: the worst-off group of the model" in report
+    (manifest,) = (tmp_path / "results" / name).glob("*Z-*/manifest.json")
+    checks = json.loads(manifest.read_text(encoding="utf-8"))["checks"]
+    assert {check["verdict"] for check in checks} == {"pass"}
+    report = manifest.with_name("report.md").read_text(encoding="utf-8")
+    assert " by gender: gaps" in report
+    assert "w: the worst-off group of the model" in report
     spec = tmp_path / f"{name}.yaml"
     spec.write_text(f"{spec.read_text(encoding='utf-8')}metrics: [nonsense]\n", encoding="utf-8")
     assert f"{name}.yaml" in invoke_recbias("plan", name, folder=tmp_path).err  # the file wins

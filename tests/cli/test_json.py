@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,8 +10,8 @@ import pytest
 
 import recbias
 from recbias.cli.catalogue import KINDS, list_entries
-from recbias.cli.output import describe_errors, open_document, render_document
-from recbias.core.errors import BadYaml, Faults, MissingFile, MissingRun, RecbiasError, UnknownName
+from recbias.cli.output import describe_errors, render_document
+from recbias.core.errors import BadYaml, MissingFile, MissingRun, RecbiasError, UnknownName
 from recbias.reports.run import read_run
 from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
 from support.specs import make_small_spec
@@ -26,26 +25,6 @@ def test_document_is_ascii_without_control_characters(text: str) -> None:
     assert rendered.isascii()
     assert all(line.isprintable() for line in rendered.split("\n"))
     assert json.loads(rendered) == {"runs": [{"name": text}], text: text}
-
-
-def end_document(error: BaseException) -> None:
-    """Raise an error after something was added to a document, and require that it arrives."""
-    manager = open_document(is_wanted=True)
-    manager.__enter__()["name"] = "a"
-    assert not manager.__exit__(type(error), error, None)
-
-
-def read_document(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    document: dict[str, object] = json.loads(capsys.readouterr().out)
-    assert document.pop("schema_version") == 1
-    return document
-
-
-def test_every_fault_is_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    end_document(Faults([BadYaml("x"), BadYaml("y")]))
-    errors = read_document(capsys)
-    assert [*errors] == ["errors"]
-    assert [row["message"] for row in errors["errors"]] == ["x", "y"]  # type: ignore[attr-defined]
 
 
 CHECKED = """\
@@ -147,49 +126,6 @@ def test_a_failed_model_and_what_it_prints_are_not_on_stdout(tmp_path: Path) -> 
     assert {row["model"] for row in document["summary"]} == {"Random", "MostPop"}
 
 
-def test_plan_says_what_its_text_says(checked: Path) -> None:
-    changed = CHECKED.replace("Random]", "Random, ItemKNN]")
-    (checked / "more.yaml").write_text(changed, encoding="utf-8")
-    text = invoke_recbias("plan", "more.yaml", "--verbose", folder=checked)
-    document = read_document_of_json_commands(
-        invoke_recbias("plan", "more.yaml", "--json", folder=checked)
-    )
-    stored, to_run = document["stages_stored"], document["stages_to_run"]
-    assert f"{stored} cached, {to_run} to run" in text.out
-    assert stored + to_run == len(document["stages"])
-    assert {row["model"] for row in document["stages"] if not row["stored"]} == {"ItemKNN"}
-    for row in document["stages"]:
-        state = "cached" if row["stored"] else "to run"
-        line = rf"^{re.escape(row['title'])} +{state} .*{row['address'][:12]}$"
-        assert re.search(line, text.out, re.MULTILINE)
-        assert (row["seconds"] is None) is not row["stored"]
-    assert document["memory_mb"] is None, "ItemKNN has not run yet"
-    assert "estimated memory: unknown" in text.out
-    assert document["requests"] == document["undefined"] == document["unchecked_datasets"] == []
-
-
-def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
-    llm = "{model: small, max_tokens: 100, prices: {input: 0, output: 100}}"
-    text = SMALL.replace("MostPop, ItemKNN]", f"{{name: WOK, llm: {llm}}}]")
-    write_small_spec(tmp_path, text)
-    document = read_document_of_json_commands(
-        invoke_recbias("plan", "small.yaml", "--json", "--limit", 3, folder=tmp_path)
-    )
-    assert document["requests"] == [
-        {
-            "model": "WOK",
-            "requests": 3,
-            "stored": 0,
-            "to_send": 3,
-            "tokens_out": 300,
-            "money": 0.03,
-            "tokens_in": document["requests"][0]["tokens_in"],
-            "problem": None,
-        }
-    ]
-    assert document["requests"][0]["tokens_in"] > 300
-
-
 def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
     every = read_document_of_json_commands(invoke_recbias("list", "--json", folder=tmp_path))[
         "kinds"
@@ -240,7 +176,6 @@ def test_a_fault_of_the_options_is_a_document(
     assert error["help"].endswith(f"{arguments[0]} --help lists the options")
 
 
-PLACE = ("dataset", "model", "seed", "fold", "metric", "k", "group", "target")
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]
 
 
@@ -290,25 +225,6 @@ def test_summary_of_a_run_is_metrics_csv(folder: Path) -> None:
     assert all(document[name] == report[name] for name in ("seconds", "started", "warnings"))
 
 
-def test_compared_values_are_those_of_both_files(folder: Path) -> None:
-    document = call(folder, "compare", "old", "new", "--fail-over", "0", code=3)
-    files = {
-        side: {tuple(row[name] for name in PLACE): row["value"] for row in read_rows(folder, run)}
-        for side, run in (("a", "old"), ("b", "new"))
-    }
-    assert document["values"]
-    for row in document["values"]:
-        key = tuple(str(row[name]) for name in PLACE)
-        for side, values in files.items():
-            assert_equal(float(row[f"value_{side}"]), values[key], str(key))
-        assert row["difference"] == row["value_b"] - row["value_a"]
-    frame = recbias.compare("old", "new", out=folder / "results")
-    rows = [*document["values"], *document["gaps"]]
-    for name in ("ci_low", "ci_high", "p", "p_adjusted"):
-        column = pd.Series([row[name] for row in rows], dtype="float64", name=name)
-        pd.testing.assert_series_equal(column, frame[name], check_exact=True)
-
-
 def test_power_and_runs_are_those_of_python(folder: Path) -> None:
     document = call(folder, "power", "new", "--difference", "0.05")
     frame = recbias.power(recbias.load("new", folder / "results"), 0.05)
@@ -322,14 +238,6 @@ def test_power_and_runs_are_those_of_python(folder: Path) -> None:
     assert [row["failures"] for row in listed] == runs["failures"].tolist()
 
 
-def test_planned_addresses_are_those_of_the_run(folder: Path) -> None:
-    document = call(folder, "plan", "new.yaml")
-    manifest = recbias.load("new", folder / "results").manifest
-    planned = {stage["address"] for stage in document["stages"]}
-    assert planned >= {stage["digest"] for stage in manifest["stages"]}
-    assert (document["stages_stored"], document["stages_to_run"]) == (len(document["stages"]), 0)
-
-
 @pytest.mark.parametrize(
     ("error", "place"),
     [
@@ -339,13 +247,7 @@ def test_planned_addresses_are_those_of_the_run(folder: Path) -> None:
         (MissingFile("m", where="x.csv"), (None, "x.csv", None, None)),
         (MissingRun("m", where="results/one"), (None, "results/one", None, None)),
         (UnknownName("m", where="--format"), ("--format", None, None, None)),
-        (
-            UnknownName("m", where="--set a=b.yaml:1:2: a"),
-            ("--set a=b.yaml:1:2: a",) + (None,) * 3,
-        ),
-        (MissingFile("m", where="https://x.org/a.zip"), ("https://x.org/a.zip",) + (None,) * 3),
         (MissingFile("m", where="encoder"), ("encoder", None, None, None)),
-        (RecbiasError("m"), (None, None, None, None)),
     ],
 )
 def test_errors_have_their_place(error: RecbiasError, place: tuple[object, ...]) -> None:

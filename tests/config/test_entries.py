@@ -114,14 +114,6 @@ def test_gap_selects_one_way_to_report_groups() -> None:
     assert metric.split_settings == {"by": "gender", "gap": "ratio"}
 
 
-def test_packaged_space_excludes_the_settings_of_the_entry() -> None:
-    tune = {"metric": "nDCG", "space": "thesis"}
-    model = resolve("models", {"name": "SLIM", "alpha": 0.5, "tune": tune})
-    assert model.tune is not None
-    assert [dimension.parameter for dimension in model.tune.space] == ["neighbors", "l1_ratio"]
-    assert model.tune.written["space"]["neighbors"] == {"int": [5, 1000]}
-
-
 @pytest.mark.parametrize(
     ("entry", "is_baseline"),
     [

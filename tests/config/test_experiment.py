@@ -8,7 +8,6 @@ import pytest
 
 from recbias.config.experiment import Experiment, identify_plugin, load_experiment
 from recbias.config.specs import PluginSpec
-from recbias.core.errors import Contradiction
 from recbias.core.files import digest_file
 from recbias.core.plugins import ModelName
 from recbias.formats.yaml import dump
@@ -136,14 +135,3 @@ def test_identity_excludes_the_path_of_a_model_folder(setting: str, differ: bool
         return identify_plugin(spec, lambda path: "never called")
 
     assert (identify("/x") != identify("/y")) == differ
-
-
-def test_fault_has_file_line_column_and_key() -> None:
-    fault = load(COMPLETE).fault(("metrics", 1), "needs a file", remedy="do x")
-    assert fault.lines() == [
-        "error: spec.yaml:19:5: metrics[1]: needs a file",
-        "help: do x",
-    ]
-    other = load(COMPLETE).fault(("models", 0, "no_such"), "is odd", kind=Contradiction)
-    assert str(other) == "spec.yaml:13:5: models[0].no_such: is odd"
-    assert isinstance(other, Contradiction)

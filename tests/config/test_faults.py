@@ -50,26 +50,6 @@ def test_faults_have_their_places_words_and_remedies(block: str, folder: Path) -
     assert re.sub(r"plugins\.py:\d+", "plugins.py:LINE", found).split("\n") == expected
 
 
-def test_fault_in_a_mapping_has_the_key_without_a_line() -> None:
-    spec = {"name": "x", "dataset": "ml-1m", "models": [{"name": "ItemKNN", "neighbors": "4"}]}
-    with pytest.raises(Faults) as caught:
-        load_experiment(spec, registries=REGISTRIES)
-    assert caught.value.lines() == [
-        "error: models[0].neighbors: must be a whole number above 0, found the text '4'",
-        "help: write it without quotes: 4",
-    ]
-
-
-def test_missing_spec_file_suggests_the_nearest_name() -> None:
-    Path("quickstart.yaml").touch()
-    with pytest.raises(Faults) as caught:
-        load_experiment(Path("quickstrat.yaml"), registries=REGISTRIES)
-    assert caught.value.lines() == [
-        "error: quickstrat.yaml: no such file",
-        "help: did you mean quickstart.yaml?",
-    ]
-
-
 def test_every_published_table_of_a_spec_is_checked() -> None:
     named: list[str] = []
 

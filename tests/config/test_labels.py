@@ -52,15 +52,6 @@ def test_versions_by_re_rankers_state_the_settings_in_which_they_differ() -> Non
     ]
 
 
-def test_models_that_differ_in_their_search_state_it() -> None:
-    tune = {"metric": "nDCG", "trials": 3, "space": {"neighbors": {"int": [5, 50]}}}
-    entries = [
-        {"name": "ItemKNN", "tune": tune},
-        {"name": "ItemKNN", "tune": tune | {"trials": 4}},
-    ]
-    assert load_labels("models", *entries) == ["ItemKNN(tune.trials=3)", "ItemKNN(tune.trials=4)"]
-
-
 def test_names_of_long_values_that_differ_in_the_middle_differ() -> None:
     models = [f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyz"]
     labels = load_labels("models", *({"name": "WOK", "llm": {"model": name}} for name in models))
@@ -81,11 +72,6 @@ def test_tests_state_the_settings_that_have_no_column() -> None:
     assert load_labels("tests", *entries) == [*labels, "paired_t", "paired_t", "mine"]
     with pytest.raises(Faults, match=r"mine is also tests\[0\]"):
         load_labels("tests", *[{"name": "paired_t", "label": "mine"}] * 2)
-
-
-def test_datasets_state_the_filters_in_which_they_differ() -> None:
-    entries = [{"name": "demo", "filters": [{"name": "k_core", "k": k}]} for k in (2, 3)]
-    assert load_labels("dataset", *entries) == ["demo(k_core.k=2)", "demo(k_core.k=3)"]
 
 
 @pytest.mark.parametrize(

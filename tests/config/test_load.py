@@ -83,18 +83,3 @@ def test_datasets_and_seeds_may_be_lists() -> None:
     assert [dataset.label for dataset in experiment.datasets] == ["ml-1m", "cast"]
     assert [len(dataset.filters) for dataset in experiment.datasets] == [0, 1]
     assert experiment.datasets[1].filters[0].where == ("dataset", 1, "filters", 0)
-
-
-def test_path_in_an_extended_file_is_relative_to_that_file(folder: Path) -> None:
-    (folder / "base").mkdir()
-    (folder / "base" / "u.csv").write_text("")
-    base = "dataset: {name: tables, interactions: u.csv, extras: [u.csv]}\n"
-    (folder / "base" / "base.yaml").write_text(base)
-    experiment = load("extends: base/base.yaml\nname: x\nmodels: [MostPop]\n")
-    assert experiment.datasets[0].source.plugin.interactions == folder / "base" / "u.csv"
-    assert experiment.datasets[0].source.plugin.extras == (folder / "base" / "u.csv",)
-
-
-def test_exponents_are_numbers_as_in_yaml_1_2() -> None:
-    experiment = load(HEAD + "models: [{name: SLIM, alpha: 1e-5}]\n")
-    assert experiment.models[0].plugin.alpha == 1e-5

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from recbias.config.entries import build_base, get_packaged_space, load_packaged_spaces, read_space
@@ -15,29 +13,6 @@ from recbias.core.errors import Contradiction
 from recbias.formats.yaml import Document
 from recbias.registry import REGISTRIES
 from support.commands import invoke_recbias
-from support.models import fake_plugins
-
-
-def read(raw: dict[str, Any], cls: type = fake_plugins.SLIM) -> tuple[Any, list[list[str]]]:
-    builder = Builder(Document({}), cls.__name__)
-    space = read_space(builder, cls, raw, ())
-    return space, [error.lines() for _, error in builder.document.faults]
-
-
-def test_dimensions_have_the_order_of_the_spec() -> None:
-    raw = {
-        "alpha": {"log": [0.001, 1]},
-        "l1_ratio": {"float": [0, 1]},
-        "neighbors": {"int": [5, 1000]},
-    }
-    space, faults = read(raw)
-    assert faults == []
-    assert space == (
-        Range("alpha", 0.001, 1, log=True, integer=False),
-        Range("l1_ratio", 0, 1, log=False, integer=False),
-        Range("neighbors", 5, 1000, log=False, integer=True),
-    )
-
 
 PAIRS = [(name, model) for name, models in load_packaged_spaces().items() for model in models]
 
@@ -137,35 +112,6 @@ def build(cls: type, settings: dict[str, Any], space: dict[str, Any]) -> tuple[A
 )
 def test_base_of_a_search(settings: dict[str, Any], space: dict[str, Any], base: Sampling) -> None:
     assert build(Sampling, settings, space) == (base, [])
-
-
-def test_a_base_that_no_value_fits_is_one_fault() -> None:
-    base, faults = build(
-        Sampling, {"size": 3, "loss": "sampled"}, {"negatives": {"choice": [0, 8]}}
-    )
-    assert base is None
-    assert faults == ["negatives: has no negatives"]
-    assert build(Sampling, {"size": "x"}, {"negatives": {"int": [4, 8]}}) == (
-        None,
-        ["size: must be a whole number, found the text 'x'"],
-    )
-
-
-@pytest.mark.slow
-def test_negatives_are_searched_with_the_loss_of_the_spec(tmp_path: Path) -> None:
-    rows = [f"{user},{item},{item}" for user in range(9) for item in range(user % 3, 12)]
-    (tmp_path / "rows.csv").write_text("\n".join(["user_id,item_id,timestamp", *rows]))
-    (tmp_path / "spec.yaml").write_text(
-        "name: searched\ndataset: {name: tables, interactions: rows.csv}\n"
-        "split: {name: random, test: 0.2, validation: 0.2}\nk: 3\nmetrics: [nDCG]\nmodels:\n"
-        "  - {name: SASRec, loss: sampled_softmax, epochs: 1, embedding_size: 4, device: cpu,\n"
-        "     tune: {metric: nDCG@3, trials: 2, space: {negatives: {choice: [4, 8]}}}}\n"
-    )
-    assert invoke_recbias("run", "spec.yaml", folder=tmp_path).code == 0
-    trials = pd.read_csv(tmp_path / "results/searched/latest/trials.csv")
-    settings = [json.loads(text)["negatives"] for text in trials["settings"]]
-    assert sorted(settings) == [4, 8]
-    assert set(trials["state"]) == {"done"}
 
 
 @pytest.mark.parametrize(

@@ -56,15 +56,6 @@ def test_faults_are_located_inside_the_entry() -> None:
     assert "models[0].candidates.tune: a model inside LMRerank has no tune" in lines
 
 
-def test_the_settings_of_the_entry_are_part_of_the_address() -> None:
-    def identify(neighbors: int) -> dict[str, Any]:
-        spec = make_spec({"name": "ItemKNN", "neighbors": neighbors})
-        return load_experiment(spec, registries=REGISTRIES).identity(digest_file)
-
-    assert identify(30) == identify(30)
-    assert identify(30) != identify(31)
-
-
 def test_the_file_of_a_plug_in_counts_by_its_content(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("a", "b", "c")]
     for folder, depth in zip(folders, (3, 3, 4), strict=True):

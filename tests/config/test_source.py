@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.source import read_mapping, read_spec, split_path
-from recbias.core.errors import Faults, WrongType
+from recbias.config.source import read_mapping, read_spec
+from recbias.core.errors import WrongType
 from recbias.formats.yaml import Document
 
 
@@ -27,12 +27,6 @@ def read_with_overrides(text: str, *overrides: str) -> Document:
     return read_spec(write("spec.yaml", text), overrides)
 
 
-def collect_faults(document: Document) -> list[str]:
-    with pytest.raises(Faults) as caught:
-        document.refuse()
-    return caught.value.lines()
-
-
 def test_mappings_are_merged_and_lists_and_scalars_replaced() -> None:
     write("base.yaml", "k: 5\nmodels: [A, B]\ndataset: {name: x, side: [a, b]}\nreport: {t: 1}\n")
     spec = write("spec.yaml", "extends: base.yaml\nmodels: [C]\ndataset: {side: [c]}\nreport: 3\n")
@@ -42,22 +36,6 @@ def test_mappings_are_merged_and_lists_and_scalars_replaced() -> None:
         "dataset": {"name": "x", "side": ["c"]},
         "report": 3,
     }
-
-
-def test_marks_have_the_file_and_folder_of_their_value() -> None:
-    write(
-        "sub/base.yaml",
-        "dataset: {name: x, path: u.csv, label: z}\nmodels: [{name: A, size: 1}, B, C]\n",
-    )
-    document = read_spec(
-        write("spec.yaml", "extends: sub/base.yaml\nmodels: [A]\ndataset: {name: x, label: y}\n")
-    )
-    assert str(document.mark(("dataset", "path"))) == "sub/base.yaml:1:26"
-    assert document.mark(("dataset", "path")).folder == Path("sub")
-    assert str(document.mark(("dataset", "label"))) == "spec.yaml:3:27"
-    assert str(document.mark(("models", 0, "size"))) == "spec.yaml:2:10"
-    assert str(document.mark(("models", 2))) == "spec.yaml:2:9"
-    assert str(document.mark(())) == "spec.yaml:1:1"
 
 
 def test_another_plugin_replaces_that_of_the_extended_file() -> None:
@@ -72,16 +50,6 @@ def test_another_plugin_replaces_that_of_the_extended_file() -> None:
     }
 
 
-def test_extended_file_may_extend_a_file_relative_to_itself() -> None:
-    write("sub/one.yaml", "extends: ../two.yaml\nb: 1\nc: 1\n")
-    write("two.yaml", "a: 2\nb: 2\nc: 2\n")
-    assert read_spec(write("spec.yaml", "extends: sub/one.yaml\nc: 0\n")).data == {
-        "a": 2,
-        "b": 1,
-        "c": 0,
-    }
-
-
 def test_a_packaged_spec_may_be_extended_and_a_file_of_its_name_wins() -> None:
     spec = write("spec.yaml", "extends: quickstart\nk: 3\n")
     data = read_spec(spec).data
@@ -89,15 +57,6 @@ def test_a_packaged_spec_may_be_extended_and_a_file_of_its_name_wins() -> None:
     assert read_spec({"extends": "Papers/Children/a3"}).data["name"] == "children-a3"
     write("quickstart.yaml", "name: mine\n")
     assert read_spec(spec).data == {"name": "mine", "k": 3}
-
-
-def test_duplicates_in_an_extended_file_are_listed_after_those_of_the_spec() -> None:
-    write("base.yaml", "a: 1\na: 2\n")
-    document = read_spec(write("spec.yaml", "b: 1\nb: 2\nextends: base.yaml\n"))
-    assert collect_faults(document)[::2] == [
-        "error: spec.yaml:2:1: b: is written twice, first in line 1",
-        "error: base.yaml:2:1: a: is written twice, first in line 1",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +81,6 @@ def test_override_sets_one_value(override: str, expected: dict[str, Any]) -> Non
     document = read_with_overrides(text, override)
     document.refuse()
     assert document.data == before | expected
-
-
-def test_overrides_apply_in_order() -> None:
-    document = read_with_overrides(
-        "models: [A]\n", "models=[B, C]", "models.1.size=3", "models.1.size=4"
-    )
-    assert document.data == {"models": ["B", {"name": "C", "size": 4}]}
 
 
 def test_marks_of_overridden_values_name_the_override() -> None:
@@ -170,14 +122,6 @@ def test_entry_is_named_by_its_label_or_position() -> None:
     ]
 
 
-def test_path_inside_a_sweep_is_one_step() -> None:
-    assert split_path("sweep") == ["sweep"]
-    assert split_path("sweep.seed") == ["sweep", "seed"]
-    assert split_path("sweep[0].models[1].n") == ["sweep", "0", "models.1.n"]
-    document = read_with_overrides(MODELS, "sweep.models.1.neighbors=[1, 2]", "sweep.seed=[3]")
-    assert document.data["sweep"] == {"models.1.neighbors": [1, 2], "seed": [3]}
-
-
 @pytest.mark.parametrize(
     ("text", "override", "expected"),
     [
@@ -196,11 +140,6 @@ def test_seed_and_seeds_replace_each_other(
     assert {*document.keys, *document.values} >= {(key,) for key in expected}
     removed = {"seed", "seeds"} - {*expected}
     assert not any(place[:1] == (key,) for key in removed for place in document.values)
-
-
-def test_seed_and_seeds_are_not_both_overridden() -> None:
-    document = read_with_overrides("seed: 7\n", "seeds=[1]", "seed=3")
-    assert document.data == {"seeds": [1], "seed": 3}  # which the experiment refuses
 
 
 @pytest.mark.parametrize(

@@ -45,18 +45,6 @@ def test_grid_of_a_model_stands_in_its_place_with_labels() -> None:
     assert experiment.sweep == {"models": list_labels(experiment)[1:]}
 
 
-def test_models_are_varied_each_by_itself_and_keep_their_own_labels() -> None:
-    head = "name: x\ndataset: ml-1m\nmodels: [{name: itemknn, label: wide, shrink: 2}, item-knn]\n"
-    text = "sweep:\n  models.wide.neighbors: [5, 20]\n  models.ItemKNN.neighbors: [7]\n"
-    experiment = load(text, head=head)
-    assert list_labels(experiment) == [
-        "wide(neighbors=5)",
-        "wide(neighbors=20)",
-        "ItemKNN(neighbors=7)",
-    ]
-    assert [model.plugin.shrink for model in experiment.models] == [2, 2, 0]
-
-
 def test_list_of_settings_is_run_as_written() -> None:
     experiment = load(
         "sweep:\n  - {models.1.neighbors: 5, models.1.label: small}\n"
@@ -69,13 +57,6 @@ def test_list_of_settings_is_run_as_written() -> None:
         "ItemKNN(neighbors=50, shrink=3.5)",
         "ItemKNN",
     ]
-
-
-def test_whole_entries_and_names_have_their_own_labels() -> None:
-    experiment = load(
-        "sweep: {models.0: [SLIM, {name: slim, label: b}], models.1.name: [ItemKNN]}\n"
-    )
-    assert list_labels(experiment) == ["SLIM", "b", "ItemKNN"]
 
 
 def test_datasets_and_their_filters_get_labels() -> None:
@@ -93,35 +74,6 @@ def test_datasets_and_their_filters_get_labels() -> None:
     experiment = load("sweep: {dataset.ml1m.side: [[], [cast]]}\n", head=head)
     labels = [dataset.label for dataset in experiment.datasets]
     assert labels == ["ml-1m(side=[])", "ml-1m(side=[cast])", "tables"]
-
-
-def test_settings_inside_settings_are_varied() -> None:
-    head = "name: x\ndataset: ml-1m\nmodels: [{name: WOK, llm: {model: gpt}}]\n"
-    experiment = load("sweep: {models.0.llm.temperature: [0, 0.7]}\n", head=head)
-    assert list_labels(experiment) == ["WOK(llm.temperature=0)", "WOK(llm.temperature=0.7)"]
-    assert experiment.models[1].plugin.llm.temperature == 0.7
-
-
-def test_entries_of_one_plugin_state_what_else_differs() -> None:
-    head = (
-        "name: x\ndataset: ml-1m\n"
-        "models: [{name: ItemKNN, shrink: 3}, ItemKNN, {name: ItemKNN, shrink: 3, label: mine}]\n"
-    )
-    text = (
-        "sweep: {models.0.neighbors: [5, 9], models.1.neighbors: [5], models.2.neighbors: [5]}\n"
-    )
-    assert list_labels(load(text, head=head)) == [
-        "ItemKNN(shrink=3, neighbors=5)",
-        "ItemKNN(shrink=3, neighbors=9)",
-        "ItemKNN(neighbors=5)",
-        "mine(neighbors=5)",
-    ]
-
-
-def test_checks_of_a_varied_model_mean_its_variants() -> None:
-    check = "checks: [{metric: nDCG, at_least: 0.1, models: [MostPop, itemknn]}]\n"
-    experiment = load(f"{check}sweep: {{models.1.neighbors: [5, 20]}}\n")
-    assert list_labels(experiment) == list(experiment.checks[0].models)
 
 
 def test_checks_of_a_label_mean_all_entries_that_have_it() -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
-from pydantic import Field
+from annotated_types import Ge, Gt, Interval, Le, MaxLen, MinLen, MultipleOf
 
-from recbias.config.settings import describe_hint, describe_value
+from recbias.config.settings import describe_hint
 from recbias.core.plugins import InputFile
 from support.models.fake_plugins import Endpoint
 
@@ -18,62 +17,29 @@ from support.models.fake_plugins import Endpoint
     [
         (int, "a whole number"),
         (float, "a number"),
-        (bool, "true or false"),
         (str, "text"),
         (Path, "a path"),
         (Any, "anything"),
         (InputFile, "a file"),
-        (InputFile | None, "a file or nothing (null)"),
-        (Annotated[Path, "other"], "a path"),
-        (Annotated[int, Gt(0)], "a whole number above 0"),
         (Annotated[int, Ge(1)], "a whole number of at least 1"),
-        (Annotated[float, Le(1)], "a number of at most 1"),
         (Annotated[float, Ge(0), Le(1)], "a number from 0 to 1"),
-        (Annotated[float, Ge(0.0), Le(2.0)], "a number from 0 to 2"),
         (Annotated[float, Interval(gt=0, lt=1)], "a number above 0 and below 1"),
-        (Annotated[float, Ge(0), Lt(1)], "a number of at least 0 and below 1"),
-        (Annotated[int, Field(gt=3)], "a whole number above 3"),
         (Annotated[int, MultipleOf(5)], "a whole number a multiple of 5"),
         (Annotated[int, Gt(0)] | None, "a whole number above 0 or nothing (null)"),
         (Literal["a", "b"], "one of a, b"),
-        (Literal["a"], "a"),
         (Literal[True], "true"),
         (Literal["a"] | Annotated[int, Gt(0)], "a or a whole number above 0"),
         (tuple[int, ...], "a list of whole numbers"),
-        (list[str], "a list of texts"),
         (list[Any], "a list"),
-        (list, "a list"),
         (frozenset[Literal["a", "b"]], "a list (each one of a, b)"),
-        (tuple[Annotated[int, Gt(0)], ...], "a list (each a whole number above 0)"),
         (tuple[int, str], "a list of 2: a whole number, text"),
-        (Annotated[tuple[int, ...], MinLen(1)], "a list of whole numbers that is not empty"),
         (
             Annotated[list[int], MinLen(2), MaxLen(3)],
             "a list of whole numbers with a length of at least 2 and with a length of at most 3",
         ),
-        (dict[str, int], "a mapping"),
         (Mapping[str, Any], "a mapping"),
         (Endpoint, "a mapping with provider, temperature, model"),
-        (complex, "complex"),
     ],
 )
 def test_type_and_range_are_described(hint: Any, words: str) -> None:
     assert describe_hint(hint) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "nothing"),
-        ("", "nothing"),
-        (True, "true"),
-        ("40", "the text '40'"),
-        (4.5, "4.5"),
-        ([], "an empty list"),
-        ([1], "a list"),
-        ({}, "an empty mapping"),
-        ("x" * 70, f"the text '{'x' * 60}'..."),
-    ],
-)
-def test_description_of_a_value_reveals_its_type(value: object, words: str) -> None:
-    assert describe_value(value) == words

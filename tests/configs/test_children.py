@@ -48,32 +48,6 @@ def read_models(name: str) -> dict[str, dict[str, Any]]:
     return {normalize_name(model["name"]): model for model in models}
 
 
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        ("table-5-1-elliot.yaml", 19),
-        ("a5-ngim-elliot.yaml", 19),
-        ("biasmeter-elliot.yaml", 19),
-        ("judge-elliot.yaml", 19),
-        ("neighbourhood-n4.yaml", 4),
-        ("latent-factors-n7.yaml", 7),
-        ("neural-n4.yaml", 4),
-        ("goodreads.yaml", 15),
-        ("goodreads-biasmeter.yaml", 15),
-        ("goodreads-judge.yaml", 15),
-    ],
-)
-def test_p_is_multiplied_by_the_number_of_models(name: str, family: int) -> None:
-    (test,) = read_spec(FOLDER / name).data["tests"]
-    assert test == {
-        "name": "paired_t",
-        "alpha": 0.05,
-        "correction": "bonferroni",
-        "family": family,
-    }
-    assert len(read_models(name)) == family
-
-
 def test_power_is_that_of_the_family_of_the_thesis_for_models_without_epochs() -> None:
     (test,) = read_spec(FOLDER / "power.yaml").data["tests"]
     assert (test["correction"], test["family"]) == ("bonferroni", 19)

@@ -92,11 +92,3 @@ def test_label_of_a_dataset_selects_its_rows(tmp_path: Path) -> None:
     result = run(tmp_path, swapped, spec=same_items.replace("label: CityB", "label: CityC"))
     assert result.code == 2
     assert "no row is of the dataset 'CityC'" in result.err
-
-
-def test_file_without_the_column_applies_to_every_dataset(tmp_path: Path) -> None:
-    result = run(tmp_path, "query_id,item_id,rank\nq1,p1,1\nq3,p1,1\nq4,p2,1\n")
-    assert result.code == 0, result.err
-    # CityA: $ is p1, m and f 1/2 each; CityB: $ is p2, only f
-    shares = read_share_of_men(tmp_path)
-    assert (shares["CityA"], shares["CityB"]) == pytest.approx((0.5, 0.0))

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,14 +15,10 @@ import torch
 
 import recbias
 from recbias import api
-from recbias.core.context import StageRecord
-from recbias.runner.estimate import preview
-from recbias.runner.execute import Silent
 from support.commands import invoke_recbias
 from support.files.review_files import (
     ENCODER_WORDS,
     TEMPLATES,
-    make_review,
     make_reviews,
     make_venue,
     write_reviews,
@@ -102,9 +94,6 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-ALONE = {"OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -204,62 +193,6 @@ def test_words_without_label_are_queried_but_excluded_from_values(run: recbias.R
     assert "mean_attribute: 4 queries carry no gender and are excluded" in warnings
 
 
-class Steps(Silent):
-    """Hears at which step of the fine-tuning it started."""
-
-    def __init__(self) -> None:
-        self.first: list[int] = []
-        self.records: dict[str, StageRecord] = {}
-
-    def progressed(self, what: str, done: int, total: int) -> None:
-        if what == "LMRec steps":
-            self.first = self.first or [done, total]
-
-    def finished(self, record: StageRecord) -> None:
-        self.records[record.stage] = record
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-import recbias
-from recbias.core import context as context_module
-from recbias.runner.stage import Silent
-
-context_module.MIN_CHECKPOINT_INTERVAL = 0.0
-
-class Deadly(Silent):
-    def progressed(self, what, done, total):
-        if [*Path("killed/store/partial").glob(f"{sys.argv[1]}*")]:
-            os.kill(os.getpid(), 9)
-
-recbias.run("tiny.json", out="killed", data="data", observer=Deadly())
-"""
-"""A run that is killed in the step after the first checkpoint of a stage."""
-
-
-@pytest.mark.slow  # two trainings
-def test_interrupted_fine_tuning_resumes_to_equal_bytes(
-    world: Path, run: recbias.Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(world)
-    plan, store = api.plan("tiny.json", out="killed", data="data")
-    stage = next(stage for stage in plan.stages if stage.title == "fit LMRec")
-    words = [sys.executable, "-c", KILLED, stage.digest]
-    process = subprocess.run(words, env=os.environ | ALONE, timeout=300)
-    assert process.returncode == -9
-    seen = {step.stage.title: step for step in preview(plan, store).steps}
-    assert (seen[stage.title].stored, seen[stage.title].partial) == (False, True)
-    observer = Steps()
-    resumed = recbias.run("tiny.json", out="killed", data="data", observer=observer)
-    first, total = observer.first
-    assert 1 < first < total
-    assert total == 10 * 11  # epochs, and batches of 16 of 168 reviews
-    assert observer.records[stage.title].resumed_seconds > 0
-    for name in ("metrics.csv", "lists.parquet", "significance.csv"):
-        assert (resumed.folder / name).read_bytes() == (run.folder / name).read_bytes()
-
-
 def test_missing_encoder_offline_names_the_command(world: Path) -> None:
     models = [{**LMREC, "encoder": "nobody/nothing"}, BASELINES[0]]
     spec = write_spec(world, name="offline", models=models, metrics=["class_accuracy"])
@@ -269,159 +202,3 @@ def test_missing_encoder_offline_names_the_command(world: Path) -> None:
     assert "hf download nobody/nothing" in " ".join(result.err.split())
     assert "models[0].encoder" in result.err
     assert not list((world / "results").glob("offline/*"))  # nothing was trained in vain
-
-
-def test_search_uses_validation_reviews_only(world: Path) -> None:
-    space = {"dropout": {"choice": [0.0, 0.4]}, "learning_rate": {"choice": [0.001, 0.01]}}
-    tune = {"metric": "class_accuracy", "trials": 2, "pruning": "none", "space": space}
-    searched = {key: value for key, value in LMREC.items() if key != "learning_rate"}
-    models = [{**searched, "epochs": 3, "tune": tune}]
-    changes = {"name": "tuned", "models": models, "metrics": ["class_accuracy"], "tests": []}
-    trials, figures = [], []
-    for folder in ("data", "poisoned"):
-        if folder == "poisoned":
-            write_reviews(
-                world / folder, [make_venue(venue) for venue in range(6)], swap_test_dishes(world)
-            )
-        tuned = run_spec(world, "--data", folder, **changes)
-        trials.append(pd.read_csv(tuned.folder / "trials.csv").drop(columns="seconds"))
-        figures.append(tuned.metrics["value"].iloc[0])
-    assert len(trials[0]) == 2
-    assert (trials[0]["value"] * 24 % 1).to_numpy() == pytest.approx(0)  # validation reviews
-    pd.testing.assert_frame_equal(trials[0], trials[1])
-    assert figures[0] > figures[1]
-
-
-def swap_test_dishes(world: Path) -> list[dict[str, Any]]:
-    """Return the reviews, those of the test part being of another venue's dish."""
-    plan, store = api.plan(world / "tiny.json", out=world / "results", data=world / "data")
-    test = store.load(next(stage for stage in plan.stages if stage.kind == "split").digest).test
-    test_pairs = {*zip(test.user_ids.ids[test.users], test.item_ids.ids[test.items], strict=True)}
-    reviews = make_reviews()
-    for review in reviews:
-        if (review["user_id"], review["business_id"]) in test_pairs:
-            venue = (int(review["business_id"][1:]) + 3) % 6
-            review["text"] = make_review(venue, int(review["user_id"][1:]))["text"]
-    return reviews
-
-
-AWKWARD = [
-    "soup " * 10_000,
-    "",
-    "  ",
-    "\U0001f35c\U0001f44d\U0001f3fd " * 5,
-    "مطعم رائع جدا",
-    "מרק טוב",
-]
-
-
-@pytest.fixture(scope="module")
-def awkward(world: Path) -> recbias.Run:
-    """A study of reviews and venues as they come."""
-    bare = [
-        make_venue(2, attributes=None),
-        make_venue(3, categories=None),
-        make_venue(6, attributes={}),
-    ]
-    venues = [make_venue(0), make_venue(1), *bare]
-    reviews: list[dict[str, Any] | str] = [
-        make_review(venue, number) for venue in range(4) for number in range(15)
-    ]
-    reviews += [make_review(0, 50 + number, text) for number, text in enumerate(AWKWARD)]
-    reviews += [make_review(6, 1), '{"user_id": "u1", "busin', "not json", '{"business_id": "v0"}']
-    write_reviews(world / "awkward", venues, reviews)
-    return run_spec(
-        world,
-        *("--data", "awkward"),
-        name="awkward",
-        dataset=SPEC["dataset"] | {"bad_lines": "skip"},
-        models=[{**LMREC, "epochs": 1}, *BASELINES],
-    )
-
-
-def test_unusual_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -> None:
-    assert awkward.failures.empty
-    counts = awkward.manifest["datasets"][0]["counts"]
-    assert counts["bad_lines"] == 3
-    assert counts["interactions"] == 67
-    for model in MODELS:
-        (right,) = select_rows(awkward.metrics, model, "class_accuracy")["value"]
-        assert 0 <= right <= 1
-    warnings = {text for stage in awkward.manifest["stages"] for text in stage["warnings"]}
-    # 3 test reviews of the venue that has no categories
-    assert any("their items share no category" in text for text in warnings)
-    for metric, column in (("price_percentage", "price"), ("association", "categories")):
-        assert any(f"{metric}: " in text and f"item without {column}" in text for text in warnings)
-
-
-def test_slot_without_words_is_an_error_with_its_line(world: Path) -> None:
-    (world / "bad.yaml").write_text(TEMPLATES.replace("A table for [name]", "A table for [nome]"))
-    queries = {"name": "templates", "templates": "bad.yaml"}
-    result = invoke_recbias(
-        "run", write_spec(world, name="bad", queries=queries), "--data", "data", folder=world
-    )
-    assert result.code == 2
-    assert "bad.yaml:9" in result.err
-    assert "there are no words for the slot [nome]" in result.err
-
-
-@pytest.fixture(scope="module")
-def mitigated(world: Path, run: recbias.Run) -> recbias.Run:
-    """The plain model beside two mitigations of it, on the same prompts and reviews."""
-    reranker = {"name": "DetGreedy", "label": "catalogue", "attribute": "price_level"}
-    models = [
-        {**LMREC, "rerank": reranker},
-        {**LMREC, "label": "LMRec-gender", "counterfactual": "gender"},
-    ]
-    return run_spec(world, name="mitigated", models=models, metrics=["class_accuracy", *BIAS])
-
-
-def test_mitigations_are_compared_with_the_plain_model(
-    run: recbias.Run, mitigated: recbias.Run
-) -> None:
-    facts = {stage["stage"]: stage["facts"] for stage in mitigated.manifest["stages"]}
-    assert facts["fit LMRec-gender"]["counterfactual_copies"] == 168  # each has he or she
-    rows = mitigated.metrics[mitigated.metrics["metric"] == "class_accuracy"]
-    right = rows.set_index("model")["value"]
-    assert math.isnan(right["LMRec + catalogue"])  # it re-ranks lists, not items for a review
-    level = {
-        model: select_rows(mitigated.metrics, model, "mean_attribute").set_index("group")["value"]
-        for model in right.index
-    }
-    gap = {model: means["gender=male"] - means["gender=female"] for model, means in level.items()}
-    assert abs(gap["LMRec-gender"]) < gap["LMRec"]
-    # 3 of 6 venues are of each price, so 2 of 4 places are, whoever is named
-    assert level["LMRec + catalogue"].tolist() == [2, 2, 2]
-    share = select_rows(mitigated.metrics, "LMRec + catalogue", "price_percentage")["value"]
-    assert share.tolist() == [0.5] * 4
-
-
-def test_change_of_bias_has_a_paired_test(mitigated: recbias.Run) -> None:
-    table = mitigated.significance
-    between = table[(table["between"] == "models") & (table["a"] == "LMRec")]
-    shares = between[between["metric"].str.startswith("price_percentage")]
-    # 2 mitigations x 2 genders x 2 prices, on the same samples of the names
-    assert len(shares) == 8
-    assert {*shares["test"]} == {"paired_bootstrap"}
-    assert shares["p"].notna().all()
-    levels = between[between["metric"].str.startswith("mean_attribute")]
-    named = levels[levels["group"] != "neutral"]
-    assert (named["n"] == 4).all()  # the names of a gender, each with itself
-    assert {*named["test"]} == {"paired_t"}
-
-
-def test_masked_prompts_have_no_bias(world: Path, run: recbias.Run) -> None:
-    queries = {"name": "templates", "templates": "mine.yaml", "mask": ["name"]}
-    masked = run_spec(world, name="masked", queries=queries, models=[LMREC], metrics=BIAS)
-    assert masked.lists is not None
-    lists = masked.lists.assign(template=masked.lists["query_id"].str.partition(":")[0])
-    per_template = lists.groupby(["template", "rank"])["item_id"].nunique()
-    assert per_template.tolist() == [1] * 16
-    level = select_rows(masked.metrics, "LMRec", "mean_attribute")["value"]
-    neutral = select_rows(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"][
-        "neutral"
-    ]
-    assert level.tolist() == pytest.approx([neutral, neutral])
-    result = invoke_recbias("compare", run.folder, masked.folder, folder=world)
-    assert result.code == 0, result.err
-    assert "1 gap" in result.out

@@ -10,7 +10,6 @@ import pytest
 from recbias.config.source import list_specs, read_spec
 from recbias.reports.published import list_published, read_source, resolve_name
 from support.commands import invoke_recbias
-from support.screen import run_in_terminal
 
 
 def list_references(path: Path) -> set[str]:
@@ -53,14 +52,3 @@ def test_the_list_of_references_has_the_spec_or_the_reason(tmp_path: Path) -> No
     assert by_name["children/a4"]["reason"] is None
     assert by_name["chbias/2"]["specs"] == []
     assert by_name["chbias/2"]["reason"].startswith("It counts the keywords")
-
-
-def test_a_terminal_of_80_columns_has_each_table_with_whole_names_of_specs(tmp_path: Path) -> None:
-    code, screen = run_in_terminal("list", "references", folder=tmp_path, width=80)
-    assert code == 0
-    lines = screen.text()
-    assert max(map(len, lines)) <= 80
-    titles = [line.partition(":")[0] for line in lines if line and not line.startswith(" ")]
-    assert titles == list_published()
-    words = {word.strip(",") for line in lines if line.startswith(" ") for word in line.split()}
-    assert {spec for name in list_published() for spec in read_source(name).specs} <= words

@@ -39,14 +39,14 @@ def run_core(*words: object, folder: Path) -> CommandResult:
     return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
-@pytest.mark.parametrize("spec", ["quickstart", "audit", "prompts", "vectors", "demo-bias"])
-def test_the_specs_for_a_start_need_the_core_only(spec: str, tmp_path: Path) -> None:
-    finished = run_core("run", spec, "--quiet", folder=tmp_path)
+def test_the_specs_for_a_start_need_the_core_only(tmp_path: Path) -> None:
+    specs = ["quickstart", "audit", "prompts", "vectors", "demo-bias"]
+    finished = run_core("run", *specs, "--quiet", folder=tmp_path)
     assert finished.code == 0, finished.err
-    assert "report.html" in finished.out
+    assert finished.out.count("report.html") == len(specs)
 
 
-@pytest.mark.parametrize("kind", ["models", "metrics", "filters", "detectors"])
+@pytest.mark.parametrize("kind", ["models", "detectors"])
 def test_lists_name_the_extra_of_each_plugin(kind: str, tmp_path: Path) -> None:
     listed = run_core("list", kind, folder=tmp_path)
     assert listed.code == 0

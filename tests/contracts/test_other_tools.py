@@ -16,7 +16,6 @@ import pytest
 from ir_measures import AP, RR, P, R, Success, nDCG
 
 from recbias import api
-from recbias.core.errors import Faults, UserError
 
 CONFIG = Path(__file__).parents[2] / "configs" / "other-tools" / "quickstart.yaml"
 METRICS = ["nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"]
@@ -294,31 +293,6 @@ def test_runs_of_ranx_have_the_metrics_of_ranx(tmp_path: Path) -> None:
     }
     for metric, values in expected.items():
         np.testing.assert_allclose(scores[metric].loc[["q1", "q2"]], values, err_msg=metric)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "options", "message"),
-    [
-        ("a.tsv", "1\ti1\t0.5\n", {"layout": "trec"}, "a.tsv:1"),
-        ("a.csv", "user,userId,item,score\na,a,i1,1\n", {}, "'user' and 'userId'"),
-        ("a.json", '{"a": {"i1": NaN}}', {}, "a score of NaN"),
-        ("a.tsv", "a\ti1\t2\na\ti1\t1\n", {}, "a.tsv:2"),
-        ("a.csv", "user_id,item_id,score\n 1 ,i1,1\n", {}, "none of the 1 queries"),
-    ],
-)
-def test_an_invalid_file_is_an_error_with_its_location(
-    tmp_path: Path, name: str, text: str, options: dict[str, Any], message: str
-) -> None:
-    (tmp_path / "train.csv").write_text("user_id,item_id\na,seen\n", encoding="utf-8")
-    (tmp_path / "test.csv").write_text("user_id,item_id\na,i1\n", encoding="utf-8")
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        measure_lists(tmp_path, tmp_path / name, k=3, **options)
-    error = caught.value
-    faults = error.faults if isinstance(error, Faults) else (error,)
-    assert message in str(faults[0])
-    assert str(faults[0]).startswith("models[0]")
-    assert [bool(fault.remedy) for fault in faults] == [True]
 
 
 def test_equal_lists_of_all_tools_have_equal_metrics(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 
 import recbias
 from recbias import api
-from recbias.core.errors import Faults, UserError
+from recbias.core.errors import Faults
 from support.chat.chat_server import serve_chat
 from support.specs import make_small_spec
 from support.worlds.film_worlds import get_lists, get_units
@@ -62,13 +62,6 @@ def test_workers_train_each_model_once(tmp_path: Path, run: recbias.Run) -> None
     trained = [stage["model"] for stage in list_stages(parallel, "fit")]
     assert sorted(trained) == ["ItemKNN", "MostPop"]  # in the order in which they end
     pd.testing.assert_frame_equal(parallel.metrics, run.metrics)
-
-
-def test_training_is_shared_with_a_run_of_all_users(tmp_path: Path) -> None:
-    recbias.run(make_spec(queries="users"), out=tmp_path)
-    again = recbias.run(make_spec(), out=tmp_path)
-    assert [stage["reused"] for stage in list_stages(again, "fit")] == [True, True]
-    assert [stage["reused"] for stage in list_stages(again, "split")] == [True]
 
 
 def test_lists_equal_those_of_a_run_of_all_users(tmp_path: Path, run: recbias.Run) -> None:
@@ -119,24 +112,11 @@ def test_models_are_compared_in_each_sample_and_over_the_users_of_all(run: recbi
     assert table["p"].iloc[-1] == pytest.approx(expected.pvalue)
 
 
-def test_too_few_users_for_disjoint_samples_are_refused(tmp_path: Path) -> None:
-    queries = {**FOLDS, "sample": 13}
-    with pytest.raises(UserError, match=r"5 disjoint samples of 13 need 65 users") as caught:
-        recbias.run(make_spec(queries=queries), out=tmp_path)
-    assert "queries.sample" in str(caught.value)
-    assert caught.value.remedy == "sample: 12 is the largest possible"
-
-
 def test_samples_are_not_combined_with_folds_of_the_split(tmp_path: Path) -> None:
     split = {"name": "random", "test": 0.2, "folds": 3}
     with pytest.raises(Faults) as caught:
         api.plan(make_spec(split=split), out=tmp_path)
     assert "the split has 3 folds, and the queries are 5 samples" in str(caught.value)
-
-
-def test_samples_without_a_size_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="5 disjoint samples of users need their size"):
-        api.plan(make_spec(queries={"name": "users", "folds": 5}), out=tmp_path)
 
 
 def test_a_smoke_test_asks_the_first_users_of_each_sample(

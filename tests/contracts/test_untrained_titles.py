@@ -11,7 +11,7 @@ import pytest
 
 import recbias
 from support.chat.chat_server import serve_chat
-from support.worlds.film_worlds import get_units, make_wok, pivot, recommend, write_films
+from support.worlds.film_worlds import make_wok, pivot, recommend, write_films
 
 UNRATED = 30
 """A film of the items table without interactions."""
@@ -46,29 +46,6 @@ def test_an_unrated_film_is_excluded_from_the_log_popularity_and_counted(tmp_pat
     warnings = json.loads((run.folder / "manifest.json").read_text())["warnings"]
     (warning,) = [text for text in warnings if "popularity 0" in text]
     assert "3 positions of the lists hold an item of popularity 0 and are excluded" in warning
-
-
-def test_an_unrated_film_counts_as_0_where_there_is_no_logarithm(tmp_path: Path) -> None:
-    values = pivot(run_films(tmp_path))
-    # u1 and u3: (1 + 0) / 2 against (3 + 2) / 2, -0.8; u2: 0 against 2, -1
-    assert values["WOK", "popularity_lift", ""] == pytest.approx((-0.8 - 1 - 0.8) / 3)
-    # the mean popularity of the lists is 0.5, 0 and 0.5
-    assert values["WOK", "ARP", ""] == pytest.approx(1 / 3)
-
-
-def test_an_unrated_film_matches_a_title(tmp_path: Path) -> None:
-    run = run_films(tmp_path)
-    units = get_units(run)
-    units = units[(units["metric"] == "unmatched") & (units["target"] == "")]
-    assert units["value"].tolist() == [0.0, 1.0, 0.0]  # u2 got one film of two
-
-
-def test_smoothing_gives_an_unrated_film_a_logarithm(tmp_path: Path) -> None:
-    metric = {**RAW[0], "smoothing": 1}
-    units = get_units(run_films(tmp_path, metrics=[metric]))
-    plain = (math.log(2) + math.log(1)) / 2 - (math.log(4) + math.log(3)) / 2
-    only = math.log(1) - (math.log(4) + math.log(2)) / 2
-    assert units["value"].tolist() == pytest.approx([plain, only, plain])
 
 
 def test_a_film_whose_only_rating_is_held_out_does_not_stop_the_run(tmp_path: Path) -> None:

@@ -84,17 +84,6 @@ def test_selected_rows_keep_their_users_items_and_reviews(rows: np.ndarray) -> N
     assert dataset.counts == {"bad_lines": 3}
 
 
-@pytest.mark.parametrize("positions", [np.array([True, False, True]), np.array([0, 2])])
-def test_taking_rows_keeps_the_vocabularies(positions: np.ndarray) -> None:
-    interactions = make_interactions([(0, 0), (1, 1), (2, 0)], values=[1, 2, 3], times=[7, 8, 9])
-    selected = interactions.take(positions)
-    assert selected.users.tolist() == [0, 2]
-    assert selected.values.tolist() == [1.0, 3.0]
-    assert selected.times is not None
-    assert selected.times.tolist() == [7, 9]
-    assert selected.user_ids is interactions.user_ids
-
-
 def test_repeated_pairs_count_once_in_the_binary_and_add_up_in_the_weighted_matrix() -> None:
     # (0, 1) twice with 2 and 3: one in the binary matrix, 5 in the weighted one
     interactions = make_interactions([(1, 0), (0, 1), (0, 1)], values=[4, 2, 3])
@@ -102,26 +91,6 @@ def test_repeated_pairs_count_once_in_the_binary_and_add_up_in_the_weighted_matr
     assert interactions.weighted.toarray().tolist() == [[0, 5], [4, 0]]
     assert interactions.binary.dtype == np.float32
     assert interactions.binary.has_sorted_indices
-
-
-PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15)
-
-
-@given(PAIRS)
-def test_dropping_unused_ids_keeps_the_rows(
-    pairs: list[tuple[int, int]],
-) -> None:
-    interactions = make_interactions(pairs, n_users=7, n_items=7)
-    compact = interactions.drop_unused_ids()
-    users = compact.user_ids.ids[compact.users].tolist()
-    items = compact.item_ids.ids[compact.items].tolist()
-    assert users == [f"u{user}" for user, _ in pairs]
-    assert items == [f"i{item}" for _, item in pairs]
-    assert compact.user_ids.ids.tolist() == [
-        f"u{user}" for user in sorted({user for user, _ in pairs})
-    ]
-    assert compact.n_items == len({item for _, item in pairs})
-    assert compact.users.dtype == np.int32
 
 
 FRAME = pd.DataFrame(
@@ -221,42 +190,6 @@ def test_candidates_are_the_items_with_a_training_row() -> None:
     assert data.training_data().candidates.tolist() == [True, False, True, False]
 
 
-def test_item_counts_are_those_of_all_sets() -> None:
-    train, test = make_two_by_three([(0, 0), (1, 0)]), make_two_by_three([(0, 1)])
-    assert Split(train, None).item_counts().tolist() == [2, 0, 0]
-    validation = make_two_by_three([(1, 1), (1, 2)])
-    assert Split(train, test, validation).item_counts().tolist() == [2, 2, 1]
-
-
-TEXTS = st.lists(st.text(max_size=6), max_size=20)
-
-
-@given(TEXTS)
-def test_decoding_inverts_encoding(values: list[str]) -> None:
-    vocabulary, codes = Vocabulary.encode(np.array(values, dtype=object))
-    assert vocabulary.ids[codes].tolist() == values
-    assert vocabulary.find(vocabulary.ids).tolist() == list(range(len(vocabulary)))
-    assert len(set(vocabulary.ids.tolist())) == len(vocabulary) == len(set(values))
-    assert codes.dtype == np.int32
-
-
-@given(TEXTS, st.randoms())
-def test_codes_do_not_depend_on_the_order_of_rows(values: list[str], random: object) -> None:
-    shuffled = list(values)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert Vocabulary.of(values).ids.tolist() == Vocabulary.of(shuffled).ids.tolist()
-    assert Vocabulary.of(values).digest == Vocabulary.of(shuffled).digest
-
-
-@given(st.lists(st.integers(0, 10**12), max_size=20))
-def test_whole_numbers_sort_by_value_as_text_and_as_numbers(values: list[int]) -> None:
-    expected = [str(value) for value in sorted(set(values))]
-    assert Vocabulary.of([str(value) for value in values]).ids.tolist() == expected
-    vocabulary, codes = Vocabulary.encode(np.array(values, dtype=np.int64))
-    assert vocabulary.ids.tolist() == expected
-    assert vocabulary.ids[codes].tolist() == [str(value) for value in values]
-
-
 @pytest.mark.parametrize(
     ("ids", "expected"),
     [
@@ -280,9 +213,3 @@ def test_identifiers_sort_in_natural_order(ids: list[str], expected: list[str]) 
 def test_a_row_without_an_identifier_is_an_error() -> None:
     with pytest.raises(UnknownIdentifier, match="2 row"):
         Vocabulary.encode(np.array(["a", None, np.nan], dtype=object))
-
-
-def test_texts_that_differ_after_a_nul_are_distinct() -> None:
-    vocabulary, codes = Vocabulary.encode(np.array(["", "\0", "a\0b", "a", ""], dtype=object))
-    assert len(vocabulary) == 4
-    assert vocabulary.ids[codes].tolist() == ["", "\0", "a\0b", "a", ""]

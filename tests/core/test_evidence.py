@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.sparse import csr_array
 
-from recbias.core import evidence as evidence_module
 from recbias.core.dataset import FloatArray, Matrix, Odds
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import (
@@ -18,12 +17,11 @@ from recbias.core.evidence import (
     Evidence,
     RankedLists,
     check_lists,
-    mark_contained,
     rank_ideal_lists,
     weigh_lists,
 )
 from recbias.core.measures import Measurement, UnitScores, limit_interval, read_bounds
-from support.worlds.evidence_worlds import make_csr, make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 
 @pytest.mark.parametrize("kind", sorted(REMEDIES))
@@ -34,24 +32,6 @@ def test_missing_evidence_names_the_metric_and_the_remedy(kind: str) -> None:
     with pytest.raises(MissingEvidence, match=f"nDCG needs {kind}") as caught:
         evidence.need(kind)
     assert caught.value.remedy == REMEDIES[kind]
-
-
-@given(seed=st.integers(0, 2**32 - 1), cells=st.sampled_from([1, 7, 64, 2**23]))
-def test_contained_items_do_not_depend_on_the_size_of_the_table(seed: int, cells: int) -> None:
-    rng = np.random.default_rng(seed)
-    n_queries, n_items, k = rng.integers(1, 9, size=3)
-    relevant = [np.flatnonzero(rng.random(n_items) < 0.4).tolist() for _ in range(int(n_queries))]
-    n_outside = int(rng.integers(0, 3))
-    items = rng.integers(-1, n_items + n_outside, size=(n_queries, k)).astype(np.int32)
-    outside = np.array([f"x{item}" for item in range(n_outside)], dtype=object)
-    lists = RankedLists(items, np.zeros(items.shape, np.float32), outside)
-    expected = [
-        [item in test_items for item in row]
-        for row, test_items in zip(items.tolist(), relevant, strict=True)
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence_module, "_TABLE_CELLS", cells)
-        assert mark_contained(make_csr(relevant, int(n_items)), lists).tolist() == expected
 
 
 def make_histories(rows: list[list[int]], n_items: int) -> Any:
@@ -109,13 +89,6 @@ def make_lists(
     return RankedLists(codes, values.astype(np.float32), names)
 
 
-def make_history(rows: list[list[int]], n_items: int = 5) -> Matrix:
-    dense = np.zeros((len(rows), n_items), dtype=np.float32)
-    for row, items in enumerate(rows):
-        dense[row, items] = 1.0
-    return csr_array(dense)
-
-
 def check(lists: RankedLists, *, n_queries: int | None = None, seen: Matrix | None = None) -> None:
     n_lists = len(lists) if n_queries is None else n_queries
     check_lists(lists, n_queries=n_lists, seen=seen, n_items=5, model="mine")
@@ -128,10 +101,7 @@ def check(lists: RankedLists, *, n_queries: int | None = None, seen: Matrix | No
         (make_lists([[0, 1], [2, 2], [3, 3]]), "an item twice in 2 lists, the first for query 1"),
         (make_lists([[0, -1, 1]]), "an item after an empty position"),
         (make_lists([[0, 5]]), "codes outside -1 to 4"),
-        (make_lists([[0, 7]], outside=2), "codes outside -1 to 6"),
-        (make_lists([[0, -2]]), "codes outside -1 to 4"),
         (make_lists([[0, 1, 2]], [[3, NAN, 1]]), "a score of NaN"),
-        (make_lists([[0, 1, -1]], [[NAN, 1, NAN]]), "a score of NaN"),
         (make_lists([[0, 1, 2]], [[1, 3, 2]]), "scores that increase"),
     ],
 )
@@ -146,39 +116,6 @@ def test_a_violation_is_named(lists: RankedLists, violation: str) -> None:
 def test_another_number_of_lists_is_a_violation() -> None:
     with pytest.raises(BrokenContract, match="2 lists for 3 queries"):
         check(make_lists([[0], [1]]), n_queries=3)
-
-
-@pytest.mark.parametrize(
-    "lists",
-    [
-        RankedLists(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32)),
-        RankedLists(np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)),
-        RankedLists(np.zeros(2, np.int32), np.zeros(2, np.float32)),
-    ],
-)
-def test_arrays_of_another_shape_or_type_are_a_violation(lists: RankedLists) -> None:
-    with pytest.raises(BrokenContract, match="returned items"):
-        check_lists(lists, n_queries=1, seen=None, n_items=5, model="mine")
-
-
-@given(
-    st.lists(
-        st.lists(st.integers(0, 4), unique=True, max_size=4),
-        min_size=1,
-        max_size=6,
-    ),
-    st.lists(st.sets(st.integers(0, 4)), min_size=6, max_size=6),
-)
-def test_training_items_are_found_at_every_position(
-    rows: list[list[int]], histories: list[set[int]]
-) -> None:
-    lists = make_lists([[*row, *[-1] * (4 - len(row))] for row in rows])
-    seen = make_history([sorted(items) for items in histories[: len(rows)]])
-    if any(set(row) & items for row, items in zip(rows, histories, strict=False)):
-        with pytest.raises(BrokenContract, match="a training item of the query"):
-            check(lists, seen=seen)
-    else:
-        check(lists, seen=seen)
 
 
 def make_units(values: list[float]) -> UnitScores:
@@ -283,3 +220,16 @@ def test_coverage_in_a_population_in_which_few_users_have_another_value(
     )
     assert students <= 1 - (1 - rare) ** n + 0.03  # it never holds the mean where all are equal
     assert widened >= 0.9
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        RankedLists(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32)),
+        RankedLists(np.zeros((1, 2), np.float32), np.zeros((1, 2), np.float32)),
+        RankedLists(np.zeros(2, np.int32), np.zeros(2, np.float32)),
+    ],
+)
+def test_arrays_of_another_shape_or_type_are_a_violation(lists: RankedLists) -> None:
+    with pytest.raises(BrokenContract, match="returned items"):
+        check_lists(lists, n_queries=1, seen=None, n_items=5, model="mine")

@@ -122,10 +122,6 @@ def test_the_remedy_for_an_absent_class_in_a_file_is_the_nearest(tmp_path: Path)
         ("def f(:\n", "SyntaxError"),
         ("no_such_name\n", "NameError"),
         ("1 / 0\n", "ZeroDivisionError"),
-        ("from os import nothing_like_this\n", "ImportError"),
-        ("{}['a']\n", "KeyError"),
-        ("assert False\n", "AssertionError"),
-        ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_a_broken_contract_each_time(

@@ -8,44 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset import Dataset
 from recbias.core.errors import OutOfRange, UserError
 from recbias.data.demo import Demo
 from support.specs import make_small_spec
-
-
-def sample_demo(seed: int = 1, **settings: Any) -> Dataset:
-    return Demo(**settings).load(Path(), np.random.default_rng(seed))
-
-
-@pytest.mark.parametrize(
-    ("dials", "changed"),
-    [
-        ({"provider": 2.0, "noise": 0.5, "cohort_noise": 0.5}, set()),
-        ({"misleading": 0.5}, {"cast", "overview"}),
-        ({"studios": 3}, {"studio", "studio_group"}),
-    ],
-)
-def test_a_dial_changes_nothing_that_others_plant(
-    dials: dict[str, Any], changed: set[str]
-) -> None:
-    plain, dialled = sample_demo(), sample_demo(**dials)
-    assert plain.users is not None
-    assert dialled.users is not None
-    assert plain.items is not None
-    assert dialled.items is not None
-    assert plain.users.frame.equals(dialled.users.frame)
-    names = [name for name in plain.items.names if name not in changed]
-    assert plain.items.frame[names].equals(dialled.items.frame[names])
-    same = [plain.items.frame[name].equals(dialled.items.frame[name]) for name in changed]
-    assert not any(same)
-    counts = plain.interactions.user_counts(), dialled.interactions.user_counts()
-    np.testing.assert_array_equal(*counts)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +101,3 @@ def test_misleading_texts_lower_the_agreement_of_a_perfect_detector_by_their_sha
 ) -> None:
     accuracy = values.xs(("(dataset)", "labels"), level=("model", "metric"))["value"]
     assert accuracy.to_dict() == {"none": 1.0, "planted": 0.75, "noise": 1.0}
-
-
-def test_nothing_can_be_learned_from_noise(values: pd.DataFrame) -> None:
-    random = select_row(values, "noise", "Random", "accuracy")
-    assert random.ci_low < select_row(values, "noise", "EASE", "accuracy").value < random.ci_high
-    assert select_row(values, "none", "EASE", "accuracy").ci_low > random.ci_high

@@ -100,22 +100,6 @@ def test_the_odds_ratio_of_a_preferred_pick_is_the_planted_preference() -> None:
     assert abs(pooled - 1.0) < 4 * np.sqrt(1 / (1 / variance).sum())
 
 
-@pytest.mark.parametrize(("noise", "cohort_noise"), [(0.4, 0.0), (0.0, 0.5), (0.2, 1.0)])
-def test_noise_shrinks_every_effect_by_the_planted_share(
-    noise: float, cohort_noise: float
-) -> None:
-    # P ~ exp((1 - noise)(1 - cohort_noise [B]) * odds), so the weights that a logit model of one
-    # cohort finds are the planted ones times this factor: of B (1 - 0.2) (1 - 1.0) = 0
-    effects = {"popularity": 0.8, "taste": 2.0, "preference": 1.0, "prominence": 0.7}
-    dials = {"provider": 1.0, "noise": noise, "cohort_noise": cohort_noise}
-    world = sample_demo(n_users=30_000, n_items=60, per_user=1, **effects, **dials)
-    planted = np.array([*effects.values(), 1.0])
-    for cohort, factor in (("A", 1 - noise), ("B", (1 - noise) * (1 - cohort_noise))):
-        weights, errors = fit_conditional_logit(*count_single_picks(world, cohort))
-        assert (errors < 0.06).all()
-        assert (np.abs(weights - factor * planted) < 4 * errors).all()
-
-
 def test_the_odds_of_a_pick_by_a_major_studio_are_the_planted_ones() -> None:
     # without other effects, 30 of 60 items are by major studios, so the share of first picks is
     # e^p / (e^p + 1): 0.731 for p = 1, a half for p = 0

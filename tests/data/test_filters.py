@@ -72,16 +72,6 @@ def test_k_core_counts_rows_not_pairs() -> None:
     assert list_pairs(KCore(k=2).apply(world, RNG)) == [("u0", "i0")] * 2
 
 
-def test_an_empty_k_core_names_the_largest_k() -> None:
-    # a 3 x 3 block of all pairs is a 3-core, the densest part
-    block = [(user, item) for user in range(3) for item in range(3)]
-    world = Dataset(make_interactions([*block, (3, 0), (3, 1)]))
-    with pytest.raises(NothingLeft, match="k_core 4 left 0 of the 11 interactions") as caught:
-        KCore(k=4).apply(world, RNG)
-    assert caught.value.remedy == "the largest k that leaves any is 3"
-    assert find_largest_k(make_interactions([])) == 0
-
-
 def compute_core(pairs: list[tuple[int, int]], k: int) -> list[tuple[int, int]]:
     while True:
         users, items = [user for user, _ in pairs], [item for _, item in pairs]
@@ -137,22 +127,6 @@ def test_deduplicate_uses_the_order_of_rows_without_times(
     assert filtered.interactions.values.tolist() == [value]
 
 
-@given(pair_lists, st.sampled_from(["first", "last", "max"]))
-def test_deduplicate_keeps_every_pair_once_in_the_order_of_the_rows(
-    pairs: list[tuple[int, int]], keep: str
-) -> None:
-    if not pairs:
-        return
-    world = make_interactions(pairs, values=[float(row) for row in range(len(pairs))])
-    filtered = Deduplicate(keep=keep).apply(Dataset(world), RNG)  # type: ignore[arg-type]
-    values = filtered.interactions.values.tolist()
-    assert values == sorted(values)
-    expected = {pair: row for row, pair in enumerate(pairs)}
-    if keep == "first":
-        expected = {pair: pairs.index(pair) for pair in pairs}
-    assert sorted(values) == sorted(expected.values())
-
-
 def test_sample_users_keeps_all_rows_of_the_sampled_users(rng: np.random.Generator) -> None:
     pairs = [(user, item) for user in range(20) for item in range(3)]
     world = Dataset(make_interactions(pairs, n_users=25))
@@ -173,13 +147,6 @@ def test_users_without_rows_are_not_sampled_and_all_users_are_kept_if_too_few(
     assert warnings == ["sample_users 3: all 2 users are used, there are no more"]
 
 
-def test_users_are_sampled_uniformly(rng: np.random.Generator) -> None:
-    world = Dataset(make_interactions([(0, 0), (1, 0), (2, 0), (3, 0)]))
-    samples = [SampleUsers(n=1).apply(world, rng).user_ids.ids[0] for _ in range(800)]
-    # expected: 200 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
-    assert sum((samples.count(f"u{user}") - 200) ** 2 / 200 for user in range(4)) < 16.3
-
-
 def test_min_reviews_counts_review_texts_or_else_interactions() -> None:
     interactions = make_interactions([(0, 0), (1, 0), (0, 1), (1, 1)])
     reviews = Reviews(
@@ -193,12 +160,6 @@ def test_min_reviews_counts_review_texts_or_else_interactions() -> None:
     assert filtered.reviews.texts.tolist() == ["a", ""]
     # without texts both items have two interactions
     assert len(MinReviews(n=2).apply(Dataset(interactions), RNG).interactions) == 4
-
-
-def test_an_empty_min_reviews_names_the_largest_count() -> None:
-    with pytest.raises(NothingLeft, match="min_reviews 3 left 0") as caught:
-        MinReviews(n=3).apply(Dataset(make_interactions([(0, 0), (1, 0)])), RNG)
-    assert caught.value.remedy == "no item has more than 2"
 
 
 def make_reviews(*texts: str) -> Dataset:

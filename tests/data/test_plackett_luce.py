@@ -18,10 +18,3 @@ def test_pairs_of_picks_have_the_probabilities_of_the_model(rng: np.random.Gener
     counts = np.bincount(pairs, minlength=4)[1:]
     # chi-square with 2 degrees of freedom exceeds 13.8 with probability 0.001
     assert ((counts - expected) ** 2 / expected).sum() < 13.8
-
-
-def test_extreme_odds_do_not_change_the_number_of_picks(rng: np.random.Generator) -> None:
-    odds = Odds(np.array([[0.0, -500.0, -900.0, -1000.0]]), np.zeros(50, dtype=np.int64))
-    users, items = sample_without_replacement(odds, np.full(50, 2), rng)
-    assert np.bincount(users).tolist() == [2] * 50
-    assert (np.bincount(items)[0]) == 50

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import recbias
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, select_reviews
-from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
+from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.data.tables import Tables
 
 
@@ -49,20 +46,6 @@ def list_reviews(data: Dataset) -> list[tuple[str, str, str]]:
     users = data.user_ids.ids[data.reviews.users]
     items = data.item_ids.ids[data.reviews.items]
     return list(zip(users, items, data.reviews.texts, strict=True))
-
-
-@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.tsv.gz", "r.parquet"])
-def test_reviews_are_kept_as_written(tmp_path: Path, name: str) -> None:
-    path = write_reviews(tmp_path / name, REVIEWS)
-    source = Tables(interactions=write(tmp_path / "i.csv", PAIRS), reviews=path)
-    data = load(source)
-    assert list_reviews(data) == REVIEWS
-    assert len(data.interactions) == 5
-    assert source.gives() == {"train", "reviews"}
-    assert [path.name for path in source.files(tmp_path)] == ["i.csv", name]
-    reviews = select_reviews(data.reviews, data.interactions.take(np.array([0, 4])))
-    assert reviews is not None
-    assert reviews.texts.tolist() == [REVIEWS[0][2]]
 
 
 def test_missing_texts_are_empty_and_numbers_are_refused(tmp_path: Path) -> None:
@@ -133,56 +116,3 @@ def test_reviews_without_rows_have_a_warning(tmp_path: Path) -> None:
         assert data.reviews is not None
         assert len(data.reviews) == 0
         assert warnings == ["r.csv has no rows"]
-
-
-def test_reviews_need_a_column_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.csv", "user_id,item_id,texts\nu,a,good\n")
-    with pytest.raises(UnknownColumn, match="no column 'text'") as caught:
-        load(Tables(reviews=path))
-    assert "did you mean texts?" in caught.value.remedy
-
-
-def test_malformed_reviews_are_counted_once(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.csv", "user_id,item_id,text\nu,a,good\n,a,bad\n")
-    with pytest.raises(MalformedLine, match="user_id is empty"):
-        load(Tables(reviews=path))
-    with collect_warnings():
-        data = load(Tables(reviews=path, bad_lines="skip"))
-    assert data.counts == {"bad_lines": 1}
-    assert list_reviews(data) == [("u", "a", "good")]
-
-
-def test_a_model_learns_from_reviews_of_rated_films(tmp_path: Path) -> None:
-    films = {str(item): word for item, word in enumerate(("ship", "robot", "waltz"))}
-    pairs = [(f"u{user:02d}", item) for item in films for user in range(20)]
-    write(
-        tmp_path / "ratings.csv",
-        "\n".join(["user_id,item_id,rating", *(f"{user},{item},4" for user, item in pairs)]),
-    )
-    write(
-        tmp_path / "films.csv",
-        "\n".join(["item_id,title", *(f"{item},The {word}" for item, word in films.items())]),
-    )
-    rows = [(user, item, f"the {films[item]} was good") for user, item in pairs]
-    path = write_reviews(tmp_path / "reviews.csv", rows)
-    with gzip.open(tmp_path / "reviews.csv.gz", "wb") as packed:
-        packed.write(path.read_bytes())
-    tables = {"interactions": "ratings.csv", "items": "films.csv", "reviews": "reviews.csv.gz"}
-    spec = {
-        "name": "films",
-        "dataset": {"name": "tables", **tables},
-        "split": {"name": "random", "per": "item", "test": 0.2},
-        "models": [{"name": "TFIDF-LR", "ngrams": 1, "min_df": 1}],
-        "metrics": ["class_accuracy", "class_MRR"],
-        "report": {"formats": ["csv"]},
-    }
-    (tmp_path / "films.json").write_text(json.dumps(spec), encoding="utf-8")
-    run = recbias.run(tmp_path / "films.json", out=tmp_path / "results", data=tmp_path)
-    assert run.failures.empty
-    assert run.metrics.set_index("metric")["value"].to_dict() == {
-        "class_accuracy": 1.0,
-        "class_MRR": 1.0,
-    }
-    assert run.metrics["n"].tolist() == [12, 12]
-    digests = json.dumps(run.manifest)
-    assert "reviews.csv.gz" in digests

@@ -124,15 +124,6 @@ def test_the_lenient_form_reads_more(tmp_path: Path) -> None:
             label(make_judge(server, reading="strict"), tmp_path)
 
 
-def test_equal_texts_are_sent_once(tmp_path: Path) -> None:
-    items = make_items(["A housewife.", "A river.", "A housewife. "])
-    with serve_chat(judge(rate_words)) as server:
-        columns, replies, *_ = label(make_judge(server), tmp_path, items)
-    assert len(server.payloads) == 2
-    assert columns["gender"] == [1, 0, 1]
-    assert replies["item_id"].tolist() == ["i0", "i1", "i2"]
-
-
 def test_a_long_text_is_cut_at_a_word_and_counted(tmp_path: Path) -> None:
     long = "word " * 10_000 + "housewife"
     items = make_items([long, "A housewife."])

@@ -143,24 +143,6 @@ def test_a_long_sentence_is_shortened_and_counted(model: str) -> None:
     ]
 
 
-def test_equal_windows_with_equal_masks_are_in_one_pass(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n_rows = 0
-    predict = MaskedModel._predict_masks
-
-    def count(masked: MaskedModel, ids: Any, positions: Any, n_tokens: Any) -> Any:
-        nonlocal n_rows
-        n_rows += len(ids)
-        return predict(masked, ids, positions, n_tokens)
-
-    monkeypatch.setattr(MaskedModel, "_predict_masks", count)
-    _, _, facts = label(model, ["he " * 3000], kinds=("gender",), max_group_words=3000)
-    assert facts["group_words"] == 3000
-    # the windows differ only at the ends, where the mask is at another position
-    assert n_rows <= MaskedModel.load(model, device="cpu").max_length
-
-
 def test_a_column_that_holds_no_text_is_refused(model: str) -> None:
     detector = MaskedLM(model=model, from_="text", device="cpu")
     rng = np.random.default_rng(0)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.context import collect_warnings, stage_context
+from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
 from recbias.formats.delimited import (
     Kind,
     Layout,
-    encode,
     find_line_of_row,
-    read_blocks,
     read_table,
-    read_texts,
 )
 
 RATINGS = Layout(
@@ -32,7 +27,6 @@ RATINGS = Layout(
     header=False,
 )
 TEXTS = Layout(columns={"id": "id", "note": "text"}, quoted=True)
-PIECES = ["a", ",", "\n", '"', '5" n', '"x\ny"', "a,b\n", 'a,"b"\n', '""']
 
 row = st.tuples(
     st.integers(0, 2**31 - 1),
@@ -62,25 +56,6 @@ def read(
         except MalformedLine as error:
             return error.where, error.message
     return rows.table.to_pydict(), rows.bad_lines
-
-
-@pytest.mark.filterwarnings("ignore:table.csv")
-@example(text='a,5" n\nb,"x\ny"\nc,d\n', size=4, quoted=True, skip=False)
-@given(
-    text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join),
-    size=st.integers(1, 12),
-    quoted=st.booleans(),
-    skip=st.booleans(),
-)
-def test_every_parser_and_size_of_block_gives_the_same(
-    tmp_path_factory: pytest.TempPathFactory, text: str, size: int, quoted: bool, skip: bool
-) -> None:
-    path = write(tmp_path_factory.mktemp("table"), "id,note\n" + text)
-    layout = Layout(columns=TEXTS.columns, quoted=quoted)
-    expected = read(path, layout, skip=skip, arrow=False)
-    assert read(path, layout, skip=skip) == expected
-    assert read(path, layout, skip=skip, size=size) == expected
-    assert read(path, layout, skip=skip, size=size, arrow=False) == expected
 
 
 @pytest.mark.filterwarnings("ignore:table.csv")
@@ -152,12 +127,6 @@ def test_a_last_line_without_line_end_is_a_warning(tmp_path: Path) -> None:
     assert notes == ["table.csv: the last line has no line end; the file may be truncated"]
 
 
-def test_a_missing_number_is_nan_in_a_column_that_allows_it(tmp_path: Path) -> None:
-    path = write(tmp_path, "id,year\na,1999\nb,\nc,-720\n")
-    years = read_table(path, Layout(columns={"id": "id", "year": "float64"})).numbers("year")
-    np.testing.assert_array_equal(years, [1999, np.nan, -720])
-
-
 def test_latin_1_is_read_where_the_layout_says_so(tmp_path: Path) -> None:
     path = tmp_path / "u.item"
     path.write_bytes(b'1|Am\xe9lie\n2|5" nail\n')
@@ -182,67 +151,3 @@ def test_the_header_may_follow_blank_lines_and_hold_line_ends(tmp_path: Path) ->
     table = read_table(path, Layout(columns={"id\nx": "id", "note": "int32"}, quoted=True)).table
     assert table.to_pydict() == {"id\nx": ["a"], "note": [1]}
     assert find_line_of_row(path, Layout(columns={"note": "text"}, quoted=True), 0) == 4
-
-
-def test_rows_can_be_selected_per_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK_SIZE", 30)
-    path = write(tmp_path, "".join(f"{i}::1::{i % 6}::0\n" for i in range(60)))
-    sizes: list[int] = []
-
-    def keep(table: Any) -> Any:
-        sizes.append(table.num_rows)
-        return table.slice(0, 1)
-
-    rows = read_table(path, RATINGS, keep=keep)
-    assert sum(sizes) == 60
-    assert len(rows) == len(sizes) > 10
-
-
-def test_progress_counts_compressed_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "BLOCK_SIZE", 500)
-    path = tmp_path / "file.csv.gz"
-    path.write_bytes(gzip.compress(b"h\n" + b"x\n" * 1000))
-    progress: list[tuple[str, int, int]] = []
-    with stage_context(on_progress=lambda *report: progress.append(report)):
-        blocks = list(read_blocks(path, skip=2))
-    assert b"".join(block.data for block in blocks) == b"x\n" * 1000
-    assert blocks[1].locate(0) == f"{path}:{2 + 250}"  # a header, then 250 lines of 2 bytes
-    assert progress[-1] == ("read file.csv.gz", path.stat().st_size, path.stat().st_size)
-
-
-def test_identifiers_of_many_blocks_are_those_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delimited, "BLOCK_SIZE", 500)
-    rng = np.random.default_rng(1)
-    users = rng.integers(0, 90, 1000).astype(str).tolist()
-    users[700], users[701] = "x,y", "007"
-    lines = [f'"{user}",{rating}' for user, rating in zip(users, rng.random(1000), strict=True)]
-    path = write(tmp_path, "\n".join(["user,rating", *lines, ""]))
-    layout = Layout(columns={"user": "id", "rating": "float32"}, quoted=True)
-    encoded, plain = read_table(path, layout, encoded=True), read_table(path, layout)
-    assert encoded.numbers("rating").tolist() == plain.numbers("rating").tolist()
-    (ids, (codes,)), (other_ids, (other_codes,)) = (
-        encode(rows.table["user"]) for rows in (encoded, plain)
-    )
-    assert ids.ids.tolist() == other_ids.ids.tolist()
-    assert codes.tolist() == other_codes.tolist()
-    assert ids.ids[codes].tolist() == users
-
-
-@pytest.mark.parametrize(
-    "text", [" a   b\n", "a b\n", "a\tb\n", "\na  b \n\n", "a b", " \na \tb\r\n"]
-)
-def test_any_number_of_spaces_and_tabs_separates_cells(tmp_path: Path, text: str) -> None:
-    table, locate = read_texts(
-        write(tmp_path, f"{text}c d\n" * text.endswith("\n") or text), "", ("x", "y"), header=False
-    )
-    assert table.to_pylist()[0] == {"x": "a", "y": "b"}
-    lines = text.split("\n")
-    assert locate(0).endswith(f":{next(n for n, line in enumerate(lines, 1) if line.strip())}")
-
-
-def test_cells_of_any_length_are_read_as_text(tmp_path: Path) -> None:
-    path = write(tmp_path, "a,b\n007," + "x" * 3_000_000 + "\n")
-    table, _ = read_texts(path, ",", ("b", "a"))
-    assert table.to_pydict() == {"b": ["x" * 3_000_000], "a": ["007"]}

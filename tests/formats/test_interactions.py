@@ -182,28 +182,3 @@ def test_relevant_items_are_the_rows(tmp_path: Path, name: str, text: str) -> No
     assert rows.user_ids.ids.tolist() == ["q1"]
     counts = "1 of 2 queries have no item of grade 1 or more"
     assert messages == [f"{name}: {counts} and are excluded from the evaluation"]
-
-
-def test_a_higher_least_grade_selects_fewer_items(tmp_path: Path) -> None:
-    with collect_warnings():
-        assert pairs(read_qrels(write(tmp_path, "a.qrels", TREC), 2)) == [("q1", "d3", 2.0)]
-        assert len(read_qrels(write(tmp_path, "a.qrels", TREC), 3)) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "text"), [("a.qrels.gz", TREC), ("a.json.gz", json.dumps(GRADES))]
-)
-def test_compressed_judgements_are_read(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
-    with collect_warnings():
-        assert len(read_qrels(tmp_path / name, 1)) == 2
-
-
-def test_ids_of_judgements_are_kept_as_written(tmp_path: Path) -> None:
-    rows = read_qrels(write(tmp_path, "a.qrels", '007 0 "a 1\n007 0 NA 1\n'), 1)
-    assert pairs(rows) == [("007", '"a', 1.0), ("007", "NA", 1.0)]
-
-
-@pytest.mark.parametrize("name", ["a.qrels", "a.json"])
-def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
-    assert len(read_qrels(write(tmp_path, name, "{}" if name == "a.json" else ""), 1)) == 0

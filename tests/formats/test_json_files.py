@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
-from recbias.formats.delimited import to_texts
 from recbias.formats.json_files import (
     Fields,
     parse_json,
@@ -69,41 +66,6 @@ def test_both_parsers_return_the_written_records(
     assert rows.table.to_pylist() == [complete(record) for record in records]
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("{", "is not JSON"),
-        ('{"id": "x"', "is not JSON"),
-        ('{"id": "x"} {"id": "y"}', "is not JSON"),
-        ("[1]", "is not a JSON object"),
-        ('{"stars": 3}', "id is missing"),
-        ('{"id": ""}', "id is missing"),
-        ('{"id": null}', "id is missing"),
-        ('{"id": ["x"]}', "id is not a string"),
-        ('{"id": "x", "stars": "3"}', "stars is not a double: '3'"),
-        ('{"id": "x", "stars": true}', "stars is not a double"),
-        ('{"id": "x", "stars": NaN}', "stars is not a finite number"),
-        ('{"id": "x", "stars": 1e300}', "stars is not a finite number"),
-        ('{"id": "x", "more": "y"}', "more is not a struct"),
-        ('{"id": "x", "shelves": {}}', "shelves is not a list"),
-        ('{"id": "\\ud83d"}', "is not JSON"),
-        ('{"id": "x", "other": ' + "[" * 20_000 + "}", "nested too deeply|is not JSON"),
-    ],
-)
-def test_a_malformed_line_is_reported_or_skipped(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "file.json.gz"
-    lines = ['{"id": "a", "stars": 1}', "", line, '{"id": "b"}']
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    with pytest.raises(MalformedLine, match=problem) as caught:
-        read_json_lines(path, FIELDS)
-    assert caught.value.where == f"{path}:3"
-    with collect_warnings() as messages:
-        rows = read_json_lines(path, FIELDS, bad_lines="skip")
-    assert rows.table["id"].to_pylist() == ["a", "b"]
-    assert rows.bad_lines == 1
-    assert messages == ["file.json.gz: 1 malformed line(s) skipped"]
-
-
 def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"id": 17, "more": {"price": 2}}\n')
@@ -122,12 +84,6 @@ def test_rows_of_each_block_can_be_filtered(
     assert rows.table["id"].to_pylist() == [str(i) for i in range(4, 50, 5)]
 
 
-def test_an_empty_file_has_all_columns(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    path.touch()
-    assert read_json_lines(path, FIELDS).table.column_names == list(FIELDS.types)
-
-
 def test_times_are_converted_and_validated(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     fields = Fields(
@@ -141,19 +97,6 @@ def test_times_are_converted_and_validated(tmp_path: Path) -> None:
     with pytest.raises(MalformedLine, match="day is not a time") as caught:
         read_json_lines(path, fields)
     assert caught.value.where == f"{path}:2"
-
-
-def test_an_empty_text_is_none() -> None:
-    assert to_texts(pa.chunked_array([["a", "", None]])).tolist() == ["a", None, None]
-
-
-@pytest.mark.parametrize("line", ["null", "true", "1", "[]", '"a"', "{} null", "null {}"])
-def test_a_line_that_is_no_object_does_not_reach_arrow(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "file.json"
-    path.write_text(f'{{"id": "x"}}\n{line}\n{{"id": "y"}}\n')
-    with collect_warnings():
-        rows = read_json_lines(path, FIELDS, bad_lines="skip")
-    assert (rows.table["id"].to_pylist(), rows.bad_lines) == (["x", "y"], 1)
 
 
 def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:

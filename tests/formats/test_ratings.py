@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import (
@@ -23,9 +21,7 @@ from recbias.core.errors import (
 from recbias.formats.ratings import (
     ResponseRatings,
     SheetItem,
-    clean_cell,
     digest_response,
-    rating_shares,
     read_ratings,
     read_sheets,
     write_ratings,
@@ -117,11 +113,6 @@ def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> 
     assert answers.ratings.tolist() == [[1.0] * 4]
 
 
-@pytest.mark.parametrize("text", ["a", "a\r\nb", "", "妈妈"])
-def test_cleaning_again_changes_nothing(text: str) -> None:
-    assert clean_cell(clean_cell(text)) == clean_cell(text)
-
-
 def test_the_key_says_what_an_item_is_and_no_sheet_does(tmp_path: Path) -> None:
     write(tmp_path)
     key = [json.loads(line) for line in (tmp_path / "key.jsonl").read_text().splitlines()]
@@ -190,15 +181,6 @@ def test_ratings_of_another_text_do_not_count() -> None:
     selected = make_ratings().select(["q1", "q2", "q3"], ["yes!", "yes", "yes"])
     assert np.isnan(selected).all()
     assert make_ratings().select([], []).shape == (2, 0)
-
-
-@given(st.lists(st.lists(st.sampled_from([0.0, 1.0, 2.0, np.nan]), min_size=3, max_size=3)))
-def test_shares_of_all_scores_add_up(rows: list[list[float]]) -> None:
-    ratings = np.array(rows).reshape(len(rows), 3)
-    shares = np.stack([rating_shares(ratings, score) for score in (0.0, 1.0, 2.0)])
-    has_rating = ~np.isnan(ratings).all(axis=0)
-    assert np.isnan(shares).any(axis=0).tolist() == (~has_rating).tolist()
-    assert shares.sum(axis=0)[has_rating] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

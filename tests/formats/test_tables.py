@@ -15,16 +15,13 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.formats import archives
-from recbias.formats.delimited import SKIP_HINT, require_every_line
 from recbias.formats.tables import (
     TableColumns,
     infer_column,
     list_file_columns,
-    parse_numbers,
     read_file,
-    read_parquet,
     read_text_table,
 )
 from recbias.formats.text_files import (
@@ -32,7 +29,6 @@ from recbias.formats.text_files import (
     open_text,
     read_first_line,
     read_text,
-    require_file,
 )
 from support.files.excel_files import write_excel
 
@@ -132,22 +128,6 @@ def test_the_nearest_name_of_a_missing_column_is_suggested(tmp_path: Path, name:
     assert caught.value.remedy == "did you mean items_id?"
 
 
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile) as caught:
-        require_file(tmp_path / "t.csv")
-    assert caught.value.remedy == "paths are relative to the experiment file"
-
-
-@pytest.mark.parametrize(
-    ("remedy", "expected"), [(SKIP_HINT, "correct the line"), ("keep one row", "keep one row")]
-)
-def test_errors_do_not_suggest_skipping_lines(remedy: str, expected: str) -> None:
-    with pytest.raises(MalformedLine) as caught, require_every_line():
-        raise MalformedLine("2 cells instead of 3", where="a.csv:7", remedy=remedy)
-    assert str(caught.value) == "a.csv:7: 2 cells instead of 3"
-    assert caught.value.remedy == expected
-
-
 ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
 
 
@@ -205,33 +185,6 @@ def test_json_objects_may_have_different_keys(tmp_path: Path) -> None:
     assert table.place(4).endswith("a.jsonl:9")
 
 
-def test_malformed_cells_are_placed_at_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,n\na,1\n,x\nb, \na,NaN\n", encoding="utf-8")
-    table = read_text_table(path)
-    with pytest.raises(MalformedLine, match="an empty id") as caught:
-        table.ids("id")
-    assert caught.value.where == f"{path}:3"
-    with pytest.raises(MalformedLine, match="the n 'x' is not a number") as caught:
-        table.numbers("n")
-    assert caught.value.where == f"{path}:3"
-    with pytest.raises(UnknownColumn, match="no column 'ids'") as missing:
-        table.need("n", "ids")
-    assert "did you mean id?" in missing.value.remedy
-    with pytest.raises(MalformedLine, match="row 3 again") as caught:
-        table.refuse_repeats(table.texts("id"), lambda row: f"row {row} again")
-    assert caught.value.where == f"{path}:5"
-    assert f"{path}:2" in caught.value.remedy
-
-
-def test_columns_can_be_selected(tmp_path: Path) -> None:
-    path = tmp_path / "part=1" / "a.parquet"
-    path.parent.mkdir()
-    parquet.write_table(pa.table({"a": [1], "b": ["x"]}), path)
-    assert read_parquet(path).column_names == ["a", "b"]
-    assert read_parquet(path, ["b"]).to_pydict() == {"b": ["x"]}
-
-
 EXCEL: list[tuple[str | float | None, ...]] = [
     ("id", "rank", "price", "name"),
     ("007", 1, 1.5, "A & B"),
@@ -269,12 +222,6 @@ def test_faults_of_excel_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(MalformedLine, match="is no Excel file") as caught:
         list_file_columns(path)
     assert caught.value.remedy == "download or save it again, or save it as CSV"
-
-
-def test_numbers_may_have_spaces_around(tmp_path: Path) -> None:
-    column = pa.chunked_array([["1", " 2.5\t", ""], ["1e400"]])
-    numbers = parse_numbers(column, "rank", str)
-    np.testing.assert_array_equal(numbers, [1.0, 2.5, np.nan, np.inf])
 
 
 def test_text_is_decompressed_without_its_byte_order_mark(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,6 @@ def test_tensors_are_read_in_blocks(
         (NUMBERS, "", r"F64\[3, 2\], not numbers \[0, d\]"),
         (NUMBERS, "the\nsoup", r"not numbers \[2, d\]"),
         (NUMBERS.astype(int), "the\nsoup\n汤", "I64"),
-        (NUMBERS[0], "the\nsoup", r"F64\[2\]"),
         (NUMBERS * 1e300, "the\nsoup\n汤", "too large"),
     ],
 )
@@ -119,7 +117,6 @@ def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
         ({"words": WORDS.astype(object), "vectors": NUMBERS}, "cannot be read: Object arrays"),
         ({"words": WORDS[:2], "vectors": NUMBERS}, r"\[3, 2\], not numbers \[2, d\]"),
         ({"words": WORDS, "vectors": NUMBERS * 1e300}, "too large"),
-        ({"words": WORDS, "vectors": NUMBERS.astype(object)}, "cannot be read: Object"),
     ],
 )
 def test_other_archives_are_refused(tmp_path: Path, arrays: Any, message: str) -> None:
@@ -159,17 +156,6 @@ def test_arrays_are_read_as_numpy_reads_them(tmp_path: Path, array: Any) -> None
     assert values.dtype == array.dtype
     np.testing.assert_array_equal(values, array)
     assert values.flags.writeable
-
-
-def test_a_header_that_promises_more_data_is_refused(tmp_path: Path) -> None:
-    stream = io.BytesIO()
-    np.save(stream, np.ones((3, 2)))
-    data = stream.getvalue()
-    header = data.replace(b"(3, 2), }" + b" " * 13, b"(1000000000000, 2), } ", 1)
-    (tmp_path / "a.npy").write_bytes(header)
-    with pytest.raises(MalformedLine, match="greater than file size") as caught:
-        read_array(tmp_path / "a.npy")
-    assert caught.value.where == str(tmp_path / "a.npy")
 
 
 @pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2), complex), np.array([["a"]])])

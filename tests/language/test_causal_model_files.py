@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core import packages
 from recbias.core.context import collect_facts
-from recbias.core.errors import Contradiction, MissingExtra, MissingFile
+from recbias.core.errors import MissingExtra, MissingFile
 from recbias.language.local_models import load_model
 from recbias.language.model_files import (
     check_causal_model,
@@ -81,13 +81,6 @@ def test_weights_that_could_contain_code_are_not_read(tmp_path: Path) -> None:
         check_causal_model(str(folder))
     assert caught.value.where == "model"
     assert "can hold code" in caught.value.remedy
-
-
-@needs_gguf
-def test_a_file_has_no_revision(gguf_file: Path) -> None:
-    with pytest.raises(Contradiction, match="no revision main") as caught:
-        check_causal_model(str(gguf_file), "main")
-    assert caught.value.where == "revision"
 
 
 @pytest.mark.parametrize("missing", ["gguf", "accelerate"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from recbias.core.errors import Contradiction, MissingFile
+from recbias.core.errors import MissingFile
 from recbias.language.likelihood import TextScorer, score_separately
 from recbias.language.local_models import Generation, LocalModel, load_model
 from support.models.small_causal import make_network, make_tokenizer, write_small_causal
@@ -86,23 +86,9 @@ def test_sampling_leaves_the_random_state_as_it_was(model: LocalModel) -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_sampling_one_token_is_greedy(model: LocalModel) -> None:
-    greedy = model.generate(["a"], max_tokens=8)
-    assert model.generate(["a"], max_tokens=8, temperature=2.0, top_k=1) == greedy
-    assert model.generate(["a"], max_tokens=8, temperature=2.0, top_p=1e-6) == greedy
-
-
 def test_a_chat_template_makes_the_prompt() -> None:
     chat = LocalModel("causal", make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
     assert chat.render_chat([{"role": "user", "content": "Hi"}]) == "<user>Hi<assistant>"
-
-
-def test_a_message_that_the_template_refuses_is_an_error() -> None:
-    chat = LocalModel("causal", make_tokenizer(chat_template=TEMPLATE), make_network("llama"))
-    with pytest.raises(Contradiction, match="System role not supported") as caught:
-        chat.render_chat([{"role": "system", "content": "Hi"}])
-    assert caught.value.where == "model"
-    assert "without a system message" in caught.value.remedy
 
 
 @pytest.mark.parametrize(("adds_start", "start"), [(True, "<s>"), (False, "")])
@@ -110,11 +96,6 @@ def test_a_model_without_a_chat_template_reads_the_contents(adds_start: bool, st
     chat = LocalModel("causal", make_tokenizer(adds_start=adds_start), make_network("llama"))
     messages = [{"role": "system", "content": "A"}, {"role": "user", "content": "B"}]
     assert chat.render_chat(messages) == f"{start}A\n\nB\n\n"
-
-
-def test_a_start_token_is_not_written_twice() -> None:
-    model = LocalModel("causal", make_tokenizer(adds_start=True), make_network("llama"))
-    assert model.encode("<s>a") == model.encode("a")
 
 
 def test_a_folder_is_loaded_without_output(

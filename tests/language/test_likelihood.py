@@ -67,13 +67,6 @@ def test_more_texts_than_fit_into_a_tree_have_the_same_scores() -> None:
     assert scorer.score(CONTEXT)[chosen] == pytest.approx(list(expected), abs=1e-5)
 
 
-def test_a_scorer_gives_the_same_scores_after_other_contexts() -> None:
-    scorer = TextScorer.from_texts(LLAMA, TITLES)
-    first = scorer.score(CONTEXT)
-    assert not np.allclose(scorer.score("Nothing"), first, atol=1e-3)
-    assert scorer.score(CONTEXT) == pytest.approx(first, abs=0)
-
-
 def test_the_start_token_stands_before_the_context_where_texts_have_one() -> None:
     model = make_model("llama", adds_start=True)
     (with_start,) = TextScorer.from_texts(model, [" Heat"]).score("I")
@@ -116,7 +109,3 @@ def test_a_context_that_leaves_no_room_for_a_text_is_an_error() -> None:
 def test_an_empty_context_is_an_error() -> None:
     with pytest.raises(OutOfRange, match="empty context"):
         TextScorer.from_texts(LLAMA, [" Heat"]).score("")
-
-
-def test_no_texts_have_no_scores() -> None:
-    assert TextScorer.from_texts(LLAMA, []).score("I").shape == (0,)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import OutOfRange
-from recbias.language.likelihood import LENGTHS, Context, PrefixTree, TextScorer, TextSearch
+from recbias.language.likelihood import Context, PrefixTree, TextScorer, TextSearch
 from recbias.language.local_models import LocalModel
 from support.models.small_causal import make_network, make_tokenizer
 
@@ -65,27 +65,6 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
     assert np.sort(scores)[-5:] == pytest.approx(np.sort(full - offsets)[-5:], abs=1e-5)
     assert np.isneginf(scores).sum() > 60
     assert sum(counts) < n_all
-
-
-def test_all_texts_are_scored_where_k_is_their_number() -> None:
-    texts = [f"{letter} film" for letter in "abcdefgh"]
-    scorer = TextScorer.from_texts(LLAMA, texts)
-    nothing = np.zeros(len(texts), dtype=bool)
-    scores = TextSearch(scorer).score_best(CONTEXT, 8, excluded=nothing)
-    assert scores == pytest.approx(scorer.score(CONTEXT), abs=1e-5)
-
-
-def test_texts_that_are_excluded_have_no_score() -> None:
-    scorer = TextScorer.from_texts(LLAMA, ["ab", "cd"])
-    everything = np.ones(2, dtype=bool)
-    assert np.isneginf(TextSearch(scorer).score_best("x", 1, excluded=everything)).all()
-
-
-def test_texts_shorter_than_the_first_tokens_are_scored() -> None:
-    texts = ["a", "ab", "abc" * LENGTHS[-1]]
-    scorer = TextScorer.from_texts(LLAMA, texts)
-    scores = TextSearch(scorer).score_best("x", 3, excluded=np.zeros(3, dtype=bool))
-    assert scores == pytest.approx(scorer.score("x"), abs=1e-5)
 
 
 def test_a_context_longer_than_the_model_is_refused() -> None:

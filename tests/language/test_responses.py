@@ -109,16 +109,6 @@ def test_a_turn_that_is_too_long_is_cut() -> None:
     assert [text for text in warnings if text.startswith("1 of 2 contexts")]
 
 
-def test_sampled_responses_repeat_by_their_seed() -> None:
-    model = make_sentence_model("llama")
-
-    def sample(seed: int) -> list[str]:
-        settings = ResponseSettings(max_new_tokens=8, temperature=1.0, seed=seed)
-        return generate_responses(model, CONTEXTS, settings)
-
-    assert sample(3) == sample(3) != sample(4)
-
-
 def test_models_that_cannot_respond_are_refused() -> None:
     with pytest.raises(Contradiction, match="masked"):
         generate_responses(make_sentence_model("bert"), ["tea"], SETTINGS)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.language.corpora import split_sentences
 
@@ -27,8 +25,3 @@ from recbias.language.corpora import split_sentences
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert split_sentences(text) == expected
-
-
-@given(st.text())
-def test_no_letter_is_lost(text: str) -> None:
-    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Interactions, TrainingData
+from recbias.core.dataset import Attributes, Interactions
 from recbias.core.errors import BrokenContract, MissingEvidence, UnknownColumn
 from recbias.core.evidence import Embeddings, Evidence
 from recbias.metrics.diversity import (
@@ -22,7 +22,6 @@ from recbias.metrics.diversity import (
     Serendipity,
     Unexpectedness,
 )
-from recbias.models.baselines import MostPop
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.evidence_worlds import (
     make_evidence,
@@ -160,28 +159,6 @@ def test_unexpectedness_and_serendipity_by_hand() -> None:
     assert measure(Unexpectedness(k=1), evidence) == [0.0, 0.0, 0.0]
     (measurement,) = Serendipity().measure(evidence)
     assert (measurement.n, measurement.undefined) == (2, 1)
-
-
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 7))
-def test_the_baseline_is_the_model_mostpop(seed: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
-    histories = [rng.permutation(7)[: rng.integers(0, 6)].tolist() for _ in range(9)]
-    train = make_train(histories, 7)
-    queries = make_user_queries(10, users=[*range(9), -1])
-    data = TrainingData(train)
-    baseline = MostPop().fit(data, rng).recommend(queries, k, data)
-    lists = [rng.permutation(8)[:k].tolist() for _ in range(10)]
-    evidence = make_evidence(
-        make_lists(lists, outside=["new"]), n_items=7, train=train, queries=queries
-    )
-    expected = [
-        len(set(listed) - set(row.tolist())) / len(listed)
-        for listed, row in zip(lists, baseline.items, strict=True)
-    ]
-    assert measure(Unexpectedness(), evidence) == pytest.approx(expected, abs=1e-12)
-    own = make_evidence(baseline, n_items=7, train=train, queries=queries)
-    values = np.array(measure(Unexpectedness(k=k), own))
-    assert (values[~np.isnan(values)] == 0).all()
 
 
 def measure_distance(lists: list[list[int]], **settings: Any) -> Any:

@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.config.settings import Builder
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import FloatArray
 from recbias.core.errors import (
     BrokenContract,
-    Contradiction,
     MissingEvidence,
-    NothingLeft,
     UnknownColumn,
     UserError,
 )
-from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.formats.yaml import Document
 from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, RRipa
@@ -159,34 +154,6 @@ def test_the_interval_holds_the_planted_association() -> None:
     assert 272 <= holds <= 297
 
 
-@pytest.mark.parametrize("n", [10, 40])
-def test_the_mean_of_a_set_holds_what_other_users_would_show(n: int) -> None:
-    # many items and few users: that the users are a sample is most of the spread
-    many = np.random.default_rng(0).standard_normal((1_000_000, 8))
-    many[:, 0] += 0.3
-    c = float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
-    holds = np.zeros(2)
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        users, items = rng.standard_normal((2 * n, 8)), rng.standard_normal((800, 8))
-        for vectors in (users, items):
-            vectors[:, 0] += np.repeat([0.3, -0.3], len(vectors) // 2)
-        facts = make_vectors(
-            users,
-            items,
-            gender=["F"] * n + ["M"] * n,
-            genres=["Romance"] * 400 + ["Action"] * 400,
-            bootstrap_seed=seed,
-        )
-        measurements = measure(EAA, facts)
-        truth = {"genres=Romance": 2 * c * c, "genres=Action": -2 * c * c}
-        holds += [
-            measurements[name].ci_low <= value <= measurements[name].ci_high
-            for name, value in truth.items()
-        ]
-    assert (holds >= 88).all()  # 95 of 100 are expected, with a standard deviation of 2.2
-
-
 def test_it_is_the_effect_of_weat(rng: np.random.Generator) -> None:
     from scipy.spatial.distance import cdist
 
@@ -198,41 +165,6 @@ def test_it_is_the_effect_of_weat(rng: np.random.Generator) -> None:
     assert measurements[""].value == pytest.approx(values[:9].sum() - values[9:].sum(), rel=1e-6)
     expected = (values[:9].mean() - values[9:].mean()) / values.std(ddof=1)
     assert measurements[""].contrasts[0].effect_size == pytest.approx(expected, rel=1e-6)
-
-
-def compute_main_value(facts: Evidence, groups: Any = GENDER, targets: Any = GENRES) -> float:
-    metric = DEAA(groups=groups, targets=targets, permutations=1)
-    return metric.measure(replace(facts, n_bootstrap=2))[0].value
-
-
-def move_vectors(facts: Evidence, users: FloatArray, items: FloatArray) -> Evidence:
-    return replace(facts, embeddings=Embeddings(users.astype("f4"), items.astype("f4")))
-
-
-@given(st.integers(0, 10**6))
-def test_the_sign_follows_the_sides_and_lengths_and_rotations_do_not_matter(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    facts = plant_association(rng, shift=0.5, n=4, d=3)
-    value = compute_main_value(facts)
-    users, items = (np.asarray(vectors, float) for vectors in vars(facts.embeddings).values())
-    # the other way round it is the opposite
-    assert compute_main_value(facts, groups=replace(GENDER, a="M", b="F")) == pytest.approx(-value)
-    assert compute_main_value(facts, targets=replace(GENRES, e="Action", p="Romance")) == (
-        pytest.approx(-value)
-    )
-    # lengths do not matter
-    longer = [vectors * rng.uniform(0.1, 10, (len(vectors), 1)) for vectors in (users, items)]
-    assert compute_main_value(move_vectors(facts, *longer)) == pytest.approx(value, abs=1e-4)
-    # nor does a rotation of the space
-    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    assert compute_main_value(move_vectors(facts, users @ turn, items @ turn)) == pytest.approx(
-        value, abs=1e-4
-    )
-    # nor the order of the members
-    order = np.r_[rng.permutation(4), 4 + rng.permutation(4)]
-    assert compute_main_value(move_vectors(facts, users[order], items[order])) == pytest.approx(
-        value
-    )
 
 
 def test_users_as_targets() -> None:
@@ -268,11 +200,6 @@ BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
 
 def select_codes(pair: Any, **facts: Any) -> list[list[int]]:
     return [members.tolist() for members in select_members(make_vectors(**facts), pair)]
-
-
-def test_the_members_of_both_sets() -> None:
-    assert select_codes(GENDER) == [[0, 1], [2, 3]]
-    assert select_codes(GENRES) == [[0, 1], [2, 3, 4]]
 
 
 def test_what_is_in_both_sets_is_left_out_or_in_both() -> None:
@@ -316,25 +243,6 @@ def test_an_unknown_attribute_is_named_with_the_nearest() -> None:
     assert (error.where, error.remedy) == ("groups", "did you mean gender?")
 
 
-def test_an_unknown_value_is_named_with_the_nearest() -> None:
-    error = catch_refusal(replace(GENRES, e="Romanse"))
-    assert isinstance(error, NothingLeft)
-    assert (error.where, error.remedy) == ("targets", "did you mean Romance?")
-    assert error.message == "none of the items has genres=Romanse"
-
-
-def test_a_group_of_one_is_refused() -> None:
-    error = catch_refusal(GENDER, gender=["F", "M", "M", "M"])
-    assert isinstance(error, NothingLeft)
-    assert error.message == "1 of the users has gender=F and not both values"
-    assert (error.where, error.remedy) == ("groups", "a set needs 2 or more")
-
-
-def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
-    error = catch_refusal(GENRES, genres=["Romance|Action", "Romance|Action", *["Action"] * 3])
-    assert error.message == "0 of the items has genres=Romance and not both values"
-
-
 @pytest.mark.usefixtures("stage_warnings")
 def test_a_group_with_one_vector_is_refused() -> None:
     users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
@@ -352,37 +260,6 @@ def test_two_spaces_are_refused() -> None:
     facts = make_vectors(items=[[1.0, 2.0, 3.0]] * 5)
     with pytest.raises(BrokenContract, match="users have 2 dimensions, those of items 3"):
         select_groups_and_targets(facts, GENDER, GENRES)
-
-
-@pytest.mark.parametrize(
-    ("cls", "values", "setting"), [(GroupPair, ("a", "b"), "b"), (TargetPair, ("e", "p"), "p")]
-)
-def test_a_set_against_itself_is_refused(cls: Any, values: tuple[str, str], setting: str) -> None:
-    with pytest.raises(Contradiction) as caught:
-        cls(attribute="gender", **dict.fromkeys(values, "F"))
-    assert caught.value.where == setting
-    assert caught.value.remedy
-
-
-def test_the_yaml_of_the_contract(tmp_path: Path) -> None:
-    np.save(tmp_path / "mine.npy", np.array([1.0, 0.0]))
-    raw = {
-        "groups": {"of": "users", "attribute": "gender", "a": "F", "b": "M"},
-        "targets": {
-            "of": "items",
-            "attribute": "genres",
-            "e": "Romance",
-            "p": "Action",
-            "exclusive": True,
-        },
-        "permutations": 10000,
-    }
-    builder = Builder(Document({}, base=tmp_path), "R-RIPA")
-    named = builder.build(RRipa, {**raw, "direction": "svc"}, ())
-    from_file = builder.build(RRipa, {**raw, "direction": "mine.npy"}, ())
-    assert builder.document.faults == []
-    assert named == RRipa(groups=GENDER, targets=GENRES, direction_="svc")
-    assert from_file.direction_ == tmp_path / "mine.npy"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
@@ -134,21 +134,6 @@ def check_terms(terms: list[float], exposure: Any, target: Any) -> None:
     assert terms == pytest.approx(
         [given_ @ given_, given_ @ due, (given_ - due) @ (given_ - due)], abs=1e-9
     )
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_items_of_one_maker_may_be_exchanged_if_they_are_equally_relevant(seed: int) -> None:
-    """Groups do not see which of their members is shown."""
-    rng = np.random.default_rng(seed)
-    makers = ["a", "a", "a", "b", "b", "b"]
-    order = rng.permutation(6)
-    exchanged = np.concatenate([rng.permutation(3), 3 + rng.permutation(3)])
-    relevant = [0, 1, 2] if rng.random() < 0.5 else [3, 4, 5]
-    lists = make_lists([order[:4].tolist(), exchanged[order[:4]].tolist()])
-    evidence = make_evidence(lists, [relevant, relevant], n_items=6, items=make_makers(makers))
-    for metric in METRICS:
-        before, after = measure_queries(metric(attribute="maker"), evidence)
-        assert after == pytest.approx(before, abs=1e-12)
 
 
 def make_samples(lists: list[list[int]], names: list[str | None], relevant: Any) -> Evidence:
@@ -399,23 +384,6 @@ def test_values_equal_scipy_and_stay_in_range(seed: int, multiple: Any) -> None:
         assert 0 <= value <= 1
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-def test_value_is_1_exactly_at_the_target(seed: int) -> None:
-    evidence = make_random_world(seed, n_queries=1)
-    totals = sum_makers(list_exposures(list_items(evidence, 0)), evidence)
-    if not totals:
-        return
-    total = sum(totals.values())
-    target = {name: share / total for name, share in totals.items()}
-    with collect_warnings():
-        at_target, catalogue = (
-            measure_queries(AWRF(attribute="maker", target=of), evidence)[0]
-            for of in (target, "catalogue")
-        )
-    assert at_target == pytest.approx(1.0, abs=1e-12)
-    assert catalogue <= at_target + 1e-12
-
-
 @pytest.mark.parametrize(
     ("target", "message"),
     [
@@ -624,21 +592,6 @@ def test_exposure_is_weighted_by_probabilities() -> None:
             ExposureParity(**UNCERTAIN_ITEMS_HALF, attribute="weight of p"), evidence
         )
     assert measured.value == pytest.approx((1.9 / 3) / (1.35 / 2), abs=1e-12)
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.integers(0, 10_000))
-def test_probabilities_of_0_and_1_give_the_values_of_the_label(seed: int) -> None:
-    evidence = make_random_world(seed)
-    items: Any = evidence.items
-    is_p = np.random.default_rng(seed).random(len(items.ids)) < 0.5
-    is_p[:4] = [True, False, True, False]
-    labels = np.where(is_p, "p", "not p")
-    evidence = with_columns(evidence, p=is_p.astype(np.float64), label=labels)
-    for metric in (ExposureParity, ExposureToRelevance, AWRF):
-        certain = measure_one(metric(attribute="label"), evidence)
-        weighted = measure_one(metric(attribute="weight of p"), evidence)
-        assert weighted.value == pytest.approx(certain.value, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(

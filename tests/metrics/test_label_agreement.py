@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.dataset import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
@@ -132,18 +130,6 @@ def test_a_label_that_is_not_there_is_found_early(metric: Any, parameter: str) -
         assert (caught.value.where, caught.value.remedy) == (parameter, "did you mean b or a?")
         with pytest.raises(MissingEvidence, match="needs items"):
             step(Evidence(make_user_queries(0), make_vocabulary("i", 0), metric="the metric"))
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_agreement_does_not_depend_on_which_is_which(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = rng.integers(0, 2, (2, 15)).astype(float).tolist()
-    assert measure_kappa(make_catalogue(a=a, b=b)).value == pytest.approx(
-        measure_kappa(make_catalogue(a=b, b=a)).value, nan_ok=True
-    )
-    assert measure_alpha(make_catalogue(a=a, b=b)).value == pytest.approx(
-        measure_alpha(make_catalogue(a=b, b=a)).value, nan_ok=True
-    )
 
 
 def test_a_measurement_is_no_category() -> None:

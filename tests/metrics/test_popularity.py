@@ -31,7 +31,6 @@ from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
     make_item_counts,
     make_popularity_evidence,
-    measure_popularity_lists,
     measure_queries,
 )
 from support.worlds.small_worlds import make_interactions
@@ -140,46 +139,6 @@ def test_planted_bias_is_measured(metric: Any, rng: np.random.Generator) -> None
     )
 
 
-@pytest.mark.parametrize("metric", HISTORY_METRICS)
-@given(
-    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
-    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
-    scale=st.sampled_from([2.0, 7.0, 0.125]),
-)
-def test_values_do_not_depend_on_scale_or_order(
-    metric: Any, given_: list[float], chosen: list[float], scale: float
-) -> None:
-    of = metric(popularity="n_ratings")
-    value = measure_popularity_lists(of, given_, chosen)
-    assert measure_popularity_lists(
-        of, [scale * count for count in given_], [scale * count for count in chosen]
-    ) == (pytest.approx(value, rel=1e-9, abs=1e-9))
-    turned = measure_popularity_lists(of, given_[::-1], chosen[::-1])
-    assert turned == pytest.approx(value, rel=1e-9, abs=1e-12)
-    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
-    assert metric().compare_sets(*sets) == pytest.approx(value, rel=1e-9, abs=1e-12)
-    assert metric().compare_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
-
-
-@given(
-    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
-    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
-)
-def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
-    given_: list[float], chosen: list[float]
-) -> None:
-    log = LogPopularityDifference(popularity="n_ratings")
-    assert measure_popularity_lists(log, given_, chosen) == pytest.approx(
-        -measure_popularity_lists(log, chosen, given_)
-    )
-    lift = PopularityLift(popularity="n_ratings")
-    forward, backward = (
-        measure_popularity_lists(lift, given_, chosen),
-        measure_popularity_lists(lift, chosen, given_),
-    )
-    assert (1 + forward) * (1 + backward) == pytest.approx(1.0)
-
-
 def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
     """Random lists in a demo world; the column is the chance of a pick in a world of 0.8."""
     rng = np.random.default_rng(seed)
@@ -223,8 +182,6 @@ def test_intervals_cover_the_planted_bias(popularity: float, planted: float | No
 
 PROFILE_HISTORY_METRICS = (GiniDifference, HerfindahlDifference)
 METRICS = (*PROFILE_HISTORY_METRICS, PopularityRankCorrelation)
-
-POPULARITIES = st.lists(st.integers(1, 10**6), min_size=1, max_size=12)
 
 
 def test_gini_difference_by_hand() -> None:
@@ -287,59 +244,6 @@ def test_missing_evidence_and_columns_raise_errors(metric: Any) -> None:
     assert error.value.where == "popularity"
 
 
-@pytest.mark.parametrize("metric", PROFILE_HISTORY_METRICS)
-@given(given_=POPULARITIES, chosen=POPULARITIES, scale=st.sampled_from([2.0, 7.0, 0.125]))
-def test_differences_are_antisymmetric_and_independent_of_scale_and_order(
-    metric: Any, given_: list[float], chosen: list[float], scale: float
-) -> None:
-    of = metric(popularity="n_ratings")
-    value = measure_popularity_lists(of, given_, chosen)
-    assert -1 <= value <= 1
-    assert measure_popularity_lists(of, chosen, given_) == pytest.approx(-value, abs=1e-12)
-    larger = ([scale * count for count in counts] for counts in (given_, chosen))
-    assert measure_popularity_lists(of, *larger) == pytest.approx(value, abs=1e-9)
-    assert measure_popularity_lists(of, given_[::-1], chosen[::-1]) == pytest.approx(
-        value, abs=1e-12
-    )
-    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
-    assert metric().compare_sets(*sets) == pytest.approx(value, abs=1e-12)
-
-
-@given(given_=st.lists(st.integers(1, 10**6), min_size=2, max_size=12))
-def test_rank_correlation_changes_sign_with_the_order_and_depends_on_ranks_only(
-    given_: list[float],
-) -> None:
-    of = PopularityRankCorrelation(popularity="n_ratings")
-    value = measure_popularity_lists(of, given_, [1])
-    turned = measure_popularity_lists(of, given_[::-1], [1])
-    assert turned == pytest.approx(-value, nan_ok=True, abs=1e-12)
-    cubed = measure_popularity_lists(of, [count**3 for count in given_], [1])
-    assert cubed == pytest.approx(value, nan_ok=True)
-    sets = PopularityRankCorrelation().compare_sets(np.array(given_, dtype=float), np.ones(1))
-    assert sets == pytest.approx(value, nan_ok=True)
-
-
-@pytest.mark.parametrize("metric", [GiniDifference, PopularityRankCorrelation])
-def test_intervals_cover_0_without_bias(metric: Any) -> None:
-    """Users pick ten items at random, and are recommended ten others at random."""
-    covered = 0
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        chances = rng.random((60, 100)).argsort(axis=1)
-        train = make_interactions(
-            [(u, int(i)) for u in range(60) for i in chances[u, :10]], n_items=100
-        )
-        frame = Demo(n_users=2, n_items=100, per_user=2).load(Path(), rng).items
-        assert frame is not None
-        items = Attributes(train.item_ids, frame.frame)
-        lists = make_lists(chances[:, 10:20].tolist())
-        of = make_evidence(lists, n_items=100, train=train, items=items)
-        (measurement,) = metric(popularity="popularity_rank").measure(of)
-        covered += measurement.ci_low <= 0.0 <= measurement.ci_high
-    # 95 of 100, with a standard deviation of 2.2
-    assert 88 <= covered <= 100
-
-
 @pytest.mark.parametrize(
     ("head", "of", "expected"),
     [
@@ -362,23 +266,6 @@ def test_long_tail_is_outside_the_head(head: float, of: Any, expected: list[int]
     assert measure_queries(ACLT(head=head, head_of=of), lists) == expected
     shares = [expected[0] / 3, expected[1] / 2]
     assert measure_queries(APLT(head=head, head_of=of), lists) == pytest.approx(shares)
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-def test_aplt_is_aclt_divided_by_the_length_in_any_order(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    train = make_interactions([(0, item) for item in rng.integers(0, 12, 30)], n_items=12)
-    lists = [rng.permutation(12)[: rng.integers(1, 6)].tolist() for _ in range(4)]
-    evidence = make_evidence(make_lists(lists), n_items=12, train=train)
-    reversed_lists = make_evidence(
-        make_lists([row[::-1] for row in lists]), n_items=12, train=train
-    )
-    number, share = (
-        np.array(measure_queries(ACLT(), evidence)),
-        np.array(measure_queries(APLT(), evidence)),
-    )
-    assert share == pytest.approx(number / [len(row) for row in lists])
-    assert measure_queries(ACLT(), reversed_lists) == number.tolist()
 
 
 @pytest.mark.parametrize("popularity", [None, "train"])

@@ -10,15 +10,14 @@ import torch
 from torch.nn.functional import conv1d, max_pool1d
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Split, TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.data.movielens import MovieLens1M
 from recbias.models.convmf import ConvLearner, ConvMF, IdLearner, IdNetwork, TextCNN
 from recbias.models.deepfm import Documents, encode_documents, warn_about_missing_texts
 from recbias.models.factorization import FactorTables
 from recbias.models.sgd import create_coin_sampler
 from recbias.models.training import Dense
-from support.models.recommending import compute_mean_ndcg, make_checkerboard, query_all_users
+from support.models.recommending import make_checkerboard
 from support.worlds.attribute_worlds import make_item_data
 from support.worlds.small_worlds import make_interactions
 
@@ -85,40 +84,6 @@ def test_elliot_requires_a_multiple_of_16_as_embedding_size() -> None:
         replace(ELLIOT, embedding_size=24).fit(make_checkerboard(4)[0], np.random.default_rng(0))
     assert caught.value.where == "embedding_size"
     assert "multiple of 16" in caught.value.remedy
-
-
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("model", "low", "high"),
-    [
-        (ConvMF(epochs=3, device="cpu"), 0.2, 0.31),
-        # Table A.3: 0.1563, after 50 epochs in batches of 256
-        (
-            ConvMF(
-                variant="elliot",
-                embedding_size=64,
-                epochs=1,
-                batch_size=2048,
-                learning_rate=0.01,
-                dropout=0.3,
-                device="cpu",
-            ),
-            0.12,
-            0.1763,
-        ),
-    ],
-    ids=["paper", "elliot"],
-)
-@pytest.mark.slow
-def test_ndcg_on_movielens(
-    model: ConvMF, low: float, high: float, movielens: Split, real_data: Any
-) -> None:
-    items = MovieLens1M().load(real_data, np.random.default_rng(0)).items
-    assert items is not None
-    data = movielens.training_data(items=items.align(movielens.train.item_ids))
-    lists = model.fit(data, np.random.default_rng(0)).recommend(query_all_users(data), 10, data)
-    assert low < compute_mean_ndcg(lists, movielens) < high
 
 
 def sample_doubles(*shape: int, rng: np.random.Generator) -> Any:

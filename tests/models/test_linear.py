@@ -93,12 +93,6 @@ def test_dense_and_truncated_decompositions_agree(
     np.testing.assert_allclose(truncated.user_factors, dense.user_factors, atol=1e-3)
 
 
-def test_largest_entry_of_each_factor_is_positive(rng: np.random.Generator) -> None:
-    factors = PureSVD(factors=6).fit(make_random_data(rng), rng).item_factors
-    largest = np.abs(factors).argmax(axis=0)
-    assert (factors[largest, np.arange(6)] > 0).all()
-
-
 @pytest.mark.real_data
 def test_ndcg_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
     model = PureSVD(factors=22)

@@ -11,7 +11,6 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.models import multivae
 from recbias.models.multivae import FittedMultiVAE, MultiVAE, _Histories, _VAELearner, sum_kl
 from recbias.models.training import Dense
 from support.models import recommending
@@ -138,16 +137,3 @@ def test_elliot_samples_latent_vectors_from_the_stored_seed() -> None:
     restored = model.restore(fitted.state()).recommend(queries, 5, data)
     np.testing.assert_array_equal(lists.items, restored.items)
     assert "seed" not in fit_model()[0].state()
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_scores_of_tensors_equal_scores_of_arrays() -> None:
-    fitted, _ = fit_model()
-    users = np.array([3, 1], dtype=np.int32)
-    tensors = {name: torch.from_numpy(array) for name, array in fitted.state().items()}
-    np.testing.assert_allclose(
-        multivae.score_block(tensors, torch.from_numpy(users).long()).numpy(),
-        multivae.score_block(fitted.state(), users),
-        rtol=1e-4,
-        atol=1e-6,
-    )

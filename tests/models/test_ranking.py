@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,31 +8,25 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.sparse import coo_array, csr_array
 
-from recbias.core.dataset import AnyArray, Codes, Interactions, TrainingData, Vocabulary
+from recbias.core.dataset import AnyArray, Codes, TrainingData
 from recbias.core.errors import BrokenContract, OutOfRange
 from recbias.core.plugins import FittedRecommender
 from recbias.kernels import topk
 from recbias.models import gpu, ranking
-from recbias.models import ranking as product_lists
-from recbias.models.fitted import FittedFactors, FittedItemWeights, ItemWeightModel, score_block
+from recbias.models.fitted import FittedFactors, FittedItemWeights
 from recbias.models.gpu import (
     LARGE_TABLE,
     PAGE,
     Ranking,
     count_available_bytes,
     create_parameter,
-    create_torch_generator,
     top_k,
 )
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE
 from recbias.models.ranking import (
-    BYTES_PER_SCORE,
-    RANKING_LIMIT,
-    rank_by_product,
     rank_by_scores,
     rank_rows,
     rank_tiles,
@@ -60,35 +53,6 @@ def test_history_noncandidates_and_nan_are_excluded() -> None:
     assert lists.items.tolist() == [[1, 2, -1], [1, -1, -1], [2, 0, -1]]
     expected = [[4, 3, np.nan], [1, np.nan, np.nan], [2, 0, np.nan]]
     np.testing.assert_array_equal(lists.scores, np.array(expected, dtype=np.float32))
-
-
-def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) -> None:
-    data = make_random_data(rng)
-    scores = rng.random((60, 45), dtype=np.float32)
-    lists = rank_by_scores(lambda users: scores[users], query_all_users(data), 7, data)
-    bounded = rank_by_scores(
-        lambda users: scores[users], query_all_users(data), 7, data, memory_limit=1
-    )
-    assert np.array_equal(lists.items, bounded.items)
-    backwards = query_all_users(data, list(range(60))[::-1])
-    reversed_lists = rank_by_scores(lambda users: scores[users], backwards, 7, data)
-    assert np.array_equal(lists.items[::-1], reversed_lists.items)
-
-
-@pytest.mark.parametrize("limit", [0, 2**28], ids=["sparse", "dense"])
-def test_sparse_and_dense_products_give_the_same_lists(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, limit: int
-) -> None:
-    monkeypatch.setattr(product_lists, "DENSE_LIMIT", limit)
-    data = make_random_data(rng)
-    weights = rng.integers(0, 3, (45, 45)).astype(np.float32)
-    expected = rank_by_scores(
-        lambda users: data.train.binary[users].toarray() @ weights, query_all_users(data), 5, data
-    )
-    for right in (weights, csr_array(weights)):
-        lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
-        assert np.array_equal(lists.items, expected.items)
-        np.testing.assert_array_equal(lists.scores, expected.scores)
 
 
 @pytest.mark.parametrize("k", [1, 7, 60])
@@ -239,54 +203,6 @@ def test_scores_are_dot_products_and_nan_vectors_have_no_score(
     np.testing.assert_array_equal(lists.scores[:2], np.array(scores, dtype=np.float32))
 
 
-@pytest.fixture(scope="module")
-def large_data() -> TrainingData:
-    """A million users and a hundred thousand items; every tenth user has an item."""
-    vocabularies = [
-        Vocabulary(np.arange(n).astype(str).astype(object)) for n in (1_000_000, 100_000)
-    ]
-    items = np.arange(100_000, dtype=np.int32)
-    return TrainingData(
-        Interactions(items * 10, items, np.ones(items.size, "f4"), None, *vocabularies)
-    )
-
-
-@pytest.mark.parametrize("spread", [1, 0], ids=["apart", "all equal"])
-@pytest.mark.parametrize("kind", ["arrays", "tensors"])
-def test_scores_are_computed_in_blocks(
-    large_data: TrainingData, rng: np.random.Generator, spread: int, kind: str
-) -> None:
-    """All scores would take 400 GB, those of the queries 160 MB."""
-    sides = large_data.train.n_users, large_data.train.n_items
-    p, q = (spread * rng.standard_normal((n_rows, 4), dtype=np.float32) for n_rows in sides)
-    fitted, queries = (
-        FittedFactors(p, q),
-        query_all_users(large_data, list(range(0, 1_000_000, 2_500))),
-    )
-    max_users = 0
-
-    def record_block(state: Mapping[str, Any], users: Any) -> Any:
-        nonlocal max_users
-        max_users = max(max_users, len(users))
-        return score_block(state, users)
-
-    ranking = Ranking(record_block, fitted.state(), "cpu")
-    fitted.recommend(queries.take(np.arange(1)), 10, large_data)  # the training rows as a matrix
-    tracemalloc.start()
-    if kind == "arrays":
-        lists = ranking.lists(queries, 10, large_data)
-    else:
-        lists = ranking.rank_on_device(torch.device("cpu"), queries, 10, large_data)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < RANKING_LIMIT
-    assert 0 < max_users * large_data.train.n_items * BYTES_PER_SCORE <= RANKING_LIMIT
-    scores = q @ p[2_500]
-    scores[250] = -np.inf
-    first = np.argsort(-scores, kind="stable")[:10]
-    assert lists.items[1].tolist() == first.tolist()
-
-
 # W_ji: item 0 has the weight 2 for item 1 and 1 for item 2; item 1 has the weight 5 for item 2
 WEIGHTS = np.array([[0, 2, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=np.float64)
 
@@ -308,52 +224,7 @@ def test_scores_are_sums_of_weights_over_the_history(make: type) -> None:
     )
 
 
-@pytest.mark.parametrize("make", [np.asarray, csr_array])
-def test_a_stored_state_gives_the_same_lists(make: type) -> None:
-    fitted = FittedItemWeights.from_matrix(make(WEIGHTS))
-    restored = ItemWeightModel().restore(dict(fitted.state()))
-    queries = make_queries(["a", "b", "c"])
-    first, second = (
-        model.recommend(queries, 4, create_data_of_item_weight_model())
-        for model in (fitted, restored)
-    )
-    assert first.items.tolist() == second.items.tolist()
-    np.testing.assert_array_equal(first.scores, second.scores)
-
-
-LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])
-
-
-def compute_top_k(scores: AnyArray, k: int) -> tuple[list[list[int]], AnyArray]:
-    columns, values = top_k(torch.tensor(scores), k)
-    assert (columns.dtype, values.dtype) == (torch.int32, torch.float32)
-    return columns.tolist(), values.numpy()
-
-
-def assert_same_as_arrays(scores: AnyArray, k: int) -> None:
-    columns, values = compute_top_k(scores, k)
-    expected, expected_values = topk.top_k(scores, k)
-    assert columns == expected.tolist()
-    np.testing.assert_array_equal(values, expected_values)
-
-
-@given(
-    scores=arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=60), elements=LEVELS),
-    k=st.integers(1, 70),
-)
-def test_result_equals_the_top_k_of_arrays(scores: AnyArray, k: int) -> None:
-    assert_same_as_arrays(scores, k)
-
-
 TENSORS_CPU = torch.device("cpu")
-
-
-def test_torch_generator_is_seeded_by_the_numpy_generator() -> None:
-    first, second = (
-        torch.rand(4, generator=create_torch_generator(np.random.default_rng(seed), TENSORS_CPU))
-        for seed in (5, 5)
-    )
-    assert torch.equal(first, second)
 
 
 @given(

@@ -77,27 +77,6 @@ def test_rows_are_in_the_order_of_time_and_ties_in_that_of_the_file() -> None:
     }
 
 
-@pytest.mark.usefixtures("stage_warnings")
-@pytest.mark.parametrize(
-    "lists",
-    [
-        "items=np.zeros((1, 3), int), scores=np.zeros((1, 3))",
-        "items=np.zeros((2, 3)), scores=np.zeros((2, 3))",
-        "items=np.zeros((2, 3), int), scores=np.full((2, 3), 'x')",
-        "items=np.zeros((2, 3), int)",
-    ],
-)
-def test_lists_of_another_form_are_refused(
-    lists: str, fake: Path, data: TrainingData, tmp_path: Path
-) -> None:
-    write_fake(
-        fake, f"import numpy as np; np.savez('lists.npz', {lists}); write('facts.json', {{}})"
-    )
-    fitted = RecBole(model="Pop").restore({SEED: np.array(1)})
-    with pytest.raises(BrokenContract, match="returned no lists of 3 for 2 users"):
-        fitted.recommend(make_queries(["u0", "u1"]), 3, data)
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "where"),
     [
@@ -224,10 +203,6 @@ def test_a_failed_process_is_one_line_and_its_output_is_kept(
         ("Path('state.npz').write_bytes(b'garbage')", "state.npz"),
         ("Path('state.npz').write_bytes(b'PK\\x03\\x04' + bytes(60))", "state.npz"),
         ("import numpy as np; np.savez('state.npz', a=np.array([{}]))", "state.npz"),
-        (
-            "import numpy as np; np.save('x', np.zeros(2)); os.rename('x.npy', 'state.npz')",
-            "state",
-        ),
         ("import numpy as np; np.savez('state.npz', a=np.zeros(2))", "facts.json"),
     ],
 )
@@ -274,26 +249,14 @@ def test_without_a_named_python_the_package_is_needed(monkeypatch: pytest.Monkey
     ]
 
 
-def test_a_python_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "/nowhere/python")
-    with pytest.raises(MissingFile, match=f"{VARIABLE}: no program '/nowhere/python'"):
-        find_interpreter()
-
-
-@pytest.mark.parametrize("text", ["echo no JSON", "echo '[1]'", "exit 3"])
-def test_a_program_that_is_no_python_is_refused(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv(VARIABLE, str(program))
-    with pytest.raises(MissingFile, match="does not run as a Python"):
-        find_interpreter()
-
-
 @pytest.mark.skipif(is_installed("recbole"), reason="RecBole is installed")
 def test_a_python_without_recbole_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, sys.executable)
     with pytest.raises(MissingExtra, match="has no package recbole"):
+        find_interpreter()
+
+
+def test_a_python_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/nowhere/python")
+    with pytest.raises(MissingFile, match=f"{VARIABLE}: no program '/nowhere/python'"):
         find_interpreter()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -38,23 +37,6 @@ from support.worlds.small_worlds import make_interactions
 RNG = np.random.default_rng(0)
 
 
-def test_items_are_predicted_from_words_also_after_storage() -> None:
-    data = make_review_data()
-    model = TFIDFLR(min_df=1)
-    fitted = model.fit(data, RNG)
-    queries = make_prompts("the soup", "very good tea", "bread [MASK]", "")
-    assert queries.texts is not None
-    ranked = fitted.named(queries.texts, data)
-    assert ranked[:3, 0].tolist() == [0, 3, 2]
-    assert (np.sort(ranked, axis=1) == [0, 2, 3]).all()
-    lists = fitted.recommend(queries, 2, data)
-    np.testing.assert_array_equal(lists.items, ranked[:, :2])
-    restored = model.restore({name: np.array(array) for name, array in fitted.state().items()})
-    again = restored.recommend(queries, 2, data)
-    np.testing.assert_array_equal(again.items, lists.items)
-    np.testing.assert_array_equal(again.scores, lists.scores)
-
-
 def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
     data = make_review_data()
     assert data.reviews is not None
@@ -69,10 +51,6 @@ def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
     order = np.argsort(-expected, axis=1)
     assert (pipeline.classes_[order][:2] == lists.items[:2]).all()
     np.testing.assert_allclose(lists.scores, np.take_along_axis(expected, order, 1), atol=5e-3)
-
-
-def test_it_fulfils_the_contract_of_recommenders() -> None:
-    check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
 
 
 @pytest.mark.parametrize("min_df", [2, 200])
@@ -114,22 +92,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> EncoderLR:
     return EncoderLR(encoder=str(folder), C=10.0, max_length=16, device="cpu")
 
 
-def test_items_are_predicted_from_words_also_after_storage_of_encoder_lr(model: EncoderLR) -> None:
-    data = make_review_data()
-    fitted = model.fit(data, ENCODER_LR_RNG)
-    queries = make_prompts("the soup", "very good tea", "bread [MASK]", "")
-    assert queries.texts is not None
-    assert data.reviews is not None
-    is_correct = fitted.named(data.reviews.texts, data)[:, 0] == data.reviews.items
-    assert is_correct.mean() > 0.9
-    lists = fitted.recommend(queries, 2, data)
-    np.testing.assert_array_equal(lists.items, fitted.named(queries.texts, data)[:, :2])
-    state = {name: np.array(array) for name, array in fitted.state().items()}
-    again = model.restore(state).recommend(queries, 2, data)
-    np.testing.assert_array_equal(again.items, lists.items)
-    np.testing.assert_array_equal(again.scores, lists.scores)
-
-
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_log_probabilities_equal_a_regression_on_standardized_states(
     model: EncoderLR, pooling: Pooling
@@ -152,10 +114,6 @@ def test_log_probabilities_equal_a_regression_on_standardized_states(
     expected = -np.sort(-log_softmax(level, axis=1), axis=1)
     lists = chosen.fit(data, ENCODER_LR_RNG).recommend(make_prompts(*texts[-2:]), 3, data)
     np.testing.assert_allclose(lists.scores, expected, atol=5e-3)
-
-
-def test_it_fulfils_the_contract_of_recommenders_of_encoder_lr(model: EncoderLR) -> None:
-    check_recommender(model, data=make_review_data(12))
 
 
 def blocks(states: AnyArray, order: AnyArray, size: int) -> Iterator[tuple[AnyArray, AnyArray]]:
@@ -186,23 +144,6 @@ def test_the_probe_equals_a_regression_on_standardized_states_in_any_order(
 
 
 FEATURES = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
-CLASSES = np.digitize(FEATURES[:, 0] + 0.5 * FEATURES[:, 1], [-0.6, 0.6])
-
-
-def test_fit_minimizes_the_penalized_loss() -> None:
-    # a second minimiser of |W|²/2 + C Σ -log p, by the definition and numeric gradients
-    def loss(flat: np.ndarray) -> float:
-        weights, bias = flat[:9].reshape(3, 3), flat[9:]
-        chances = log_softmax(FEATURES @ weights + bias, axis=1)
-        return float((weights**2).sum() / 2 - 2.0 * chances[np.arange(40), CLASSES].sum())
-
-    minimum = minimize(loss, np.zeros(12), tol=1e-10)
-    regression = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=2.0, iterations=500)
-    np.testing.assert_allclose(regression.weights, minimum.x[:9].reshape(3, 3), atol=2e-3)
-    expected = log_softmax(FEATURES @ minimum.x[:9].reshape(3, 3) + minimum.x[9:], axis=1)
-    np.testing.assert_allclose(
-        regression.log_probabilities(FEATURES), expected, rtol=2e-3, atol=1e-3
-    )
 
 
 @pytest.mark.parametrize("classes", [[0, 2] * 20, [2] * 40, [0, 1, 2, 3] * 10])
@@ -309,28 +250,6 @@ def make_random_world(rng: np.random.Generator) -> tuple[TrainingData, Reviews]:
 
 
 @pytest.mark.usefixtures("stage_warnings")
-def test_the_list_of_a_user_does_not_depend_on_the_other_users(rng: np.random.Generator) -> None:
-    data, reviews = make_random_world(rng)
-    fitted = TFIDFLR(min_df=1).fit(data, rng)
-    together = fitted.recommend(query_all_users(data), 5, data)
-    assert together.filled.any(axis=1).sum() == np.unique(reviews.users).size
-    for size in (1, 7, 30):
-        users = rng.permutation(40)[:size].tolist()
-        some = fitted.recommend(query_all_users(data, users), 5, data)
-        np.testing.assert_array_equal(some.items, together.items[users])
-        np.testing.assert_array_equal(some.scores, together.scores[users])
-    # nor on what the others have written, once the model is fitted
-    rows = np.flatnonzero(reviews.users != reviews.users[0])
-    texts = reviews.texts.copy()
-    texts[rows] = "good"
-    changed = fitted.recommend(
-        query_all_users(data), 5, replace(data, reviews=replace(reviews, texts=texts))
-    )
-    user = reviews.users[0]
-    np.testing.assert_array_equal(changed.scores[user], together.scores[user])
-
-
-@pytest.mark.usefixtures("stage_warnings")
 def test_scores_of_users_equal_the_mean_of_the_scores_of_prompts(rng: np.random.Generator) -> None:
     data, reviews = make_random_world(rng)
     fitted = TFIDFLR(min_df=1).fit(data, rng)
@@ -378,6 +297,14 @@ def test_language_models_lead_to_the_items_that_users_miss(encoder: str) -> None
         fitted = model.fit(data, np.random.default_rng(0))
         lists = fitted.recommend(query_all_users(data), 1, data)
         assert lists.items[:, 0].tolist() == missing, type(model).__name__
+
+
+def test_it_fulfils_the_contract_of_recommenders() -> None:
+    check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
+
+
+def test_it_fulfils_the_contract_of_recommenders_of_encoder_lr(model: EncoderLR) -> None:
+    check_recommender(model, data=make_review_data(12))
 
 
 def test_lists_of_users_fulfil_the_contract_of_recommenders(encoder: str) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from recbias.core.context import collect_warnings
@@ -18,7 +16,7 @@ from recbias.models import sgd
 from recbias.models.factorization import BPRMF
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import copy_to_array, create_parameter
-from recbias.models.sgd import Sampler, UserBlocks
+from recbias.models.sgd import Sampler
 from recbias.models.training import (
     EarlyStopping,
     Learner,
@@ -75,11 +73,6 @@ def test_sgd_steps_match_a_hand_computation(rng: np.random.Generator) -> None:
     fitted = train(learner, create_schedule(optimizer="sgd"), DATA, rng)
     assert fitted.item_factors[0, 0] == pytest.approx(0.67)
     assert learner.batches == [[1, 2], [4]]
-
-
-def test_first_adam_step_has_the_length_of_the_learning_rate(rng: np.random.Generator) -> None:
-    fitted = train(Parabola([5]), create_schedule(), DATA, rng)
-    assert fitted.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
 
 
 def test_divergence_error_names_epoch_loss_and_setting(rng: np.random.Generator) -> None:
@@ -215,39 +208,6 @@ def test_popularity_weights_are_powers_of_the_row_counts(
     assert items.max() == 2
 
 
-@pytest.mark.parametrize("unseen", [True, False])
-def test_each_positive_is_followed_by_its_negatives(
-    unseen: bool, rng: np.random.Generator
-) -> None:
-    users, items, labels = Sampler.from_interactions(WORLD).sample_with_negatives(
-        3, rng, unseen=unseen
-    )
-    assert users.dtype == items.dtype == np.int32
-    np.testing.assert_array_equal(labels, np.tile([1, 0, 0, 0], 6))
-    positives = set(zip(users[::4].tolist(), items[::4].tolist(), strict=True))
-    assert positives == {(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3)}
-    assert (users.reshape(6, 4) == users[::4, None]).all()
-    if unseen:
-        assert not is_seen(WORLD, users, items)[labels == 0].any()
-
-
-@given(
-    pairs=st.sets(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1),
-    popularity=st.sampled_from([0.0, 0.75, 1.0]),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_sampled_negatives_are_never_training_items(
-    pairs: set[tuple[int, int]], popularity: float, seed: int
-) -> None:
-    train = make_interactions(sorted(pairs), n_users=6, n_items=8)
-    sampler = Sampler.from_interactions(train, popularity=popularity)
-    users, positives, negatives = sampler.sample_triples(200, np.random.default_rng(seed))
-    assert is_seen(train, users, positives).all()
-    assert not is_seen(train, users, negatives).any()
-    if popularity:
-        assert (train.item_counts()[negatives] > 0).all()
-
-
 def create_schedule_of_divergence(**changes: Any) -> Schedule:
     defaults: dict[str, Any] = {"name": "M", "epochs": 9, "batch_size": 4096, "learning_rate": 0.1}
     return Schedule(**(defaults | changes))
@@ -259,57 +219,6 @@ def test_learning_rate_that_is_zero_in_float32_raises() -> None:
     )  # a subnormal number
     with pytest.raises(OutOfRange, match="1e-60 is 0 in float32"):
         validate_learning_rate(create_schedule_of_divergence(learning_rate=1e-60))
-
-
-DENSE = 40
-"""Items of user 0, who has half of the 80; others have few."""
-
-
-def make_world(n_users: int = 30, n_items: int = 80) -> Interactions:
-    rng = np.random.default_rng(7)
-    pairs = [(0, item) for item in range(0, 2 * DENSE, 2)]
-    for user in range(1, n_users):
-        size = int(rng.integers(0, 12))
-        pairs += [(user, int(item)) for item in rng.choice(n_items, size, replace=False)]
-    return make_interactions(pairs, n_users=n_users, n_items=n_items)
-
-
-def sample_many(blocks: UserBlocks, n_epochs: int) -> tuple[AnyArray, ...]:
-    rng = np.random.default_rng(3)
-    epochs = [blocks.sample(rng) for _ in range(n_epochs)]
-    return tuple(np.concatenate(arrays) for arrays in zip(*epochs, strict=True))
-
-
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_pairs_and_unseen_items_are_sampled_uniformly(size: int) -> None:
-    train = make_world()
-    sampler = Sampler.from_interactions(train)
-    users, positives, negatives = sample_many(UserBlocks(sampler, size), 400)
-    assert users.size == 400 * sampler.users.size
-    is_seen = train.binary.toarray() > 0
-    assert is_seen[users, positives].all()
-    assert not is_seen[users, negatives].any()
-    drawn = np.bincount(users * 80 + positives, minlength=30 * 80).reshape(30, 80)
-    assert chisquare(drawn[is_seen]).pvalue > 0.001
-    unseen = np.bincount(users * 80 + negatives, minlength=30 * 80).reshape(30, 80)
-    for user in (0, 1, 2):
-        assert chisquare(unseen[user][~is_seen[user]]).pvalue > 0.001
-
-
-@given(
-    pairs=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 7)), min_size=1),
-    size=st.integers(1, 12),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_a_triple_has_a_seen_and_an_unseen_item(
-    pairs: set[tuple[int, int]], size: int, seed: int
-) -> None:
-    train = make_interactions(sorted(pairs), n_users=10, n_items=8)
-    blocks = UserBlocks(Sampler.from_interactions(train), size)
-    users, positives, negatives = blocks.sample(np.random.default_rng(seed))
-    is_seen = train.binary.toarray() > 0
-    assert is_seen[users, positives].all()
-    assert not is_seen[users, negatives].any()
 
 
 def test_a_model_of_many_users_learns_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

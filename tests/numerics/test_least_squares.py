@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import nnls
 from sklearn.linear_model import ElasticNet
 
@@ -96,49 +94,6 @@ def test_columns_with_many_candidates_are_left_to_the_passes(
     assert bool(sizes) == (most > 0)
     np.testing.assert_allclose(weights.toarray(), expected.toarray(), atol=1e-6)
     assert n_unconverged == 0
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Objective did not converge")
-@pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.0075, 1.0), (0.0075, 0.999), (0.001, 1.0)])
-def test_dependent_columns_without_a_length_penalty_have_a_minimum(
-    rng: np.random.Generator, alpha: float, l1_ratio: float
-) -> None:
-    """Of 300 columns of 20 rows many are sums of others, along which the objective is flat."""
-    matrix = (rng.random((20, 300)) < 0.2).astype(np.float32)
-    gram, total = matrix.T @ matrix, alpha * len(matrix)
-    penalty = Penalty(total * l1_ratio, total * (1 - l1_ratio))
-    weights, missed = elastic_net(gram, penalty, keep=300, max_iter=300, tolerance=1e-4)
-    assert missed < 150
-    reference = ElasticNet(
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        fit_intercept=False,
-        positive=True,
-        tol=1e-8,
-        max_iter=10**5,
-    )
-    for column in range(0, 300, 50):
-        others = np.delete(np.arange(300), column)
-        exact = np.insert(
-            reference.fit(matrix[:, others], matrix[:, column]).coef_, column, 0.0
-        ).astype(float)
-        values = []
-        for w in (weights[[column]].toarray().ravel().astype(float), exact):
-            error = matrix[:, column] - matrix @ w
-            lengths = penalty.l1 * w.sum() + penalty.l2 * w @ w / 2
-            values.append(error @ error / 2 + lengths)
-        scale = matrix[:, column].sum() / 2  # the objective without weights
-        assert values[0] <= values[1] + 1e-3 * scale
-
-
-def test_weights_are_non_negative_with_zero_diagonal(rng: np.random.Generator) -> None:
-    matrix = sample_binary(rng)
-    weights, _ = elastic_net(
-        matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=50, tolerance=1e-4
-    )
-    assert (weights.diagonal() == 0).all()
-    assert (weights.data > 0).all()
 
 
 def sample_problem(rng: np.random.Generator, n: int) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -251,13 +206,6 @@ def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
     assert axis[0] > 0.99
 
 
-def test_it_turns_with_the_space(rng: np.random.Generator) -> None:
-    a, b = draw_groups(rng, shift=0.5)
-    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    plane, turned = fit_svc(a, b), fit_svc(a @ turn, b @ turn)
-    np.testing.assert_allclose(turned.weights, plane.weights @ turn, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("sizes", "sample", "train", "test"),
     [
@@ -331,16 +279,6 @@ def test_minimum_agrees_with_scipy(rng: np.random.Generator) -> None:
     expected = minimize(objective, np.zeros(5), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     weights, _ = minimize_squared_hinge(rows, signs, 2.0)
     np.testing.assert_allclose(weights, expected, rtol=1e-6, atol=1e-9)
-
-
-@given(st.integers(0, 99), st.floats(-4.0, 4.0))
-def test_scaling_rows_and_cost_keeps_the_direction(seed: int, exponent: float) -> None:
-    rows, signs = sample_overlapping(np.random.default_rng(seed), 40, 3)
-    scale = 10.0**exponent
-    weights, _ = minimize_squared_hinge(rows, signs, 1.0)
-    scaled, is_minimum = minimize_squared_hinge(scale * rows, signs, 1.0 / scale**2)
-    assert is_minimum
-    np.testing.assert_allclose(scale * scaled, weights, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("length", [1.0, 10.0, 1e3, 1e6, 1e9])

@@ -5,8 +5,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
@@ -15,7 +13,7 @@ from recbias.core.dataset import AnyArray, Matrix
 from recbias.kernels import neighbours as shared_columns
 from recbias.kernels import topk
 from recbias.kernels.neighbours import Kind, Nearness, find_nearest, find_nearest_by
-from recbias.kernels.topk import compute_gram, create_product_blocks, sparse_is_faster
+from recbias.kernels.topk import compute_gram, create_product_blocks
 
 # rows a, b, c, d over four columns; d is of nothing
 ROWS = csr_array(
@@ -117,14 +115,6 @@ def test_counted_columns_give_the_same_neighbours_to_the_last_bit(
             assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
-@pytest.mark.slow  # compiled for another type of counts
-def test_more_shared_columns_than_16_bits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_columns, "MIN_OPERATIONS", 0)
-    matrix = csr_array(np.ones((3, 70_000), dtype=np.float32))
-    nearest = find_nearest(matrix, 2)
-    np.testing.assert_allclose(nearest.toarray(), 1.0 - np.eye(3), rtol=1e-6)
-
-
 KINDS = get_args(Nearness)
 
 # a, b, c over three columns; d is of nothing
@@ -178,18 +168,6 @@ def test_nearness_agrees_with_scikit_learn(kind: Nearness, seed: int) -> None:
     np.testing.assert_allclose(nearness, compute_with_sklearn(kind, matrix.toarray()), atol=5e-3)
 
 
-@given(seed=st.integers(0, 1000), kind=st.sampled_from(KINDS), neighbors=st.integers(1, 40))
-def test_nearest_other_rows_are_selected(seed: int, kind: Nearness, neighbors: int) -> None:
-    matrix = sample_rows(seed, n=12, m=5)
-    every = find_nearest_by(kind, matrix, 12).toarray()
-    neighbours = find_nearest_by(kind, matrix, neighbors)
-    nearness = neighbours.toarray()
-    assert not nearness.diagonal().any()
-    assert np.diff(neighbours.indptr).max() <= neighbors
-    best = -np.sort(-every, axis=1)[:, : min(neighbors, 12)]
-    np.testing.assert_array_equal(-np.sort(-nearness, axis=1)[:, : best.shape[1]], best)
-
-
 @pytest.mark.parametrize("cost", [0, 10**9], ids=["sparse way", "dense way"])
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (1, 5)])
 def test_dense_and_sparse_products_are_equal(
@@ -202,17 +180,3 @@ def test_dense_and_sparse_products_are_equal(
     np.testing.assert_allclose(
         create_product_blocks(matrix)(0, 1), dense[:1] @ dense.T, rtol=1e-5, atol=1e-6
     )
-
-
-def test_products_of_binary_rows_are_exact(rng: np.random.Generator) -> None:
-    ones = csr_array((rng.random((500, 60)) < 0.3).astype(np.float32))
-    assert np.array_equal(compute_gram(ones), (ones.toarray() @ ones.toarray().T).round())
-
-
-@pytest.mark.parametrize(("entries_a_row", "faster"), [(1, True), (100, False)])
-def test_sparse_factors_use_the_sparse_product(entries_a_row: int, faster: bool) -> None:
-    # each of 100 entries on the left meets a row of 1 or of all 100 columns
-    left = csr_array(np.ones((1, 100), dtype=np.float32))
-    right = np.zeros((100, 100), dtype=np.float32)
-    right[:, :entries_a_row] = 1
-    assert sparse_is_faster(left, csr_array(right)) is faster

@@ -23,7 +23,6 @@ from recbias.kernels.sparse import (
     keep_columns,
     map_blocks,
     prefetch_row,
-    register_prefetch,
 )
 from recbias.statistics.inequality import cover, entropy, gini, jain
 
@@ -106,19 +105,6 @@ def add_up(values: Any) -> Any:
     return total
 
 
-def test_compiled_loop_matches_the_python_function() -> None:
-    values = np.arange(10.0)
-    assert compile_loop(add_up)(values) == add_up(values) == 45
-    assert compile_loop(add_up) is compile_loop(add_up)
-
-
-def test_function_without_a_file_is_compiled_without_cache() -> None:
-    # code that does not come from a file has no cache folder
-    namespace: dict[str, Any] = {}
-    exec(compile("def twice(x):\n    return 2 * x\n", "<nowhere>", "exec"), namespace)
-    assert compile_loop(namespace["twice"])(4) == 8
-
-
 LOOP = """
 import numpy as np
 import pytest
@@ -171,27 +157,3 @@ def test_a_loop_that_prefetches_gives_the_sums_of_numpy(width: int, row_type: An
     table, rows = rng.random((50, width)), rng.integers(50, size=200).astype(row_type)
     assert compile_loop(sum_rows)(table, rows) == pytest.approx(table[rows].sum(), rel=1e-12)
     assert sum_rows(table, rows) == pytest.approx(table[rows].sum(), rel=1e-12)
-
-
-def test_the_machine_code_has_an_instruction_that_prefetches() -> None:
-    import numba
-
-    register_prefetch()
-    run: Any = numba.njit(sum_rows)  # code that numba has cached cannot be inspected
-    run(np.ones((3, 20)), np.zeros(5, dtype=np.int32))
-    if not hasattr(run, "inspect_asm"):
-        pytest.skip("compilation is switched off")
-    code = "".join(run.inspect_asm().values())
-    assert "prefetch" in code or "prfm" in code
-
-
-def test_entries_of_a_vector_are_prefetched_too() -> None:
-    def take(vector: Any, places: Any) -> float:
-        total = 0.0
-        for place in places:
-            prefetch_row(vector, place)
-            total += vector[place]
-        return total
-
-    vector, places = np.arange(9.0), np.array([0, 8, 4])
-    assert compile_loop(take)(vector, places) == 12.0

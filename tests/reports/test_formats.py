@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
-import math
 import re
 import resource
 import subprocess
@@ -17,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.errors import UnknownName, Unwritable
-from recbias.reports.environments import escape_latex, load_environment, render_csv, render_latex
+from recbias.core.errors import Unwritable
+from recbias.reports.environments import escape_latex, render_latex
 from recbias.reports.figures import IMAGES
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import read_run
@@ -27,7 +24,6 @@ from recbias.reports.wording import (
     Column,
     Table,
     list_warnings,
-    make_columns,
     state_cutoff_once,
 )
 from recbias.reports.write import FORMATS, write_reports
@@ -60,15 +56,6 @@ def test_each_format_writes_its_files(
     assert not absent & names
 
 
-def test_reports_that_are_written_twice_are_identical(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    contents = [
-        {path: path.read_bytes() for path in write_reports(tmp_path, formats=TEXTS)}
-        for _ in range(2)
-    ]
-    assert contents[0] == contents[1]
-
-
 def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
     parts = (("race=<b>", "price=$"),)
     failures = [
@@ -87,19 +74,6 @@ def test_hostile_labels_do_not_break_any_file(tmp_path: Path) -> None:
             ET.fromstring(text)
         elif path.suffix == ".json":
             json.loads(text)
-
-
-def test_the_error_for_an_unknown_format_suggests_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="no report format is called 'htm'") as caught:
-        write_reports(make_run(tmp_path), formats=["htm"])
-    assert caught.value.remedy == "did you mean html?"
-
-
-def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    make_run(tmp_path)
-    (tmp_path / "figures").write_text("in the way", encoding="utf-8")
-    with pytest.raises(Unwritable, match="cannot be written"):
-        write_reports(tmp_path, formats=["md"])
 
 
 def test_a_full_disk_keeps_the_previous_report(tmp_path: Path) -> None:
@@ -127,38 +101,8 @@ def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_linked_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run")
-    (tmp_path / "elsewhere").mkdir()
-    (run / "tables").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unwritable, match="link to another folder") as caught:
-        write_reports(run, formats=["latex"])
-    assert caught.value.remedy == "remove the link"
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_linked_report_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run")
-    (tmp_path / "kept.json").write_text("kept")
-    (run / "report.json").symlink_to(tmp_path / "kept.json")
-    write_reports(run, formats=["json"])
-    assert not (run / "report.json").is_symlink()
-    assert (tmp_path / "kept.json").read_text() == "kept"
-
-
 def render_report(folder: Path, world: RunSpec) -> str:
     return render_markdown(Content(read_run(make_run(folder, world))))
-
-
-def test_a_table_has_one_line_per_row_whatever_the_labels() -> None:
-    rows = tuple((Cell(label), Cell("0.1", 0.1, best=True, mark="a")) for label in HOSTILE)
-    columns = (Column("model"), Column("x", numeric=True))
-    parts: Any = load_environment("md").get_template("parts.md.jinja").module
-    lines = parts.table(Table("t", columns, rows)).strip().splitlines()
-    assert lines[1] == "| :-- | --: |"
-    assert len(lines) == 2 + len(HOSTILE)
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
-    assert lines[2].endswith("| **0.1**<sup>a</sup> |")
 
 
 def test_the_report_has_every_section(tmp_path: Path) -> None:
@@ -177,19 +121,6 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     assert "| Random | MostPop |" in text
     assert re.search(r"\n## Stages\n\n\| stage \| kind \| duration \|", text)
     assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
-
-
-def test_blocks_are_separated_by_one_blank_line(tmp_path: Path) -> None:
-    text = render_report(tmp_path, RunSpec(folds=2, users=20))
-    assert "\n\n\n" not in text
-    assert re.search(r"[^\n]\n\n## Results \(@10\)\n\n\| model", text)
-    assert not re.search(r"[^|\n]\n\|", text)  # a table needs a blank line before it
-
-
-def test_markup_in_labels_is_escaped(tmp_path: Path) -> None:
-    text = render_report(tmp_path, RunSpec(models=HOSTILE))
-    assert "<script" not in text
-    assert "](http" not in text.replace(r"\](http", "")
 
 
 @pytest.mark.parametrize(
@@ -269,14 +200,6 @@ def test_a_wide_table_is_split_by_families_into_tables_of_at_most_eight_columns(
     assert [row.count("&") for row in rows] == [7, 2, 7, 2]
 
 
-def test_hostile_labels_do_not_break_the_table() -> None:
-    rows = tuple((Cell(label), Cell("1", 1.0)) for label in HOSTILE)
-    latex = render_latex(Table("t", (Column("model"), Column("x", numeric=True)), rows))
-    lines = latex.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
-    assert len(lines) == len(HOSTILE)
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in lines)
-
-
 def parse_strictly(text: str) -> dict[str, Any]:
     """Parse JSON that must not hold NaN or infinity."""
 
@@ -300,30 +223,6 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
     assert {row["significant"] for row in report["significance"]} <= {True, False}
     assert report["reference"] is None
     assert report["manifest"] == run.manifest
-
-
-TABLE = Table(
-    "nDCG@10, by <b>",
-    make_columns(("model", "value", "95% interval", "p", "n"), numeric={"value", "p"}),
-    (
-        (
-            Cell("a, b", mark="x"),
-            Cell("0.3333", 1 / 3, mark="y"),
-            Cell("0.1 to 0.5", 0.1),
-            Cell("< 0.0001", 2.5e-7),
-            Cell("1,682", 1682.0),
-        ),
-        (Cell('"c"'), Cell("n/a", math.nan), Cell(""), Cell("1.0", 1.0), Cell("2", 2.0)),
-    ),
-)
-
-
-def test_a_table_as_csv_has_unrounded_numbers_and_no_marks() -> None:
-    assert list(csv.reader(io.StringIO(render_csv(TABLE)))) == [
-        ["model", "value", "95% interval", "p", "n"],
-        ["a, b", "0.333333333333333", "0.1 to 0.5", "2.5e-07", "1682"],
-        ['"c"', "", "", "1", "2"],
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import recbias
-from recbias.reports.agreement import (
-    MetricAgreement,
-    build_agreement_tables,
-    compute_metric_agreement,
-)
 from recbias.reports.group_tables import build_group_tables
-from recbias.reports.render import Content, render_html
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
-    build_runs_table,
-    build_settings_tables,
     build_summary,
-    collect_variants,
     count_undefined,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, collect_comparisons, find_better_side, find_wins
+from recbias.reports.views import Comparisons, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
-from support.run_folders import SEVEN_MODELS, RunSpec, make_run
-from support.swept_runs import read_swept_run
+from support.run_folders import RunSpec, make_run
 
 
 def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
@@ -54,24 +42,6 @@ def test_the_summary_has_one_row_per_model_and_one_column_per_metric(tmp_path: P
     assert [column.numeric for column in table.columns] == [False, True, True, True, True]
     assert [row[0].text for row in table.rows][:2] == ["Random", "MostPop"]
     assert len(table.rows) == 7
-
-
-@pytest.mark.parametrize(
-    ("metric", "values", "wins", "second"),
-    [
-        ("nDCG", [0.1, 0.3, 0.3, 0.2], ["b", "c"], ["d"]),
-        ("ARP", [0.1, 0.3, 0.3, ""], ["a"], ["b", "c"]),
-        ("log_popularity_difference", [-0.1, 0.3, 0.05, ""], ["c"], ["a"]),
-        ("Gini", [0.1, 0.3, 0.3, ""], [], []),
-    ],
-)
-def test_the_best_value_depends_on_the_direction(
-    tmp_path: Path, metric: str, values: list[object], wins: list[str], second: list[str]
-) -> None:
-    make_run(tmp_path, RunSpec(models=("a", "b", "c", "d"), metrics=(metric,), significance=False))
-    table = build_summary(rewrite_metrics(tmp_path, value=values))
-    assert [row[0].text for row in table.rows if row[1].best] == wins
-    assert [row[0].text for row in table.rows if row[1].second] == second
 
 
 def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
@@ -115,23 +85,6 @@ def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
         ["white", "price=$", "200", "0.2000", "0.2000"],
     ]
     assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
-
-
-def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Path) -> None:
-    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
-    run = rewrite_metrics(tmp_path, model="(dataset)", value=[2373, 0.5032])
-    (table,) = build_group_tables(run)
-    assert table.title == "Properties of the dataset"
-    assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]
-
-
-def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(significance=False)))
-    run.metrics.iloc[:0].to_csv(tmp_path / "metrics.csv", index=False)
-    run = read_run(tmp_path)
-    assert build_summary(run).rows == ()
-    assert build_fold_table(run) is None
-    assert build_group_tables(run) == []
 
 
 def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
@@ -191,49 +144,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
 
 
 @pytest.mark.parametrize(
-    ("means", "reach", "side"),
-    [
-        ((0.30, -0.31), 0.02, ""),  # as far from 0 on either side: the sum is -0.01
-        ((0.30, -0.35), 0.02, "a"),  # the sum is -0.05
-        ((0.30, 0.10), 0.02, "b"),
-        ((0.01, -0.01), 0.0, ""),
-        ((0.30, 0.10), float("nan"), ""),
-    ],
-)
-def test_a_mean_is_nearer_to_zero_only_if_the_distances_differ(
-    means: tuple[float, float], reach: float, side: str
-) -> None:
-    assert find_better_side(build_row("x", "y", means) | {"reach": reach}, "zero") == side
-
-
-def test_equal_biases_of_opposite_sign_win_against_nobody(tmp_path: Path) -> None:
-    values = np.random.default_rng(3).normal(0.5, 0.3, size=400)
-    means = [float(values.mean()), float((values - 1.0).mean())]  # about 0.5 and -0.5
-    spec = {
-        "name": "opposite",
-        "dataset": {"name": "demo", "n_users": 40, "n_items": 30},
-        "models": ["MostPop", "Random"],
-        "metrics": ["log_popularity_difference"],
-        "split": {"name": "random"},
-        "tests": ["paired_t"],
-    }
-    run = recbias.run(spec, out=tmp_path)
-    table = pd.read_csv(run.folder / "metrics.csv")
-    half = 1.966 * 0.3 / 20
-    table["value"], table["ci_low"] = means, [mean - half for mean in means]
-    table["ci_high"] = [mean + half for mean in means]
-    table.to_csv(run.folder / "metrics.csv", index=False)
-    pairs = pd.read_csv(run.folder / "significance.csv")
-    pairs["mean_a"], pairs["mean_b"], pairs["significant"] = means[0], means[1], True
-    pairs.to_csv(run.folder / "significance.csv", index=False)
-    manifest = json.loads((run.folder / "manifest.json").read_text())
-    (run.folder / "manifest.json").write_text(json.dumps(manifest | {"files": {}}))
-    (comparisons,) = collect_comparisons(read_run(run.folder))
-    assert comparisons.significant == 1
-    assert find_wins(comparisons) == {"MostPop": set(), "Random": set()}
-
-
-@pytest.mark.parametrize(
     ("changes", "method"),
     [
         ({}, "paired t-test, Bonferroni over 3 comparisons per metric, alpha 0.05"),
@@ -256,42 +166,6 @@ def test_the_method_names_test_correction_and_family(changes: dict[str, Any], me
     assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
 
 
-SENTENCE = "HR@10 is undefined for a, which provides no embeddings."
-
-
-def make_undefined_run(folder: Path, *models: str, folds: int = 1) -> RunTables:
-    """Return a run of the models a, b and c, some of which have no embeddings for HR."""
-    world = RunSpec(models=("a", "b", "c"), metrics=("HR", "MRR"), folds=folds, users=20)
-    make_run(folder, world)
-    path = folder / "metrics.csv"
-    frame = pd.read_csv(path, keep_default_na=False).astype({"value": object})
-    rows = frame["model"].isin(models) & (frame["metric"] == "HR")
-    frame["value"] = frame["value"].mask(rows, "")
-    frame["undefined"] = frame["undefined"].mask(rows, 1)
-    frame.to_csv(path, index=False)
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["undefined"] = [
-        {"metric": "HR", "k": 10, "model": model, "missing": "embeddings"} for model in models
-    ]
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return read_run(folder)
-
-
-def test_the_reason_is_in_the_notes_once_and_not_counted(tmp_path: Path) -> None:
-    notes = build_summary(make_undefined_run(tmp_path, "a")).notes
-    assert notes.count(SENTENCE) == 1
-    assert not [note for note in notes if "excluded from the mean" in note]
-
-
-def test_the_cell_is_undefined_and_has_the_reason(tmp_path: Path) -> None:
-    run = make_undefined_run(tmp_path, "a")
-    cell = build_summary(run).rows[0][1]
-    assert (cell.text, cell.note) == ("n/a", "undefined: the model provides no embeddings")
-    page = render_html(Content(run))
-    assert 'title="undefined: the model provides no embeddings"' in page
-    assert page.count(SENTENCE) == 1
-
-
 def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
     records = [
         {"metric": metric, "k": 10.0, "model": "a", "undefined": 3.0} for metric in ("HR", "MRR")
@@ -304,43 +178,6 @@ def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
 
 
 NAN = math.nan
-
-
-def write_values(folder: Path, values: dict[str, list[float]], **world: object) -> Path:
-    models = SEVEN_MODELS[: len(next(iter(values.values())))]
-    spec = RunSpec(models=models, metrics=tuple(values), users=5, items=20, **world)  # type: ignore[arg-type]
-    frame = pd.read_csv(make_run(folder, spec) / "metrics.csv", keep_default_na=False)
-    for metric, column in values.items():
-        rows = (frame["metric"] == metric) & (frame["dataset"] == "ml-1m")
-        frame.loc[rows, "value"] = np.tile(column, rows.sum() // len(column))
-    frame.to_csv(folder / "metrics.csv", index=False)
-    return folder
-
-
-def compute(folder: Path, values: dict[str, list[float]]) -> MetricAgreement:
-    agreement = compute_metric_agreement(read_run(write_values(folder, values)), "ml-1m")
-    assert agreement is not None
-    return agreement
-
-
-def test_models_of_which_a_metric_is_undefined_are_excluded_from_its_pairs_and_counted(
-    tmp_path: Path,
-) -> None:
-    # Without the third model b is 1, 2, 4, 3 where a is 1, 2, 4, 5: of six pairs five agree and
-    # one (4 and 3) does not, (5 - 1) / 6. c is a reversed.
-    values = {"a": [1.0, 2, 3, 4, 5], "b": [1.0, 2, NAN, 4, 3], "c": [5.0, 4, 3, 2, 1]}
-    result = compute(tmp_path, values)
-    assert result.get_tau((0, 1)) == pytest.approx(4 / 6)
-    assert result.get_tau((0, 2)) == -1.0
-    assert (result.agreement.n[0, 1], result.agreement.n[0, 2]) == (4, 5)
-    assert dict(result.excluded) == {"b@10": ["ItemKNN"]}
-    (table,) = build_agreement_tables(read_run(tmp_path))
-    assert [cell.text for cell in table.rows[0]] == ["1 a", "", "0.67", "-1.00"]
-    assert table.rows[0][2].note == "n 4"
-    assert "over 4 to 5 models" in table.notes[0]
-    assert table.notes[1:] == (
-        "b@10 is undefined or infinite for 1 model, excluded from its pairs: ItemKNN.",
-    )
 
 
 COLUMN = st.lists(st.one_of(st.integers(-3, 3).map(float), st.just(NAN)), min_size=7, max_size=7)
@@ -359,52 +196,9 @@ def test_tau_equals_that_of_scipy_over_the_models_with_both_values(
     assert agreement.n[0, 1] == both.sum()
 
 
-def test_settings_that_differ_are_found_at_any_depth(tmp_path: Path) -> None:
-    (group,) = collect_variants(read_swept_run(tmp_path))
-    assert group.name == "ItemKNN"
-    assert group.names == ["neighbors", "llm.shrink"]
-    assert group.settings["knn 5 10"] == {"neighbors": 5, "llm.shrink": 10}
-    assert group.axis == "neighbors"
-
-
-@pytest.mark.parametrize("datasets", [("ml-1m",), ("ml-1m", "books")])
-def test_table_has_the_results_of_the_summary(tmp_path: Path, datasets: tuple[str, ...]) -> None:
-    run = read_swept_run(tmp_path, datasets=datasets)
-    (table,), summary = build_settings_tables(run), build_summary(run)
-    titles = [column.title for column in table.columns]
-    n = titles.index("neighbors")
-    assert titles[n : n + 2] == ["neighbors", "llm.shrink"]
-    assert titles[n + 2 :] == [column.title for column in summary.columns[n + 1 :]]
-    values = {
-        (*(cell.text for cell in row[:n]), f"knn {row[n].text} {row[n + 1].text}"): row[
-            n + 2
-        ].value
-        for row in table.rows
-    }
-    expected = {tuple(c.text for c in row[: n + 1]): row[n + 1].value for row in summary.rows}
-    assert values == {key: value for key, value in expected.items() if key[-1] != "MostPop"}
-    assert len(values) == 6 * (3 if len(datasets) > 1 else 1)
-    assert [row[n].value for row in table.rows[:3]] == [80, 5, 20]
-
-
-def test_all_runs_stand_in_one_table(tmp_path: Path) -> None:
-    worlds = {
-        "a": RunSpec(models=("MostPop", "ItemKNN"), metrics=("nDCG", "HR")),
-        "b": RunSpec(models=("ItemKNN",), metrics=("HR", "Gini"), datasets=("x", "y")),
-    }
-    runs = {label: read_run(make_run(tmp_path / label, world)) for label, world in worlds.items()}
-    table = build_runs_table(runs)
-    titles = [column.title for column in table.columns]
-    assert titles == ["run", "dataset", "model", "nDCG", "HR", "Gini index"]
-    heads = [tuple(cell.text for cell in row[:3]) for row in table.rows]
-    assert heads == [
-        ("a", "", "MostPop"),
-        ("a", "", "ItemKNN"),
-        ("b", "all", "ItemKNN"),
-        ("b", "x", "ItemKNN"),
-        ("b", "y", "ItemKNN"),
-    ]
-    metrics = pd.read_csv(tmp_path / "a" / "metrics.csv").set_index(["model", "metric"])["value"]
-    assert table.rows[1][3].value == pytest.approx(metrics["ItemKNN", "nDCG"], rel=1e-12)
-    assert [table.rows[1][5].text, table.rows[2][3].text] == ["", ""]
-    assert not any(cell.best or cell.mark for row in table.rows for cell in row)
+def test_counts_and_shares_of_a_dataset_have_decimals_of_their_own(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR", "MRR"), significance=False))
+    run = rewrite_metrics(tmp_path, model="(dataset)", value=[2373, 0.5032])
+    (table,) = build_group_tables(run)
+    assert table.title == "Properties of the dataset"
+    assert [row[-1].text for row in table.rows] == ["2373", "0.5032"]

@@ -184,7 +184,7 @@ def test_groups_come_before_models(tmp_path: Path) -> None:
     )
     assert verdict.sentences[0].startswith("EASE has higher nDCG than ALS: 0.9000 against 0.1000")
     assert [tile.label for tile in verdict.tiles] == ["EASE", "ALS"]
-    assert verdict.tiles[0].value == "-0.1000 [-0.1500, -0.0500]"
+    assert verdict.tiles[0].value == "0.1000 [0.0500, 0.1500]"
 
 
 def test_a_run_without_values_says_so(tmp_path: Path) -> None:

@@ -7,14 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recbias
-from recbias.core.errors import MissingRun
-from recbias.core.measures import METRICS, Direction
+from recbias.core.measures import Direction
 from recbias.reports.llm import Search, build_reply_tables, collect_searches, tabulate_trials
-from recbias.reports.provenance import build_models_table, build_stages_table, describe_data
+from recbias.reports.provenance import build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     collect_definitions,
@@ -26,7 +23,7 @@ from recbias.reports.views import (
 )
 from recbias.reports.wording import Table
 from support.models.search_rows import FIVE_TRIALS, write_search_run
-from support.run_folders import HOSTILE, RunSpec, make_run
+from support.run_folders import RunSpec, make_run
 
 
 def test_labels_are_read_as_text_and_values_as_numbers(tmp_path: Path) -> None:
@@ -36,44 +33,6 @@ def test_labels_are_read_as_text_and_values_as_numbers(tmp_path: Path) -> None:
     assert run.metrics["value"].dtype == "float64"
     assert run.significance["significant"].isin(["True", "False"]).all()
     assert run.manifest["name"] == "ml-1m"
-
-
-def test_hostile_labels_are_read_unchanged(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE)))
-    assert list(dict.fromkeys(run.metrics["model"])) == list(HOSTILE)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("manifest.json", None, "manifest.json does not exist"),
-        ("manifest.json", "{", "not JSON"),
-        ("manifest.json", "[]", "not a JSON object"),
-        ("metrics.csv", None, "metrics.csv does not exist"),
-        ("metrics.csv", "", "cannot be read"),
-        ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
-        ("significance.csv", "dataset\nx\n", "has no column model"),
-        ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
-    ],
-)
-def test_the_error_for_a_folder_without_a_run_has_a_remedy(
-    tmp_path: Path, name: str, text: str | None, message: str
-) -> None:
-    make_run(tmp_path)
-    (tmp_path / name).unlink()
-    if text is not None:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(MissingRun, match=message) as caught:
-        read_run(tmp_path)
-    assert "recbias run" in caught.value.remedy
-
-
-def test_an_invalid_spec_is_empty(tmp_path: Path) -> None:
-    assert read_run(make_run(tmp_path)).spec["split"]["test"] == 0.2
-    (tmp_path / "spec.yaml").write_text("a: [", encoding="utf-8")
-    assert read_run(tmp_path).spec == {}
-    (tmp_path / "spec.yaml").unlink()
-    assert read_run(tmp_path).spec == {}
 
 
 NAN = math.nan
@@ -96,13 +55,6 @@ def test_the_best_values_depend_on_the_direction_and_include_ties(
     values: list[float], direction: Direction, wins: list[int]
 ) -> None:
     assert [position for position, win in enumerate(flag_best(values, direction)) if win] == wins
-
-
-@given(st.lists(st.floats(allow_infinity=False), min_size=1), st.sampled_from(["higher", "lower"]))
-def test_nan_is_never_the_best(values: list[float], direction: Direction) -> None:
-    wins = [value for value, win in zip(values, flag_best(values, direction), strict=True) if win]
-    assert not any(map(math.isnan, wins))
-    assert bool(wins) == any(not math.isnan(value) for value in values)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +85,6 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
         "List length k": "10",
         "Seed": "42",
     }
-
-
-def test_tuned_parameters_are_named(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(models=("SLIM",), users=20)))
-    run.manifest["models"][0]["searched"] = ["l1_ratio", "alpha"]
-    text = build_models_table(run).rows[0][-1].text
-    assert text == "neighbors 100; tuned: l1 ratio, alpha"
 
 
 def test_the_cost_of_stages_is_shown_where_a_stage_has_it(tmp_path: Path) -> None:
@@ -258,11 +203,6 @@ def test_outcomes_and_tokens_are_counted_over_folds(tmp_path: Path) -> None:
     ]
 
 
-def test_control_characters_of_titles_are_escaped(tmp_path: Path) -> None:
-    table = build(tmp_path, make_line(("a\x1b[2J\nb\ud800", "unknown")))[1]
-    assert read_rows(table)[0][1] == "a\\x1b[2J\\nb\\ud800"
-
-
 def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
     build(tmp_path, make_line(("Heat (1995)", "matched")))
     path = tmp_path / "manifest.json"
@@ -296,16 +236,6 @@ def test_a_search_has_its_trials_and_importances(tmp_path: Path) -> None:
     assert [trial.number for trial in search.done] == [1, 3, 5]
     assert search.chosen.value == 0.35
     assert search.importances == {"alpha": 0.75, "similarity": 0.25}
-
-
-@pytest.mark.parametrize("settings", ["{", "7", "[1]"])
-def test_unreadable_settings_are_an_error(tmp_path: Path, settings: str) -> None:
-    run = write_search_run(tmp_path)
-    assert run.trials is not None
-    run.trials["settings"] = settings
-    with pytest.raises(MissingRun, match="its settings cannot be read") as caught:
-        collect_searches(run)
-    assert caught.value.where.endswith("trials.csv")
 
 
 def load_search(folder: Path, **options: Any) -> Search:

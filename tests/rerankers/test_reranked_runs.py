@@ -134,17 +134,6 @@ def test_conclusions_state_what_is_removed_and_what_it_costs(run: recbias.Run) -
                 assert min(abs(value - number) for number in numbers) <= 5e-5
 
 
-def test_report_has_the_table_and_the_curves(run: recbias.Run) -> None:
-    text = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "## Accuracy lost for bias removed by re-ranking" in text
-    recbias_report = invoke_recbias("report", run.folder, "--format", "html", folder=run.folder)
-    assert recbias_report.code == 0, recbias_report.err
-    assert "re-ranked" in (run.folder / "report.html").read_text(encoding="utf-8")
-    figure = (run.folder / "figures" / "tradeoff-itemknn-arp-5.svg").read_text(encoding="utf-8")
-    assert "lower is better" in figure  # the direction of the bias is that of its metric
-    assert figure.count("ItemKNN</text>") == 1
-
-
 def test_a_changed_price_is_found_by_the_card(run: recbias.Run, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(run.folder, copy)
@@ -188,26 +177,6 @@ def test_strength_is_searched_on_validation_users(tmp_path: Path) -> None:
     assert titles.count("recommend ItemKNN, 20 candidates of the validation users") == 1
     best = trials.sort_values("value").iloc[0]["settings"]
     assert run.manifest["searches"][0]["settings"] == eval(best)
-
-
-def test_labels_of_detectors_can_be_protected(tmp_path: Path) -> None:
-    reranker = {
-        "name": "FA*IR",
-        "attribute": "known.stereotype",
-        "protected": "1",
-        "candidates": 20,
-        "share": 0.5,
-    }
-    run = run_spec(
-        tmp_path,
-        models=[{"name": "MostPop", "rerank": reranker}],
-        labels=[{"name": "known", "detector": "column", "from": "stereotype"}],
-        metrics=["nDCG", {"name": "REC-ST", "label": "known.stereotype"}],
-    )
-    shares = run.metrics[run.metrics["metric"].str.startswith("REC-ST")].set_index("model")[
-        "value"
-    ]
-    assert shares.notna().all()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.plugins import Candidates
@@ -189,24 +187,3 @@ def test_there_is_one_for_each_dial() -> None:
     dials = {name: REGISTRIES["rerankers"].load(name) for name in REGISTRIES["rerankers"].table}
     plain = {type(reranker) for reranker in PLAIN}
     assert {cls for cls in dials.values() if getattr(cls, "dial", "")} == plain
-
-
-@given(seed=st.integers(0, 10_000), strength=st.floats(0, 1), k=st.integers(1, N_CANDIDATES + 3))
-def test_lists_hold_different_candidates_and_prefixes_do_not_depend_on_k(
-    seed: int, strength: float, k: int
-) -> None:
-    candidates, _ = make_world(seed)
-    for reranker in (
-        Calibration(attribute="genres", strength=strength),
-        CalibratedPopularity(strength=strength),
-        MMR(attribute="genres", strength=strength),
-        XQuAD(strength=strength),
-    ):
-        with collect_warnings():
-            positions = reranker.rerank(candidates, k)
-            longer = reranker.rerank(candidates, k + 1)
-        assert positions.shape == (N_USERS, k)
-        n = min(k, N_CANDIDATES)
-        assert (positions[:, n:] == -1).all()
-        assert all(len({*row}) == n for row in positions[:, :n].tolist())
-        np.testing.assert_array_equal(longer[:, :k], positions)

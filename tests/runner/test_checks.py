@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.api import read_experiment
 from recbias.config.checks import Check, CheckSpec
 from recbias.config.specs import PluginSpec
-from recbias.core.errors import Faults, OutOfRange, UnknownName, UserError, WrongType
+from recbias.core.errors import Faults, UnknownName
 from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.runner.gates import (
     CheckRow,
@@ -148,14 +146,6 @@ def test_a_check_names_its_metric_as_the_reports_do(
     assert (metric.label, metric.cutoff) == (label, k)
 
 
-def test_all_models_are_checked_but_the_baseline() -> None:
-    assert resolve(metric="hits", at_most=1).models == ("MostPop", "ItemKNN")
-    check = resolve(metric="hits", not_below="mostpop", margin=0.5)
-    assert (check.models, check.baseline) == (("ItemKNN",), "MostPop")
-    assert check.spec.limit == "not below MostPop - 0.5"
-    assert resolve(metric="hits", at_most=1, models=["itemknn"]).models == ("ItemKNN",)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -169,18 +159,6 @@ def test_a_tolerance_is_a_number_with_or_without_its_metric(
     text: str, expected: Tolerance
 ) -> None:
     assert parse_tolerance(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        *(("nDCG", WrongType), ("nDCG=", WrongType), ("", WrongType), ("nDCG=x", WrongType)),
-        *(("-1", OutOfRange), ("nDCG=nan", OutOfRange), ("inf", OutOfRange)),
-    ],
-)
-def test_other_text_is_refused(text: str, kind: type[UserError]) -> None:
-    with pytest.raises(kind):
-        parse_tolerance(text)
 
 
 def test_a_tolerance_of_an_unknown_metric_is_refused() -> None:
@@ -211,19 +189,6 @@ def test_worsening_is_the_change_in_the_bad_direction(
     assert measure_worsening(old, new, direction) == expected
 
 
-directions: st.SearchStrategy[Direction] = st.sampled_from(["higher", "lower", "zero", "none"])
-numbers = st.floats(-10, 10)
-
-
-@given(old=numbers, new=numbers, direction=directions)
-def test_a_change_and_its_reverse_are_never_both_worse(
-    old: float, new: float, direction: Direction
-) -> None:
-    there, back = (measure_worsening(*pair, direction) for pair in ((old, new), (new, old)))
-    assert there == -back
-    assert there <= abs(new - old) + 1e-12
-
-
 UNKNOWN = (math.nan, math.nan)
 
 
@@ -252,48 +217,6 @@ def test_verdict_is_that_of_the_interval_or_else_of_the_value(
     assert decide(value, interval, limits) == verdict
 
 
-numbers_of_verdicts = st.floats(-1, 1)
-widths = st.floats(0, 1)
-sizes: dict[Verdict, int] = {"fail": 0, "undecided": 1, "pass": 2}
-
-
-@given(
-    value=numbers_of_verdicts,
-    half=widths,
-    low=numbers_of_verdicts,
-    width=widths,
-    more=st.tuples(widths, widths),
-)
-def test_wider_limits_never_turn_pass_into_fail(
-    value: float, half: float, low: float, width: float, more: tuple[float, float]
-) -> None:
-    interval, limits = (value - half, value + half), (low, low + width)
-    wider = (limits[0] - more[0], limits[1] + more[1])
-    before, after = decide(value, interval, limits), decide(value, interval, wider)
-    assert sizes[after] >= sizes[before]
-
-
-@given(
-    value=numbers_of_verdicts, half=widths, growth=widths, low=numbers_of_verdicts, width=widths
-)
-def test_a_wider_interval_only_makes_a_verdict_undecided(
-    value: float, half: float, growth: float, low: float, width: float
-) -> None:
-    limits = (low, low + width)
-    before = decide(value, (value - half, value + half), limits)
-    after = decide(value, (value - half - growth, value + half + growth), limits)
-    assert after in {before, "undecided"}
-
-
-@given(value=numbers_of_verdicts, half=widths, low=numbers_of_verdicts, width=widths)
-def test_mirrored_values_and_limits_have_the_same_verdict(
-    value: float, half: float, low: float, width: float
-) -> None:
-    limits, interval = (low, low + width), (value - half, value + half)
-    mirrored = decide(-value, (-interval[1], -interval[0]), (-limits[1], -limits[0]))
-    assert mirrored == decide(value, interval, limits)
-
-
 @pytest.mark.parametrize(
     ("check", "where", "text"),
     [
@@ -306,10 +229,7 @@ def test_mirrored_values_and_limits_have_the_same_verdict(
         ({"metric": "nDCG", "by": "age", "at_most": 1}, "metric", "add it to metrics"),
         ({"metric": "Gini", "at_most": 1}, "metric", "Gini is not among the metrics"),
         ({"metric": "hits", "not_below": "EASY"}, "not_below", "'EASY'"),
-        ({"metric": "hits", "not_above": "MostPopp"}, "not_above", "did you mean MostPop?"),
-        ({"metric": "hits", "models": ["X"], "at_most": 1}, "models[0]", "'X'"),
         ({"metric": "hits"}, "", "found none"),
-        ({"metric": "hits", "at_most": 1, "at_least": 0}, "", "found at_least and at_most"),
         ({"metric": "hits", "at_most": 1, "margin": 0.1}, "margin", "not_below"),
         ({"metric": "hits", "not_below": "MostPop", "margin": -1}, "margin", "at least 0"),
         ({"metric": "hits", "within": [1, 0]}, "within", "larger"),

@@ -97,14 +97,6 @@ def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     assert work.estimate() == 0
 
 
-def test_other_models_and_metrics_are_no_basis() -> None:
-    stages = [make_stage(f"fit {model}", "fit", model) for model in "ABCD"]
-    work = RemainingWork(stages, clock=Clock())
-    for stage in stages[:3]:
-        finish(work, stage, 60.0)
-    assert work.estimate() is None
-
-
 FIT = Stage("fit", "fit EASE", "", print, (), Keys(), subject="EASE", settings="a")
 
 

@@ -14,13 +14,11 @@ from recbias.core.context import Checkpoints, StageRecord
 from recbias.core.errors import (
     BrokenContract,
     DeadProcess,
-    MalformedLine,
     NothingLeft,
     StageError,
     Unwritable,
 )
 from recbias.core.files import compute_digest
-from recbias.core.registry import Registry
 from recbias.kernels import devices
 from recbias.runner.boundary import attempt, blame_plugin
 from recbias.runner.execute import (
@@ -343,17 +341,6 @@ def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path
     assert [job.stages[0].kind for job in jobs.take()] == ["trial", "trial"]
 
 
-def test_an_error_of_the_user_has_no_traceback() -> None:
-    def work() -> None:
-        raise MalformedLine("five fields", where="a.csv:3", remedy="fix the line")
-
-    _, failure = attempt(work)
-    assert failure is not None
-    assert (failure.message, failure.help) == ("a.csv:3: five fields", "fix the line")
-    assert failure.user
-    assert not failure.traceback
-
-
 @pytest.mark.parametrize(
     ("error", "message", "remedy"),
     [
@@ -398,17 +385,3 @@ def test_errors_in_plugin_code_name_its_line(error: BaseException) -> None:
     assert caught.value.message.startswith(f"gives() of Mine failed: {type(error).__name__}")
     assert "(test_executor.py:" in caught.value.message
     assert caught.value.__cause__ is error
-
-
-def test_a_failure_inside_a_plugin_names_the_line_of_its_author(tmp_path: Path) -> None:
-    text = "class Mine:\n    def fit(self):\n        return sorted(3)\n"
-    (tmp_path / "mine.py").write_text(text)
-    plugin = Registry("model", {}, "recbias.models").load("./mine.py:Mine", base=tmp_path)()
-    _, failure = attempt(plugin.fit)
-    assert failure is not None
-    assert failure.message.endswith("(mine.py:3: return sorted(3))")
-    assert (failure.user, failure.help) == (False, "fix the code of the plug-in")
-    assert "return sorted(3)" in failure.traceback
-    place = r"\(mine\.py:3: return sorted\(3\)\)"
-    with pytest.raises(BrokenContract, match=place), blame_plugin("fit() of Mine"):
-        plugin.fit()

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recbias
 from recbias.config.specs import FeedbackSpec
@@ -176,12 +174,6 @@ def test_no_pair_of_the_test_set_becomes_training_data() -> None:
         assert len(set(list_pairs(later.train))) == len(later.train)
 
 
-def test_nothing_accepted_leaves_the_split_as_it_is() -> None:
-    split = Split(make_rows([(0, 0), (1, 4)]), None)
-    never = FeedbackSpec(rounds=2, acceptance=0.0)
-    assert accept([[1, 2], [1, 2], [1, 2]], split, choice=never).train is split.train
-
-
 def test_bad_input_is_an_error() -> None:
     split = Split(make_rows([(0, 0)]), None)
     with pytest.raises(Contradiction, match="no query is a user"):
@@ -239,26 +231,6 @@ def test_several_choices_are_those_of_a_plackett_luce_model_that_ends_with_nothi
     accepted = sample_many(odds[:3], odds[:3], acceptance=0.6, picks=2, position=0.0)
     assert_shares(accepted, expected.tolist())
     assert accepted.sum(axis=1).max() == 2
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    acceptance=st.floats(0, 1),
-    picks=st.integers(1, 4),
-    position=st.floats(0, 3),
-)
-def test_properties(seed: int, acceptance: float, picks: int, position: float) -> None:
-    rng = np.random.default_rng(seed)
-    weights = rng.random((20, 4)) * (rng.random((20, 4)) < 0.7)
-    choice = FeedbackSpec(rounds=2, acceptance=acceptance, picks=picks, position=position)
-    accepted = sample_choices(weights, np.ones((20, 4)), choice, np.random.default_rng(seed))
-    assert accepted.sum(axis=1).max() <= picks
-    assert not accepted[weights == 0].any()
-    assert acceptance > 0 or not accepted.any()
-    # whoever accepts an item accepts one with a better ideal list, or a better item, removed
-    more = FeedbackSpec(rounds=2, acceptance=1.0, picks=picks, position=position)
-    certain = sample_choices(weights, np.ones((20, 4)), more, np.random.default_rng(seed))
-    assert (accepted <= certain).all()
 
 
 def test_compare_says_whether_later_rounds_differ(folder: Path, run: recbias.Run) -> None:

@@ -22,7 +22,7 @@ from recbias.metrics.accuracy import HitRate
 from recbias.models.knn import ItemKNN
 from recbias.registry import REGISTRIES
 from recbias.runner import address
-from recbias.runner.address import digest_sources, strip_source
+from recbias.runner.address import digest_sources
 from recbias.runner.python_inputs import replace_python_inputs
 from support.specs import make_small_spec
 
@@ -52,13 +52,6 @@ def test_an_entry_that_is_no_plugin_is_refused(
     with pytest.raises(WrongType, match=rf"^models\[0\]: .*{message}") as caught:
         replace_inputs({"models": [entry]}, tmp_path)
     assert re.search(remedy, caught.value.remedy)
-
-
-@pytest.mark.parametrize("wrong", [None, np.nan, 1.0, "a\nb", " a", ""])
-def test_an_identifier_that_is_no_line_of_text_is_refused(tmp_path: Path, wrong: object) -> None:
-    spec = {"models": [{"name": "vectors", "item_ids": ["x", wrong]}]}
-    with pytest.raises(WrongType, match=r"^models\[0\]\.item_ids: the identifier at position 1"):
-        replace_inputs(spec, tmp_path)
 
 
 def test_arrays_are_numbers_and_in_settings_they_are_lists(tmp_path: Path) -> None:
@@ -290,34 +283,3 @@ def test_a_plugin_file_counts_with_the_modules_beside_it_that_it_imports(
         remove_modules("_recbias_file_mine", "helper")
     clear_caches()
     assert (digests[0] == digests[1]) == is_same
-
-
-@pytest.mark.parametrize(
-    ("source", "stripped"),
-    [
-        ("x = '#'  # one", "x = '#'"),
-        ("f(\n    '''a\n\n    b'''\n)", "f(\n    '''a\0\0    b'''\n)"),
-        ('x = """\n# a\n"""\n', 'x = """\0# a\0"""'),
-        ('x = \\\n"""a"""\n', 'x = \\\n"""a"""'),
-        ('"""a""".strip()', '"""a""".strip()'),
-        ('r"""a\\""""\nx = 1', "x = 1"),
-        ('x: int\n"""Its docstring.\n\nMore \'of\' it."""\n\ny = 2\n', "x: int\ny = 2"),
-        ("class A:\n    'doc'  # why\n    x = 1", "class A:\n    x = 1"),
-        ("x = '\"\"\"'  # a\ny = '\\'#'", "x = '\"\"\"'\ny = '\\'#'"),
-        ("", ""),
-    ],
-    ids=[
-        "number sign in a string",
-        "argument on a line of its own",
-        "constant with a comment sign",
-        "continued line",
-        "string that a method is called on",
-        "raw docstring",
-        "docstring of several lines",
-        "docstring before a comment",
-        "quotes in quotes",
-        "empty module",
-    ],
-)
-def test_strings_stay_unless_they_are_statements(source: str, stripped: str) -> None:
-    assert strip_source(source) == stripped

@@ -224,17 +224,6 @@ def test_each_model_has_a_split_a_training_and_lists_of_its_own_in_each_round(
     assert len(splits) == 6
 
 
-def test_later_rounds_read_the_lists_of_the_round_before(tmp_path: Path) -> None:
-    for first in make_plan_of_round_stages(tmp_path, feedback=LOOP).model_plans:
-        previous = first
-        for later in first.rounds:
-            split = later.data_context.split
-            assert previous.answer in split.inputs
-            assert previous.data_context.split in split.inputs
-            assert later.data_context.queries is first.data_context.queries
-            previous = later
-
-
 def test_the_first_round_is_the_run_without_feedback(tmp_path: Path) -> None:
     plain, loop = (
         make_plan_of_round_stages(tmp_path),
@@ -323,13 +312,6 @@ def compute_address(
     *, kind: str, work: Any, inputs: tuple[Stage, ...] = (), **options: Any
 ) -> str:
     return assign_address(Stage(kind, "a stage", "", work, inputs, Keys()), **options).digest
-
-
-def test_equal_stages_have_equal_addresses() -> None:
-    digests = {
-        compute_address(kind="split", work=ItemKNN(), identity={"seed": 1}) for _ in range(2)
-    }
-    assert len(digests) == 1
 
 
 @pytest.mark.parametrize(

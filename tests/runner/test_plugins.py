@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,6 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.errors import UserError
-from recbias.registry import REGISTRIES
-from recbias.runner.stage_planner import (
-    MEMBER_TYPES,
-    PROTOCOLS,
-    has_member_type,
-    list_promised_members,
-)
 from support.specs import make_small_spec
 
 MODEL = '''
@@ -44,23 +36,6 @@ class Odd:
 {end}
 '''
 
-METRIC = '''
-from dataclasses import dataclass
-from typing import ClassVar
-
-
-@dataclass(frozen=True, kw_only=True)
-class Odd:
-    """A metric that breaks its promises."""
-
-    needs: ClassVar[frozenset] = frozenset({"lists"})
-    direction: ClassVar[str] = "higher"
-    unit: ClassVar[str] = ""
-
-    def measure(self, evidence):
-        return None
-'''
-
 
 def make_spec(folder: Path, *, top: str = "", method: str = "", end: str = "") -> dict[str, Any]:
     (folder / "odd.py").write_text(MODEL.format(top=top, method=method, end=end))
@@ -71,28 +46,6 @@ def plan_and_collect_lines(spec: dict[str, Any], folder: Path) -> str:
     with pytest.raises(UserError) as caught:
         api.plan(spec, out=folder / "out")
     return "\n".join(caught.value.lines())
-
-
-@pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
-def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> None:
-    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
-    assert f": {tmp_path}/odd.py:Odd has no {name}" in lines
-    assert f"help: give its class {name}: " in lines
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("provides", "['lists']"),
-        ("provides", "frozenset({1})"),
-        ("needs", "None"),
-        ("needs", "'train'"),
-        ("libraries", "'torch'"),
-    ],
-)
-def test_a_member_of_another_type_is_refused(tmp_path: Path, name: str, value: str) -> None:
-    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"Odd.{name} = {value}"), tmp_path)
-    assert f": {name} of {tmp_path}/odd.py:Odd must be " in lines
 
 
 STORED = """def restore(self, state): return self
@@ -126,38 +79,6 @@ def test_a_state_that_cannot_be_stored_fails_its_model_only(tmp_path: Path) -> N
     for state, message in STATES.items():
         assert message in messages[f"fit {state}"]
     assert set(run.metrics["model"]) == {"MostPop"}
-
-
-@pytest.mark.parametrize("answer", ["None", "[1, 2]", "sys.exit(0)"])
-def test_measurements_that_cannot_be_stored_fail_their_metric_only(
-    tmp_path: Path, answer: str
-) -> None:
-    (tmp_path / "odd.py").write_text(
-        "import sys\n" + METRIC.replace("return None", f"return {answer}")
-    )
-    spec = make_small_spec(metrics=["nDCG", f"{tmp_path}/odd.py:Odd"])
-    run = recbias.run(spec, out=tmp_path / "out")
-    assert len(run.failures)
-    assert set(run.metrics["metric"]) == {"nDCG"}
-
-
-NAMES = [
-    (kind, name)
-    for kind, registry in REGISTRIES.items()
-    if kind in PROTOCOLS
-    for name in registry.table
-]
-
-
-@pytest.mark.parametrize(("kind", "name"), NAMES)
-def test_built_in_plugins_have_the_members_of_their_protocol(kind: str, name: str) -> None:
-    plugin = REGISTRIES[kind].load(name)
-    settings = {field.name for field in fields(plugin)}
-    for member in list_promised_members(PROTOCOLS[kind]):
-        assert member in settings or hasattr(plugin, member), member
-        if member in MEMBER_TYPES and member in vars(plugin) and member not in settings:
-            value = vars(plugin)[member]
-            assert isinstance(value, property) or has_member_type(member, value), member
 
 
 @pytest.mark.parametrize(
@@ -309,16 +230,8 @@ def test_outputs_of_another_form_fail_the_model_at_its_method(
             "has values of type complex128, which are not numbers (mine.py:6: def measure",
         ),
         (
-            "return [evidence.measure_queries(np.array([None] * 60))]",
-            "has values of type object, which are not numbers (mine.py:6: def measure",
-        ),
-        (
             "return [Measurement.from_units(UnitScores('user', ['a'], np.ones(1, bool)))]",
             "mine.py:6: Mine.measure() returns values of type bool, not float64",
-        ),
-        (
-            "return [Measurement(value='high', n=1, undefined=0)]",
-            "mine.py:6: Mine.measure() returns values of type <U4, not float64",
         ),
         (
             "return [Measurement(value=np.inf, n=1, undefined=0)]",
@@ -350,7 +263,6 @@ def test_measurements_of_another_form_fail_the_metric_at_its_method(
         ("return {'new': np.ones(len(items.ids))}", "returns columns with 'new' of no kind"),
         ("return {}", "returns columns with 'old' missing"),
         ("return {'old': np.ones(3)}", "returns 'old' as float64[3], not a number for each of 50"),
-        ("return {'old': ['a'] * len(items.ids)}", "returns 'old' as <U1[50], not a number"),
     ],
 )
 def test_labels_of_another_form_are_refused_at_the_method(
@@ -418,3 +330,10 @@ def test_a_test_that_fails_leaves_the_results_of_the_run(
     assert failure["stage"] == "compare the models by Mine"
     assert message in failure["message"]
     assert set(run.significance["test"]) == {"paired_t"}
+
+
+@pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
+def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
+    assert f": {tmp_path}/odd.py:Odd has no {name}" in lines
+    assert f"help: give its class {name}: " in lines

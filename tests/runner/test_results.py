@@ -2,31 +2,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyarrow import parquet
 
-import recbias
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement, UnitScores
 from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
-    TableWriter,
     build_metrics_table,
-    build_replicate_tables,
     can_pool,
     estimate_interval,
     pool_summaries,
     sum_counts,
 )
-from support.specs import make_small_spec
 
 
 def make_metric(label: str = "nDCG", k: int | None = 10) -> PluginSpec:
@@ -86,23 +78,6 @@ def test_a_mean_over_datasets_has_an_interval_from_three_on() -> None:
     assert math.isnan(build_metrics_table(rows[:2]).iloc[-1]["ci_high"])
 
 
-def test_degrees_of_freedom_of_replicates_are_always_fractions() -> None:
-    # One chunk may have a whole number and the next none: both have the type of one file.
-    tables = list(
-        build_replicate_tables(
-            [
-                replace(
-                    make_row([1.0]),
-                    measurement=Measurement(1.0, 2, 0, replicates=np.array([0.5, 1.5]), df=df),
-                )
-                for df in (math.nan, 32)
-            ],
-            {("d", 42, 1): "q"},
-        )
-    )
-    assert [table["df"].dtype for table in tables] == [np.dtype(np.float64)] * 2
-
-
 def test_equal_means_of_units_over_folds_have_the_interval_of_equal_values() -> None:
     folds = ([1.0, 0.0, 0.5], [0.0, 1.0, 0.5])  # the mean of each of the three users is 0.5
     rows = [
@@ -144,48 +119,6 @@ def test_disjoint_samples_have_the_interval_of_their_units_together() -> None:
     # 0.5625 sum to 1.375, variance 0.275, se sqrt(0.275 / 6) = 0.214087, t(5) 2.570582
     low, high = estimate_interval(folds, 0.75)
     assert (low, high) == pytest.approx((0.75 - 0.550329, 0.75 + 0.550329), abs=1e-5)
-
-
-@given(
-    st.lists(st.floats(-5, 5), min_size=2, max_size=12),
-    st.integers(1, 5),
-)
-def test_samples_of_one_size_have_the_interval_of_one_measurement(
-    values: list[float], n_folds: int
-) -> None:
-    ids = [f"u{user}" for user in range(len(values) * n_folds)]
-    together = np.tile(values, n_folds)
-    folds = [
-        Measurement.from_units(UnitScores("user", np.array(part, object), np.array(values)))
-        for part in np.split(np.array(ids, object), n_folds)
-    ]
-    summary = Measurement.from_values(together)
-    expected = pytest.approx((summary.ci_low, summary.ci_high), abs=1e-9)
-    assert estimate_interval(folds, summary.value) == expected
-
-
-def count_groups(run: Path) -> tuple[int, int]:
-    """Return the number of row groups of the lists of a run, and the rows of the largest."""
-    metadata = parquet.ParquetFile(run / "lists.parquet").metadata
-    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return len(rows), max(rows)
-
-
-def test_lists_that_are_written_in_blocks_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = make_small_spec(models=["MostPop", "Random"])
-    whole = recbias.run(spec, out=tmp_path)
-    monkeypatch.setattr(TableWriter, "GROUP", 64)
-    blocks = recbias.run(spec, out=tmp_path / "blocks")
-    assert whole.lists is not None
-    assert blocks.lists is not None
-    assert blocks.lists.equals(whole.lists)
-    n_groups, _ = count_groups(whole.folder)
-    assert n_groups == 2  # one for each model
-    n_groups, most_rows = count_groups(blocks.folder)
-    assert n_groups > 4
-    assert most_rows <= 64
 
 
 def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:

@@ -4,13 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from recbias.statistics.paired import cohens_d, cohens_dz, rank_biserial
-
-groups = arrays(np.float64, st.integers(2, 12), elements=st.integers(-50, 50).map(float))
 
 
 @pytest.mark.parametrize(
@@ -37,19 +32,6 @@ def test_d_by_hand() -> None:
 @pytest.mark.parametrize(("a", "b"), [([], [1.0, 2.0]), ([1.0], [2.0]), ([1.0, 1.0], [1.0, 1.0])])
 def test_d_is_undefined_without_spread(a: list[float], b: list[float]) -> None:
     assert math.isnan(cohens_d(np.array(a), np.array(b)))
-
-
-@given(groups, groups)
-def test_d_turns_its_sign_when_groups_are_swapped(a: np.ndarray, b: np.ndarray) -> None:
-    d, turned = cohens_d(a, b), cohens_d(b, a)
-    assert (math.isnan(d) and math.isnan(turned)) or d == -turned
-
-
-@given(groups, groups)
-def test_d_does_not_change_with_the_scale(a: np.ndarray, b: np.ndarray) -> None:
-    d = cohens_d(a, b)
-    if math.isfinite(d):
-        assert cohens_d(4 * a + 3, 4 * b + 3) == pytest.approx(d, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(

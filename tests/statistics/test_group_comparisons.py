@@ -122,12 +122,6 @@ def test_without_shared_units_the_test_is_welchs(seed: int, n_a: int, n_b: int) 
     assert contrast.p == pytest.approx(welch.pvalue)
 
 
-def test_groups_of_the_same_units_have_no_p_value() -> None:
-    assert math.isnan(compare(np.array([1.0, 2.0, 4.0]), np.ones((2, 3), dtype=bool)).p)
-    assert math.isnan(compare(np.ones(4), np.array([[1, 1, 1, 0], [0, 1, 1, 1]], bool)).p)
-    assert math.isnan(compare(np.array([1.0, 2.0]), np.array([[1, 0], [1, 1]], bool)).p)
-
-
 def test_a_true_null_hypothesis_is_rejected_in_about_five_of_a_hundred_samples() -> None:
     rng, rejected = np.random.default_rng(2), 0
     for _ in range(600):

@@ -117,10 +117,10 @@ def test_a_user_whose_group_depends_on_the_seed_counts_in_each_group() -> None:
     a, b = pool_groups(folds)
     assert [a.value, b.value] == pytest.approx([0.3, 0.8])
     contrast = compare(folds)
-    # w: u1 (0.2 - 0.3) / √2, u2 (0.4 - 0.3) / √2 - (0.8 - 0.8) / √2, u3 0
+    # w: u1 (0.2 - 0.3) / √2, u2 (0.4 - 0.3) / √2 - (0.8 - 0.8) / √2, u3 0; b has the variance of a
     assert (contrast.test, contrast.n) == ("overlap_t", 3)
     assert contrast.difference == pytest.approx(-0.5)
-    assert contrast.statistic == pytest.approx(-0.5 / math.sqrt(0.01))
+    assert contrast.statistic == pytest.approx(-0.5 / math.sqrt(0.01 + 0.02 / 2))
 
 
 def test_a_difference_of_three_groups_has_the_analysis_of_variance() -> None:

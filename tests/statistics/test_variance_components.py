@@ -74,20 +74,6 @@ def test_any_design_is_that_of_least_squares(seed: int) -> None:
     assert squares.sum() == pytest.approx(((values - values.mean()) ** 2).sum())
 
 
-def test_weights_are_repeats() -> None:
-    design = CrossedDesign.from_values(VALUES, NAMES, TEMPLATES, LABELS)
-    squares = compute_sums_of_squares(design, np.array([[2.0, 1, 1, 0]]))[0]
-    names = np.array([0, 0, 1, 1, 2, 2, 3, 3])  # a0 twice, a1, b0
-    values = np.concatenate([VALUES[:2], VALUES[:2], VALUES[2:4], VALUES[4:6]])
-    same = CrossedDesign.from_values(values, names, TEMPLATES, np.array([0, 0, 0, 1]))
-    # repeats of a name are one name to the sums of squares of names
-    theirs = fit_least_squares(
-        values, np.array([0, 0, 0, 0, 1, 1, 2, 2]), TEMPLATES, np.array([0, 0, 1])
-    )
-    assert squares.tolist() == pytest.approx(theirs)
-    assert squares.sum() == pytest.approx(compute_sums_of_squares(same)[0].sum())
-
-
 def test_values_that_are_not_defined_are_left_out() -> None:
     values = np.array([*VALUES, np.nan])
     design = CrossedDesign.from_values(

@@ -298,8 +298,17 @@ def describe(name: str, width: int = WIDTH) -> str:
         names = [plugin for registry in REGISTRIES.values() for plugin in registry.names()]
         listed = [entry_name for entries in listings.values() for entry_name in entries]
         remedy = suggest(name, [*names, *template_sets, *listed, *list_specs(), *list_published()])
+        if mentions := _list_mentions(name):
+            remedy = f"these metrics have the word in their description: {', '.join(mentions)}"
         raise UnknownName(f"nothing is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
+
+
+def _list_mentions(word: str) -> list[str]:
+    """Return the metrics whose documentation has a word: self_information for ``novelty``."""
+    metrics = REGISTRIES["metrics"]
+    pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+    return [name for name in metrics.names() if pattern.search(read_docstring(metrics.load(name)))]
 
 
 def _find(name: str) -> Iterator[tuple[str, str]]:

@@ -323,6 +323,9 @@ POOLED = "pooled"
 SERVED = "served by all models"
 """The group of the queries that all models have a list for, where some models lack lists."""
 
+CONTROL = "neutral sampled again"
+"""The second side of comparisons of prompts that state an identity with neutral ones."""
+
 DATASET = "(dataset)"
 """The model of a row that measures the dataset itself."""
 

@@ -644,6 +644,9 @@ _MAX_SHOWN = 5
 _NO_VALUES = ("nan", "<na>", "nat", "n/a", "#n/a")
 """How other programs write a missing cell as text, in lower case."""
 
+_NULLS = ("null", "NULL")
+"""The same in these cases only: Null is a name."""
+
 _MAX_LABELS = 20
 """A column with more different values is a label if its values occur twice on average."""
 
@@ -672,7 +675,7 @@ class TableSettings(InheritsSections):
             ``1,000``, ``yes_no`` reads yes, no, true, false, y, n, t, f, 1 and 0 as 1 and 0,
             ``text`` keeps numbers as text. Columns that are not named are numeric if every cell
             is a number.
-        missing: Values that mean that a cell has no value, as in ``[N/A, unknown]``, without
+        missing: Values that mean that a cell has no value, as in ``[N/A, unknown, null]``, without
             regard to case and white space at the ends. Empty cells are always missing.
         clean: How text is changed, as in ``{trim: true, case: lower}``. Values that differ by
             white space or case only are warned about.
@@ -682,7 +685,7 @@ class TableSettings(InheritsSections):
 
     columns: dict[str, str] = field(default_factory=dict, hash=False)
     types: dict[str, _ColumnType] = field(default_factory=dict, hash=False)
-    missing: tuple[str | int | float, ...] = ()
+    missing: tuple[str | int | float | None, ...] = ()
     clean: Clean = Clean()
     separator: dict[str, str] = field(default_factory=dict, hash=False)
 
@@ -750,7 +753,8 @@ class TableSettings(InheritsSections):
     def _clean(self, cells: pd.Series[Any], counts: AnyArray) -> AnyArray:
         """Return the changed text of each different cell, "" where it is missing."""
         values = _split_cells(cells)
-        missing = {str(value).strip().casefold() for value in self.missing}
+        texts = ("null" if value is None else str(value) for value in self.missing)
+        missing = {text.strip().casefold() for text in texts}
         values = values[~values.str.strip().str.casefold().isin(missing)]
         if self.clean.trim:
             values = values.str.strip()
@@ -795,7 +799,8 @@ def _warn_of_labels(
     frame = _count_spellings(values[values.str.strip() != ""], counts)
     frame["key"] = frame["folded"].str.strip()
     name = column.rpartition(": ")[2]
-    for value in frame["value"][frame["key"].isin(_NO_VALUES)]:
+    is_none = frame["key"].isin(_NO_VALUES) | frame["value"].str.strip().isin(_NULLS)
+    for value in frame["value"][is_none]:
         warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
     for mark in "" if separator else ",;":
         if joined := _find_joined(frame, mark, name):

@@ -12,7 +12,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -93,7 +93,7 @@ _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
 
 
-def parse_reply(text: str, k: int) -> ParsedReply:
+def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None) -> ParsedReply:
     r"""Return the titles that an answer proposes, at most ``k``.
 
     The answer is JSON, before, between or after other text; else a table; else lines. Of lines,
@@ -107,6 +107,8 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     a colon or in brackets only if the lines beside it count on (``300: Rise of an Empire``). A
     year alone on a line, or in a column, belongs to the item beside it. A line may hold several
     titles: each with its year, or in quotes; the only line also between commas or semicolons.
+    With a catalogue, a line in which more titles of it stand side by side is read by them:
+    ``I, Robot, Heat and Alien`` are three.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
@@ -117,10 +119,13 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     Args:
         text: The answer, without thought.
         k: The largest number of titles.
+        is_title: Whether the catalogue has a title; None without a catalogue.
     """
     text = _BRACKETS.sub(r"\1", _write_signs(text[:_MAX_REPLY_LENGTH]))
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
     proposals = _read_json(text, k) or _read_lines(text[heading:], k) or _read_lines(text, k)
+    if is_title is not None and not any(proposal.year for proposal in proposals):
+        proposals = _read_enumerated(text, is_title, proposals)
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
@@ -586,7 +591,7 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
 
 
 _WATCHED = re.compile(
-    r"(?!.*\b(?:recom|suggest|here)).*\b(?:watched|seen|liked|enjoyed|rated|history)\b",
+    r"(?!.*\b(?:recom|suggest|here|go for|try)).*\b(?:watched|seen|liked|enjoyed|rated|history)\b",
     re.IGNORECASE,
 )
 """Words of a line before the films that a user knows."""
@@ -743,9 +748,46 @@ def _split_enumeration(text: str) -> list[str]:
     if len(titles) == 1 and ";" in text:
         return [part for part in _SEMICOLON.split(text) if part.strip(_EDGES)]
     parts = re.split(r"[,、]| [>→/|·] ", text)
-    parts += re.split(rf"\s+{_AND}\s+", parts.pop(), maxsplit=1, flags=re.IGNORECASE)
+    parts += re.split(rf"(?<=\S)\s+{_AND}\s+", parts.pop(), maxsplit=1, flags=re.IGNORECASE)
     if len(titles) == 1 and len(parts) > 2 and not text.startswith(("[", "{")):
         return [_LAST.sub("", part).strip(" .") for part in parts]
+    return titles
+
+
+_MAX_ENUMERATED = 8  # the largest number of lines among which one is read as an enumeration
+_MOST_PARTS = 4  # of a title: The Good, the Bad and the Ugly
+_SIGN = re.compile(rf"(\s*[,;、/|·•→>&]\s*(?:{_AND}\s*)?|\s+{_AND}\s+|\s+[-–—]\s+)", re.IGNORECASE)
+_BEFORE_TITLE = re.compile(
+    r".*(?:[:!]|\b(?:recommend|suggest|like|enjoy|love|try|watch|see|are|be|for|with|is)) (?=\S)"
+)
+
+
+def _read_enumerated(
+    text: str, is_title: Callable[[str], bool], proposals: list[_Proposal]
+) -> list[_Proposal]:
+    """Return the titles of the line that has most of a catalogue, if more than were read."""
+    lines = _divide_lines(text)
+    most = max(1, sum(is_title(proposal.title) for proposal in proposals))
+    for line in lines if len(lines) <= _MAX_ENUMERATED else []:
+        titles = [] if _WATCHED.match(line) else _split_known(_mark_line(line).text, is_title)
+        if (n_known := sum(map(is_title, titles))) > most:
+            most, proposals = n_known, [_make_proposal(title, line) for title in titles]
+    return proposals
+
+
+def _split_known(text: str, is_title: Callable[[str], bool]) -> list[str]:
+    """Return the parts of an enumeration; the longest run of parts that is a title is one."""
+    parts, titles, start = _SIGN.split(text), list[str](), 0
+    while start < len(parts):
+        longest = min(len(parts), start + 2 * _MOST_PARTS - 1)
+        for end in range(longest, start, -2):
+            title = "".join(parts[start:end]).strip(_EDGES + ".!")
+            if not start and not is_title(title):
+                title = _BEFORE_TITLE.sub("", title)
+            if is_title(title):
+                break
+        titles += [title] if title else []
+        start = end + 1
     return titles
 
 

@@ -438,6 +438,10 @@ class CatalogueTitles:
                 remedy = "90 is the default, null is for exact matches only"
                 raise OutOfRange(message, where="threshold", remedy=remedy)
 
+    def holds(self, text: str) -> bool:
+        """Return whether a text is exactly one of the titles, of whatever year."""
+        return any(form in self.entries.rows for form in _list_search_forms(split_year(text)[0]))
+
     def match(self, titles: Sequence[str], years: Sequence[int | None]) -> TitleMatches:
         """Return the item of each title; repeated titles are looked up once.
 

@@ -202,7 +202,7 @@ def _square_sums(lists: Matrix, vectors: Matrix | FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class SelfInformation(PerQuery):
-    """The mean self-information of the recommended items, in bits.
+    """The mean self-information (novelty) of the recommended items, in bits.
 
         I@k(u) = ( 1 / |L_u| ) Σ_{i in L_u} log2( U / n_i )
 

@@ -21,7 +21,7 @@ from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Id
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.measures import CONTROL, Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
 from recbias.core.queries import SAMPLE, Groups, Queries, group_by, match_rows, split_crossing
 from recbias.metrics.base import Cutoff
@@ -490,8 +490,8 @@ def _measure_prompts(
     return Measurement.from_units(UnitScores(stated.unit, stated.names[used], means), group=group)
 
 
-_STATED, _CONTROL_SIDE = "all identities", "neutral sampled again"
-"""The first side of the comparison for all groups together, and the second side of all."""
+_STATED = "all identities"
+"""The first side of the comparison for all groups together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -559,7 +559,7 @@ def _measure_effect(
     units = UnitScores(stated.unit, stated.names[rows], sides[0] - sides[1])
     columns = PairedT().pairs(sides, np.random.default_rng(0))  # the t test uses no randomness
     fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": group or _STATED, "b": _CONTROL_SIDE, "n": int(fields["n"])}
+    fields |= {"a": group or _STATED, "b": CONTROL, "n": int(fields["n"])}
     test = Contrast(between="prompts", test="paired_t", **fields)
     return replace(Measurement.from_units(units, group=group), contrasts=(test,))
 

@@ -331,10 +331,11 @@ def rank_candidates(
             ``CatalogueTitles``.
     """
     n = len(titles)
-    parsed = [parse_reply(text, _TITLES_PER_CANDIDATE * n) for text in replies]
-    n_places = max([n, *(len(reply.proposals) for reply in parsed)])
     names, years = [name for name, _ in titles], [year for _, year in titles]
     catalogue = index_titles(names, years, -np.arange(n), threshold=threshold)
+    most = _TITLES_PER_CANDIDATE * n
+    parsed = [parse_reply(text, most, catalogue.holds) for text in replies]
+    n_places = max([n, *(len(reply.proposals) for reply in parsed)])
     outcomes = resolve_replies(parsed, n_places, catalogue)
     return _CandidateRanks(complete_ranks(outcomes.items, n), outcomes)
 

@@ -154,19 +154,23 @@ def report_histories(prompt: RecommendationPrompt, prompts: Sequence[RenderedPro
 
 
 def request_titles(
-    requests: Sequence[ChatRequest], llm: LanguageModel, k: int
+    requests: Sequence[ChatRequest],
+    llm: LanguageModel,
+    k: int,
+    catalogue: CatalogueTitles | None = None,
 ) -> tuple[list[ChatReply], list[ParsedReply]]:
     """Return the reply to each request, and the titles that it proposes, at most ``k``.
 
     Replies to repeated requests are compared by these titles, besides by their text.
     """
+    is_title = catalogue.holds if catalogue else None
 
     def read_titles(answer: str) -> list[tuple[str, int | None]]:
-        proposals = parse_reply(answer, k).proposals
+        proposals = parse_reply(answer, k, is_title).proposals
         return [(normalize_title(proposal.title), proposal.year) for proposal in proposals]
 
     replies = complete(requests, llm, read=read_titles)
-    return replies, [parse_reply(reply.answer, k) for reply in replies]
+    return replies, [parse_reply(reply.answer, k, is_title) for reply in replies]
 
 
 def make_responses(
@@ -334,7 +338,7 @@ class _FittedChatRecommender:
         """Return the titles of the reply to each query."""
         prompts = self.settings.render_prompts(queries, k)
         requests = self.settings.build_requests(queries, prompts)
-        replies, parsed = request_titles(requests, self.settings.llm, k)
+        replies, parsed = request_titles(requests, self.settings.llm, k, self.catalogue)
         outcomes, lists = self._resolve(parsed, k, queries.ids.ids, data.train.n_items)
         ids = queries.ids
         self.answers[ids.digest] = make_responses(ids.ids, prompts, replies, outcomes)

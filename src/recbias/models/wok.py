@@ -147,7 +147,8 @@ class _FittedWOK:
             warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
         asked = queries.take(rows)
         prompts = self.render_prompts([histories[row] for row in rows], k)
-        replies, parsed = request_titles(self.build_requests(prompts), self.settings.llm, k)
+        requests = self.build_requests(prompts)
+        replies, parsed = request_titles(requests, self.settings.llm, k, self.catalogue)
         outcomes = resolve_replies(
             parsed,
             k,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from recbias.core.measures import DATASET, SERVED, read_bounds, to_loss
+from recbias.core.measures import CONTROL, DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
 from recbias.reports.questions import (
     Question,
@@ -304,6 +304,10 @@ def _write_contrast(question: Question) -> _Answer:
             share = every if len(leads) == n else f"{len(leads):,} of {n:,} models"
             lead = f"{name} is {order} for {a} than for {b} with {share}"
             sentences[:1] = [f"{lead}, most with {model}: by {size}."]
+    elif row["b"] == CONTROL:
+        more = "more" if row["difference"] > 0 else "less"
+        lead = f"Lists for {a} differ from neutral ones by {size} {more} than"
+        sentences = [f"{lead} neutral ones sampled again do, with {model}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
         value = _state_size(row, signed=True)
         sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]

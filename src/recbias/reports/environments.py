@@ -234,7 +234,7 @@ def load_environment(kind: str) -> Environment:
     }
     environment.filters |= {
         "describe_search": llm.describe_search,
-        "explain_missing_importances": llm.explain_missing_importances,
+        "describe_importances": llm.describe_importances,
         "summarize_search": llm.summarize_search,
         "tabulate_searches": llm.tabulate_searches,
         "tabulate_trials": llm.tabulate_trials,

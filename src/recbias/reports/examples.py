@@ -106,6 +106,8 @@ def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, 
             read_dictionary=list(TEXTS),
         ).to_pandas()
     rows = rows.dropna(subset=["value"])
+    if rows.empty:
+        raise MissingEvidence(f"no unit has a value of {wanted}")
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
     is_whole = (rows["group"] == "") & (rows["target"] == "")

@@ -96,8 +96,7 @@ class Figure:
 
 
 def list_figures(content: Content) -> Iterator[Figure]:
-    """Yield the figures of a run: the first picture of its page, those of its searches last."""
-    searches = (plot for result in content.searches for plot in result.plots)
+    """Yield the figures of a run: the first picture of its page, then the others."""
     first = [content.first_picture] if content.first_picture else []
-    for plot in (*first, *content.gallery.plots(), *searches):
+    for plot in (*first, *content.gallery.plots()):
         yield Figure(plot.name, plot.title, plot.caption, str(plot.document()))

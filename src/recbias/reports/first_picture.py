@@ -27,12 +27,11 @@ from recbias.reports.plots_prompts import (
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, collect_definitions
-from recbias.reports.wording import Safe, count_decimals, format_value, join, to_line
+from recbias.reports.wording import Safe, count_decimals, format_value, to_line
 
 _MOST_GROUPS = 12
 _MOST_LABELS = 6  # published values that are named
 _LOG_RATIO = 30.0  # the ratio of the ends from which the axes are logarithmic
-_STEPS = 40  # points of the curve of the tolerance
 
 
 def draw_first_picture(
@@ -147,47 +146,48 @@ def _draw_groups(
 
 
 def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
-    """Return measured against published values, with the diagonal and the tolerance."""
+    """Return the differences from the published values, with the band of the tolerance."""
     values = [
         row
         for row in to_records(reference)
-        if svg.fits_axis(row["published"]) and svg.fits_axis(row["measured"])
+        if svg.fits_axis(row["published"]) and svg.fits_axis(row["difference"])
     ]
     values.sort(key=lambda row: (not row["within"], -abs(row["difference"])))
-    ends = [row[side] for row in values for side in ("published", "measured")]
-    is_log = min(ends) > 0 and max(ends) / min(ends) >= _LOG_RATIO
-    span = (min(ends) / 1.2, max(ends) * 1.2) if is_log else svg.pad_range(ends)
-    axes = svg.make_axes(span, span, 380, log_x=is_log, log_y=is_log)
-    centres = [axes.at(row["published"], row["measured"]) for row in values]
-    places, n_within = count_decimals(ends), sum(row["within"] for row in values)
+    tolerance = float((run.spec.get("report") or {}).get("tolerance", 0.01))
+    published = [row["published"] for row in values]
+    low, high = min(published), max(published)
+    is_log = low > 0 and high / low >= _LOG_RATIO
+    x_range = (low / 1.2, high * 1.2) if is_log else svg.pad_range(published)
+    ends = [*(row["difference"] for row in values), 1.5 * tolerance, -1.5 * tolerance]
+    axes = svg.make_axes(x_range, svg.pad_range(ends), 330, log_x=is_log)
+    centres = [axes.at(row["published"], row["difference"]) for row in values]
+    places = count_decimals([*published, *(row["measured"] for row in values)])
     names = [to_line(f"{row['system']}, {row['metric']}") for row in values]
     marks = []
     for row, centre, label in zip(values, centres, names, strict=True):
         texts = [format_value(row[side], places) for side in ("published", "measured")]
         title = f"{label}: published {texts[0]}, measured {texts[1]}"
         marks.append(_draw_value(centre, title, is_within=row["within"]))
+    n_within = sum(row["within"] for row in values)
     farthest = slice(n_within, n_within + _MOST_LABELS)
     labels = [svg.shorten(label, 26) for label in names[farthest]]
-    tolerance = float((run.spec.get("report") or {}).get("tolerance", 0.01))
-    corner = axes.x.start + 12, axes.y.end + 14
-    ticks = svg.choose_log_ticks(*span) if is_log else svg.choose_ticks(*span)
+    left, top = axes.at(x_range[0], tolerance)
+    right, bottom = axes.at(x_range[1], -tolerance)
+    zero = axes.at(x_range[0], 0.0), axes.at(x_range[1], 0.0)
     return svg.draw_chart(
         axes,
-        _draw_band(axes, tolerance),
+        svg.draw_path(f"M{left:.1f},{top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z", "band c0"),
+        svg.draw_line(*zero, "zero"),
         *marks,
         *svg.draw_labels(centres[farthest], labels, axes.frame, obstacles=centres),
-        _draw_key(corner, f"{n_within:,} within {tolerance:g}", is_within=True),
-        _draw_key(
-            (corner[0], corner[1] + 19), f"{len(names) - n_within:,} beyond", is_within=False
-        ),
-        x_title=("Published", ""),
-        y_title=("Measured", ""),
-        drawn=axes.draw(ticks, ticks),
+        x_title=("Published value", ""),
+        y_title=("Measured minus published", ""),
+        drawn=axes.draw(svg.choose_log_ticks(*x_range) if is_log else None),
         name=name,
-        title="Measured against published values",
+        title="Differences from the published table",
         caption=(
-            "Each point is a value of the published table. On the diagonal both agree; in the "
-            f"band they differ by at most {tolerance:g}."
+            f"Each point is a value of the published table. In the band ({n_within:,} of "
+            f"{len(values):,}) the difference is at most {tolerance:g}; diamonds are beyond it."
         ),
     )
 
@@ -195,23 +195,3 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
 def _draw_value(centre: svg.Point, title: str = "", *, is_within: bool) -> Safe:
     shape, class_ = (0, "dot c0") if is_within else (svg.DIAMOND, "dot c1")
     return svg.draw_marker(centre, shape, class_, radius=4.5, title=title)
-
-
-def _draw_key(corner: svg.Point, label: str, *, is_within: bool) -> Safe:
-    x, y = corner
-    mark = _draw_value((x, y - 4), is_within=is_within)
-    return join(mark, svg.draw_text((x + 11, y), label, "halo"))
-
-
-def _draw_band(axes: svg.Axes, tolerance: float) -> Safe:
-    """Return the diagonal and the band of the tolerance, within the axes."""
-    scale, shares = axes.x, [at / _STEPS for at in range(_STEPS + 1)]
-    low, high = scale.low, scale.high
-    xs = [low * (high / low) ** at if scale.log else low + (high - low) * at for at in shares]
-    upper = [axes.at(x, min(x + tolerance, high)) for x in xs]
-    lower = [axes.at(x, max(x - tolerance, low)) for x in reversed(xs)]
-    corners = [f"{x:.1f},{y:.1f}" for x, y in (*upper, *lower)]
-    return join(
-        svg.draw_path(f"M{' '.join(corners)}Z", "band c0"),
-        svg.draw_line(axes.at(low, low), axes.at(high, high), "zero"),
-    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
@@ -43,6 +44,7 @@ from recbias.reports.wording import (
     make_heading,
 )
 from recbias.statistics import trend
+from recbias.statistics.groups import mark_few_beside_many
 
 _PART = ("group", "target")
 WORST = "w"
@@ -262,6 +264,17 @@ def _explain_groups(
         tests = [part for question in questions for part in question.comparisons]
         mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
         notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
+        sizes = {row["group"]: row["n"] for row in rows if not row["n"] < least}
+        is_few = mark_few_beside_many(np.array([*sizes.values()]))
+        if is_few.any() and any(part.test != "newcombe" for part in tests):
+            names = _label_groups(metric, rows)
+            few = ", ".join(
+                names[group] for group, flag in zip(sizes, is_few, strict=True) if flag
+            )
+            notes.append(
+                f"Few values beside many ({few}): if they are skewed, fewer than 93 of 100"
+            )
+            notes.append("intervals of the gap hold the truth.")
     return [" ".join(notes)]
 
 

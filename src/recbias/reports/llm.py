@@ -451,12 +451,20 @@ def describe_search(search: Search) -> str:
     return f"Validation {search.metric}{direction}: {best} in {place}, with {settings}."
 
 
-def explain_missing_importances(search: Search) -> str:
-    """Return why the importance of the settings is unknown; blank if it is known."""
-    if not all(map(math.isnan, search.importances.values())):
-        return ""
+def describe_importances(search: Search) -> str:
+    """Return the share of the variation that each setting explains, or why it is unknown."""
     scored = len(search.done) + search.count("pruned")
+    known = {key: share for key, share in search.importances.items() if not math.isnan(share)}
+    if not known:
+        return (
+            "The importance of the settings cannot be determined: too few trials have a score "
+            f"({scored:,}), or all scores are equal."
+        )
+    shares = ", ".join(
+        f"{key} {format_value(known[key], 2)}"
+        for key in sorted(known, key=lambda key: -known[key])
+    )
     return (
-        "The importance of the settings cannot be determined: too few trials have a score "
-        f"({scored:,}), or all scores are equal."
+        f"Importance of the settings, the share of the variance over {scored:,} trials that each "
+        f"explains by itself (functional ANOVA of a random forest): {shares}."
     )

@@ -15,84 +15,11 @@ from typing import Any
 from recbias.core.errors import MissingEvidence
 from recbias.reports import plots as rows
 from recbias.reports import svg, views, wording
-from recbias.reports.agreement import MetricAgreement, compute_metric_agreement
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Interval
 from recbias.reports.tables import Variants, collect_variants, is_number, render_setting
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, join
-
-STEPS = 9
-"""Colours from -1 to 1: ``plot.css`` has ``step-0`` to ``step-8``."""
-
-_LONGEST, _SIZES = 30, (34.0, 60.0)
-
-
-def draw_metric_agreement(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
-    """Return the matrix of Kendall's tau-b between metrics; None below 4 models or 3 metrics."""
-    result = compute_metric_agreement(run, dataset)
-    if result is None:
-        return None
-    matrix = svg.Matrix(result.metrics, _LONGEST, _SIZES)
-    return svg.Plot(
-        name=name,
-        title="Do the metrics order the models alike?",
-        caption=_caption_agreement(result),
-        width=matrix.width,
-        height=matrix.foot + 28,
-        body=join(
-            matrix.draw_labels(),
-            *_draw_agreement_cells(matrix, result),
-            _draw_agreement_key(matrix.foot + 12),
-        ),
-    )
-
-
-def choose_step(value: float) -> int:
-    """Return the number of the colour of a value from -1 to 1.
-
-    >>> choose_step(-1.0), choose_step(0.0), choose_step(0.6), choose_step(1.0)
-    (0, 4, 6, 8)
-    """
-    return round((min(max(value, -1.0), 1.0) + 1) * (STEPS - 1) / 2)
-
-
-def _draw_agreement_cells(matrix: svg.Matrix, result: MetricAgreement) -> list[Safe]:
-    cells, metrics = [], result.metrics
-    for row, column in itertools.permutations(range(len(metrics)), 2):
-        tau, n = result.get_tau((row, column)), int(result.agreement.n[row, column])
-        defined = not math.isnan(tau)
-        text = svg.format_tick(round(tau, 2)) if defined else "n/a"
-        title = f"{metrics[row]} and {metrics[column]}: tau-b {text} over {n} models"
-        step = choose_step(tau) if defined else STEPS // 2
-        ink = "mid on-dark" if step in {0, STEPS - 1} else "mid"
-        look = (text.replace("0.", "."), ink)
-        cells.append(matrix.draw_cell((row, column), f"step-{step}", title, look))
-    return cells
-
-
-def _draw_agreement_key(y: float) -> Safe:
-    left = 16 + svg.estimate_width("opposite")
-    return join(
-        svg.draw_text((left - 8, y), "opposite", "end"),
-        *(svg.draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
-        svg.draw_text((left + 18 * STEPS + 8, y), "the same order"),
-    )
-
-
-def _caption_agreement(result: MetricAgreement) -> str:
-    metrics, pairs = result.metrics, result.list_pairs()
-    sentences = [
-        f"Kendall's tau-b between {len(metrics)} metrics over {result.describe_models()} models.",
-        "1 is the same order of the models, -1 the reverse, 0 no relation.",
-        "Values are compared as they are, whichever direction is better.",
-    ]
-    if any(math.isnan(result.get_tau(pair)) for pair in pairs):
-        sentences.append("n/a: a metric is equal for all models, or too few models have both.")
-    if result.omitted:
-        sentences.append(f"{result.omitted} more metrics are not drawn.")
-    return " ".join([*sentences, *result.describe_excluded()])
-
 
 _MITIGATION = "mitigation"
 
@@ -256,7 +183,7 @@ def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: flo
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
     y_range = _choose_range([*zero, *(end for point in points for end in point.y.ends())])
-    return svg.make_axes(x_range, y_range, height, sides=(52, 468))
+    return svg.make_axes(x_range, y_range, height, margins=(52, 12))
 
 
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:

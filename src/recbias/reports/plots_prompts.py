@@ -238,8 +238,7 @@ class Forest:
     """A forest plot.
 
     A single series has no legend; ``neutral`` is the value without bias or the limit, or NaN, and
-    ``other_limit`` the second one. The marks of a row are below each other, or on one line if they
-    are not ``stacked``.
+    ``other_limit`` the second one. The marks of a row are below each other.
     """
 
     panels: tuple[Panel, ...]
@@ -249,7 +248,6 @@ class Forest:
     neutral: float = math.nan
     neutral_label: str = ""
     other_limit: float = math.nan
-    stacked: bool = True
 
     @property
     def lines(self) -> list[float]:
@@ -266,7 +264,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     names = forest.series if len(forest.series) > 1 else ()
     legend, top = svg.draw_legend(names, forest.neutral_label)
     most = max(len(row.marks) for row in forest.rows())
-    row_height = 22.0 if most < 2 or not forest.stacked else 12.0 + 9.0 * most
+    row_height = 22.0 if most < 2 else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > svg.TALL:
@@ -296,22 +294,23 @@ def _make_scale(forest: Forest) -> Scale:
     widest = max(map(svg.estimate_width, _shorten_labels(forest).values()))
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     notes = max(svg.estimate_width(row.note) for row in forest.rows())
-    end = svg.WIDTH - svg.MARGIN - (notes + 16 if notes else 4)
+    end = svg.width() - svg.MARGIN - (notes + 16 if notes else 4)
     return Scale(*pad_range([*ends, *forest.lines]), 18 + widest, end)
 
 
 def _shorten_labels(forest: Forest) -> dict[str, str]:
     labels = [row.label for row in forest.rows()]
-    return dict(zip(labels, svg.shorten_all(labels, _LONGEST), strict=True))
+    return dict(zip(labels, svg.shorten_all(labels, svg.scale_length(_LONGEST)), strict=True))
 
 
 def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
     elements, labels = [], _shorten_labels(forest)
     for panel in forest.panels:
         if panel.title:
-            size = (svg.WIDTH, _HEAD - 1)
+            size = (svg.width(), _HEAD - 1)
             elements.append(svg.draw_rectangle((0, y - 1), size, "paper"))
-            elements.append(svg.draw_title((4, y + 19), svg.shorten(panel.title, 52)))
+            title = svg.shorten(panel.title, svg.scale_length(52))
+            elements.append(svg.draw_title((4, y + 19), title))
             y += _HEAD
         for row in panel.rows:
             middle = y + row_height / 2
@@ -322,17 +321,17 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
                 places = [scale.at(mark.interval.value) for mark in row.marks]
                 band = max(places) - min(places), row_height - 4
                 elements.append(svg.draw_rectangle((min(places), y + 2), band, "gap"))
-            elements.append(_draw_marks(row, scale, middle, 9.0 * forest.stacked))
-            place = svg.WIDTH - svg.MARGIN, middle + 4.5
+            elements.append(_draw_marks(row, scale, middle))
+            place = svg.width() - svg.MARGIN, middle + 4.5
             elements.append(svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip()))
             y += row_height
     return join(*elements)
 
 
-def _draw_marks(row: Row, scale: Scale, middle: float, distance: float) -> Safe:
+def _draw_marks(row: Row, scale: Scale, middle: float) -> Safe:
     elements = []
     for position, mark in enumerate(row.marks):
-        y = middle + (position - (len(row.marks) - 1) / 2) * distance
+        y = middle + (position - (len(row.marks) - 1) / 2) * 9.0
         colour, shape = svg.choose_look(mark.series)
         if mark.interval.bounded:
             start, end = (scale.at(mark.interval.low), y), (scale.at(mark.interval.high), y)

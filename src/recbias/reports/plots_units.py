@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,62 +14,12 @@ from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
 from recbias.reports import plots as rows
-from recbias.reports import plots_prompts, svg, views
-from recbias.reports.run import RunTables, convert_parquet_errors, to_records
+from recbias.reports import svg, views
+from recbias.reports.run import RunTables, convert_parquet_errors
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import Safe, count_decimals, format_value, join
 from recbias.statistics.intervals import compute_running_means
-
-_SERIES = ("a fold", "their mean")
-_MOST_FOLDS = 20
-
-
-def draw_fold_values(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield the plot of the accuracy metric by fold, if the run has 2 to 20 folds of one seed."""
-    metric = views.select_accuracy_metric(views.collect_definitions(run).values())
-    if metric is None:
-        return
-    frame = run.metrics
-    titles = [views.format_title(*pair) for pair in zip(frame["metric"], frame["k"], strict=True)]
-    is_overall = (frame["group"] == "") & (frame["target"] == "") & (frame["dataset"] == dataset)
-    frame = frame[is_overall & (pd.Series(titles, index=frame.index) == metric.title)]
-    frame = frame[(frame["fold"] != views.ALL) & frame["value"].map(svg.fits_axis)]
-    n_folds = frame["fold"].nunique()
-    if not 2 <= n_folds <= _MOST_FOLDS or len(set(frame["seed"])) > 1:
-        return
-    by_model = {str(model): to_records(part) for model, part in frame.groupby("model")}
-    models = rows.sort_models(run, by_model)
-    lines = tuple(
-        plots_prompts.Row(model, _make_marks(model, by_model[model])) for model in models
-    )
-    yield plots_prompts.draw_forest(
-        plots_prompts.Forest(
-            panels=(plots_prompts.Panel("", lines),),
-            series=_SERIES,
-            axis=views.name_metric(run, metric),
-            note=rows.describe_direction(metric),
-            stacked=False,
-        ),
-        name=name_file(f"folds-{metric.title}"),
-        title=f"{views.name_metric(run, metric)} in each fold",
-        caption=f"{n_folds} folds.",
-    )
-
-
-def _make_marks(model: str, records: list[dict[str, Any]]) -> tuple[plots_prompts.Mark, ...]:
-    mean = sum(row["value"] for row in records) / len(records)
-    return (
-        *(_make_mark(row["value"], 0, f"{model}, fold {row['fold']}") for row in records),
-        _make_mark(mean, 1, f"{model}, mean"),
-    )
-
-
-def _make_mark(value: float, series: int, name: str) -> plots_prompts.Mark:
-    return plots_prompts.Mark(
-        svg.Interval(value, math.nan, math.nan), series, f"{name}: {value:.4f}"
-    )
-
 
 MOST_POINTS = 60
 """The number of points of a curve; each is the mean of equally many steps."""
@@ -149,7 +97,7 @@ _REFERENCE = "training data"
 def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
     """Return the plot of one dataset's exposure."""
     n = max(exposure.n_items, 2)
-    axes = svg.make_axes((1, n), (0, 100), 360, sides=(48, 468), log_x=True)
+    axes = svg.make_axes((1, n), (0, 100), 360, margins=(48, 12), log_x=True)
     series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
     if exposure.training is not None:
@@ -474,7 +422,7 @@ def _draw_boxes(metric: Definition, boxes: Mapping[str, _Box], suffix: str, name
         elements += [
             svg.draw_text((scale.start - 10, y + 4.5), label, "end"),
             svg.draw_text(
-                (svg.WIDTH - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
+                (svg.width() - svg.MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"
             ),
             _draw_box(boxes[model], model, scale, y),
         ]
@@ -497,7 +445,7 @@ def _make_box_scale(boxes: Mapping[str, _Box]) -> Scale:
         low, high = low - 0.5, high + 0.5
     labels = max(map(svg.estimate_width, svg.shorten_all(boxes, _LONGEST)))
     counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
-    return Scale(low, high, 18 + labels, svg.WIDTH - svg.MARGIN - counts - 14)
+    return Scale(low, high, 18 + labels, svg.width() - svg.MARGIN - counts - 14)
 
 
 def _format_count(box: _Box) -> str:

@@ -19,15 +19,15 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import provenance, views, wording
+from recbias.reports import provenance, svg, views, wording
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import draw_gallery, draw_search_plots
+from recbias.reports.gallery import draw_gallery
 from recbias.reports.group_tables import build_cards, build_dataset_tables
-from recbias.reports.llm import build_reply_tables, read_trials
+from recbias.reports.llm import build_reply_tables, collect_searches, read_trials
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
@@ -86,7 +86,7 @@ class Content:
     models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
     families = _build_by(views.collect_comparisons)
-    searches = _build_by(draw_search_plots)
+    searches = _build_by(collect_searches)
 
     @cached_property
     def published(self) -> dict[str, wording.Table]:
@@ -111,6 +111,14 @@ class Content:
         return draw_first_picture(
             self.run, self.verdict.subject, name="answer", reference=self.reference
         )
+
+    @cached_property
+    def narrow_picture(self) -> Plot | None:
+        """The same chart for the screen of a phone."""
+        with svg.narrow():
+            return draw_first_picture(
+                self.run, self.verdict.subject, name="answer", reference=self.reference
+            )
 
     @cached_property
     def examples(self) -> tuple[str, list[Example]]:

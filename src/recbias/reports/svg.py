@@ -7,12 +7,14 @@ label stands beside the point that it names, else at the end of a line to it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -30,8 +32,29 @@ from recbias.reports.wording import (
     to_line,
 )
 
-WIDTH = 480
-"""Width of most plots."""
+_WIDTH, _NARROW_WIDTH = 480.0, 360.0
+_width: ContextVar[float] = ContextVar("width", default=_WIDTH)
+
+
+def width() -> float:
+    """Return the width of most plots."""
+    return _width.get()
+
+
+def scale_length(most: int) -> int:
+    """Return the most characters of a label for the width, from those for the usual one."""
+    return int(most * width() / _WIDTH)
+
+
+@contextlib.contextmanager
+def narrow() -> Iterator[None]:
+    """Draw plots for the screen of a phone."""
+    token = _width.set(_NARROW_WIDTH)
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
 
 COLOURS = 8
 """Number of colours of series: classes ``c0`` to ``c7``."""
@@ -55,7 +78,7 @@ class Plot:
     caption: str
     height: float
     body: Safe
-    width: float = WIDTH
+    width: float = field(default_factory=width)
     label: str = ""
 
     def entitle(self, title: str) -> Plot:
@@ -121,10 +144,10 @@ def draw_text(point: Point, text: object, class_: str = "", **attributes: object
 
 
 def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
-    """Return an axis title in bold, followed by a note."""
+    """Return an axis title in bold, followed by a note if there is room."""
     x, y = map(_format_coordinate, point)
     spans = [tag("tspan", to_line(title), class_="name")]
-    if note:
+    if note and estimate_width(title + note) + 12 <= width():
         spans.append(tag("tspan", note, class_="note", dx=8))
     return tag("text", *spans, x=x, y=y, class_=class_ or None)
 
@@ -414,11 +437,12 @@ def make_axes(
     y: tuple[float, float],
     height: float = 300.0,
     *,
-    sides: tuple[float, float] = (60.0, 456.0),
+    margins: tuple[float, float] = (60.0, 24.0),
     log_x: bool = False,
     log_y: bool = False,
 ) -> Axes:
     """Return the axes of a chart of this height: room for titles above and below."""
+    sides = margins[0], width() - margins[1]
     return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP, log_y))
 
 
@@ -466,10 +490,10 @@ def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float
     elements = [_draw_x_axis(scale, ticks, top, height - 58)]
     if height > TALL:
         elements += [draw_text((scale.at(x), top - 6), format_tick(x), "tick mid") for x in ticks]
-    room = WIDTH - 2 * MARGIN
+    room = width() - 2 * MARGIN
     note = note if estimate_width(title + note) + 12 <= room else ""
     title = shorten(title, int(room / estimate_width("x")))
-    return join(*elements, draw_title((WIDTH - MARGIN, height - 10), title, note, "end"))
+    return join(*elements, draw_title((width() - MARGIN, height - 10), title, note, "end"))
 
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
@@ -749,8 +773,8 @@ def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
     labels = [shorten(name, 40) for name in (*series, line) if name]
     elements, x, y = [], 10.0, 16.0
     for number, label in enumerate(labels):
-        width = 30 + estimate_width(label)
-        if x + width > WIDTH and x > 10:
+        size = 30 + estimate_width(label)
+        if x + size > width() and x > 10:
             x, y = 10.0, y + 20
         if number < len(series):
             colour, shape = choose_look(number)
@@ -758,7 +782,7 @@ def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
         else:
             elements.append(draw_line((x, y - 10), (x, y + 3), "neutral"))
         elements.append(draw_text((x + 9, y), label))
-        x += width
+        x += size
     return join(*elements), y + 12 if labels else 8.0
 
 
@@ -777,51 +801,3 @@ def draw_arrow(start: Point, end: Point, *, gap: float = 0.0, class_: str = "") 
     neck = max(tip - _HEAD, 0.0)
     corners = f"{locate(tip, 0)} {locate(neck, 0.4 * _HEAD)} {locate(neck, -0.4 * _HEAD)}"
     return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", f"arrow {class_}".strip())
-
-
-_TOP = 8.0
-
-
-class Matrix:
-    """The layout of a matrix.
-
-    Names are shortened to ``longest`` characters; ``sizes`` are the smallest and largest cell.
-    """
-
-    def __init__(self, names: Sequence[str], longest: int, sizes: tuple[float, float]) -> None:
-        self._labels = shorten_all(names, longest)
-        widest = max(map(estimate_width, self._labels))
-        self._start = 12 + widest
-        self._size = min(sizes[1], max(sizes[0], (WIDTH - self._start - 8) / len(names)))
-        side = self._size * len(names)
-        self._bottom = _TOP + side
-        self.width = max(float(WIDTH), self._start + side + 8)
-        self.foot = self._bottom + 24 + 0.71 * widest
-
-    def draw_labels(self) -> Safe:
-        """Return the labels of the rows, and those of the columns at an angle."""
-        elements = []
-        y = self._bottom + 14
-        for position, label in enumerate(self._labels):
-            middle = (position + 0.5) * self._size
-            elements.append(draw_text((self._start - 8, _TOP + middle + 4.5), label, "end"))
-            x = self._start + middle + 2
-            turn = f"rotate(-45 {_format_coordinate(x)} {_format_coordinate(y)})"
-            elements.append(draw_text((x, y), label, "end", transform=turn))
-        return join(*elements)
-
-    def draw_cell(
-        self, cell: tuple[int, int], class_: str, title: str, text: tuple[str, str] = ("", "")
-    ) -> Safe:
-        """Return the cell in a row and column, with a tooltip, and a text and its class."""
-        x, y = self._start + cell[1] * self._size, _TOP + cell[0] * self._size
-        square = draw_square((x, y), self._size, class_, title)
-        if not text[0]:
-            return square
-        return join(square, draw_text((x + self._size / 2, y + self._size / 2 + 4.5), *text))
-
-
-def draw_square(corner: Point, size: float, class_: str, title: str = "") -> Safe:
-    """Return a square with rounded corners and a margin of 1."""
-    x, y = corner
-    return draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title)

@@ -114,7 +114,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
 
 
 def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
-    """Return what is checked, with its model and dataset where checks of several are.
+    """Return what is checked, with its model and dataset where the run has several.
 
     For example ``EASE: nDCG of gender=F``.
     """
@@ -123,7 +123,7 @@ def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
     places = [
         to_line(check[name])
         for name in ("model", "dataset")
-        if len({each[name] for each in run.manifest["checks"]}) > 1
+        if len({*run.metrics[name], *(each[name] for each in run.manifest["checks"])}) > 1
     ]
     part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
     subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
@@ -203,7 +203,8 @@ def _compare_reference(run: RunTables) -> Verdict | None:
     farthest = max(rows, key=lambda row: float(abs(row["difference"])))
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(farthest)}"
-    systems = dict.fromkeys(row["system"] for row in rows)
+    farther = sorted(rows, key=lambda row: (row["within"], -abs(row["difference"])))
+    systems = dict.fromkeys(row["system"] for row in farther)
     tiles = [_make_system_tile([row for row in rows if row["system"] == name]) for name in systems]
     state: State = "pass" if n_within == len(rows) else "none"
     return Verdict("reference", state, line, sentences, small, tuple(tiles[:_MOST_TILES]))
@@ -276,9 +277,13 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
 
 
 def _make_gap_tile(row: Row, by: str) -> Tile:
-    value = format_estimate(row["difference"], row["ci_low"], row["ci_high"])
-    a, b = (to_line(name_group(row[side], by)) for side in "ab")
-    return Tile(to_line(row["model"]), value, note=f"{a} minus {b}")
+    a, b, sign, low, high = "a", "b", 1, "ci_low", "ci_high"
+    if row["difference"] < 0:
+        a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
+    places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
+    value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
+    names = (to_line(name_group(row[side], by)) for side in (a, b))
+    return Tile(to_line(row["model"]), value, note=" minus ".join(names))
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:

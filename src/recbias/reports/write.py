@@ -49,7 +49,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         folder: The run folder.
         formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex``,
             ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
-        reference: A published table to compare with, or several; ``reference.csv`` is written too.
+        reference: A published table to compare with, or several, by default those of the spec with
+            its tolerance; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
         key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
@@ -112,6 +113,9 @@ def _load_content(
     if not isinstance(manifest, dict):
         raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
     run = replace(run, manifest=manifest)
+    if reference is None:
+        settings = run.spec.get("report") or {}
+        reference, tolerance = settings.get("reference"), settings.get("tolerance", tolerance)
     if reference is None:
         return Content(run)
     names = [

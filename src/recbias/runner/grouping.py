@@ -26,11 +26,13 @@ from recbias.core.queries import (
 )
 from recbias.runner.stages import derive_bootstrap_seed
 from recbias.statistics.groups import (
+    LEAST_VALUES,
     MAX_PAIRS,
     GapKind,
     Members,
     compute_gap_of,
     list_group_pairs,
+    mark_few_beside_many,
     pool_groups,
     summarize_groups,
 )
@@ -105,12 +107,6 @@ def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
             cost = "a difference that does not show in the probability is not seen"
         warn(f"{metric}: {tells}, so {cost}")
 
-
-LEAST_VALUES = 5
-"""From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""
-
-_FEW, _BESIDE = 20, 5
-"""Fewer skewed values beside so many times as many have an interval that is too narrow."""
 
 _MAX_SHOWN = 5
 """The number of small groups that a warning names."""
@@ -199,10 +195,10 @@ class GroupMeasurements:
             message = f"have fewer than {LEAST_VALUES} values"
             reason = "the intervals of their gaps, and checks by them, are approximate"
             warn(f"{self.name}: {text[0]} {message}, so {reason}: {text[1]}")
-        is_few = is_compared & ~is_small & (sizes < _FEW) & (sizes * _BESIDE <= sizes.max())
+        is_few = is_compared & mark_few_beside_many(sizes)
         is_skewed = not all(each.share for each in members)
         if text := _name_groups(members[0].names, sizes, is_few & is_skewed):
-            message = f"have fewer than {_FEW} values beside {_BESIDE} times as many"
+            message = "have fewer than 20 values beside 5 times as many"
             reason = (
                 "if values are skewed, fewer than 93 of 100 intervals of the gap hold the truth"
             )

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -28,6 +28,9 @@ from recbias.statistics.prediction_powered import (
 )
 from recbias.statistics.spread import MOST_COMPARED, estimate_spread
 from recbias.statistics.trend import compare_trend
+
+LEAST_VALUES = 5
+"""From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""
 
 _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
@@ -238,6 +241,45 @@ class Members:
         return large, bool((is_large == (counts >= least)).all())
 
 
+_FEW, _BESIDE = 20, 5
+
+
+def mark_few_beside_many(sizes: AnyArray) -> AnyArray:
+    """Return which groups have so few values beside many that skewed ones make intervals narrow.
+
+    They have 5 to 19 values beside at least 5 times as many (studies/calibration).
+    """
+    is_few = (sizes >= LEAST_VALUES) & (sizes < _FEW)
+    return np.asarray(is_few & (sizes * _BESIDE <= sizes.max(initial=0)))
+
+
+def _mark_constant(moments: _Moments) -> AnyArray:
+    """Return which groups have at least two values, all equal up to rounding."""
+    with np.errstate(invalid="ignore"):
+        return (moments.n > 1) & (np.sqrt(moments.variance) <= ROUNDING * np.abs(moments.mean))
+
+
+def _fill_pairs(moments: _Moments, pairs: _Pairs) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of the sides of pairs; of a side of equal values that of the other."""
+    a, b = pairs
+    variance, is_constant = moments.variance, _mark_constant(moments)
+    return (
+        np.where(is_constant[a], variance[b], variance[a]),
+        np.where(is_constant[b], variance[a], variance[b]),
+    )
+
+
+def _fill_variance(moments: _Moments) -> FloatArray:
+    """Return the variance of each group; of one of equal values that within the others."""
+    is_constant = _mark_constant(moments)
+    spread = (moments.n > 1) & ~is_constant
+    if not is_constant.any() or not spread.any():
+        return moments.variance
+    weights = (moments.n - 1)[spread]
+    pooled = (weights * moments.variance[spread]).sum() / weights.sum()
+    return np.where(is_constant, pooled, moments.variance)
+
+
 def welch_contrasts(
     names: tuple[str, ...], moments: _Moments, *, between: str, pairs: _Pairs | None = None
 ) -> list[Contrast]:
@@ -245,11 +287,13 @@ def welch_contrasts(
 
         t = (m_a - m_b) / sqrt(s_a^2/n_a + s_b^2/n_b),    two-sided,
 
-    with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
-    deviation. t, p and the interval are NaN if a group has fewer than two values, or if the values
-    within both groups are equal, up to rounding: there is no standard error then. If such groups
-    differ, p is the exact one of the permutation of their labels: the share of the divisions into
-    groups of these sizes that are as far apart, 1 of C(n, n_a), or 2 if both have one size.
+    with Satterthwaite's degrees of freedom. A group whose values are all equal has the variance of
+    the other one: five zeros beside values of which most are 0 are no sign of a group without
+    spread. The effect size is Cohen's d, with the pooled standard deviation. t, p and the interval
+    are NaN if a group has fewer than two values, or if the values within both groups are equal, up
+    to rounding: there is no standard error then. If such groups differ, p is the exact one of the
+    permutation of their labels: the share of the divisions into groups of these sizes that are as
+    far apart, 1 of C(n, n_a), or 2 if both have one size.
     ``between`` is the kind of groups: ``groups`` for queries. ``pairs`` are the groups a and b of
     each comparison, all pairs by default.
 
@@ -258,8 +302,10 @@ def welch_contrasts(
         are involved", Biometrika 1947.
     """
     a, b = list_pairs(len(names)) if pairs is None else pairs
-    parts = moments.variance / np.maximum(moments.n, 1)
-    columns = _compare_means(moments, (a, b), (parts[a], parts[b]), (moments.n[a], moments.n[b]))
+    n = np.maximum(moments.n, 1)
+    of_a, of_b = _fill_pairs(moments, (a, b))
+    parts = of_a / n[a], of_b / n[b]
+    columns = _compare_means(moments, (a, b), parts, (moments.n[a], moments.n[b]))
     lacks_spread = (moments.n[a] > 1) & (moments.n[b] > 1) & np.isnan(columns["statistic"])
     columns["p"] = np.where(lacks_spread, _permute_constants(moments, (a, b)), columns["p"])
     return _make_contrasts(names, (a, b), columns, between=between, test="welch_t")
@@ -300,6 +346,38 @@ def _permute_constants(moments: _Moments, pairs: _Pairs) -> FloatArray:
     return np.where(is_equal, np.nan, extreme)
 
 
+def _permute_all_constants(moments: _Moments) -> float:
+    """Return the permutation p of groups of which each has equal values; NaN if all are equal."""
+    order = np.argsort(moments.mean)
+    sizes, means = moments.n[order], moments.mean[order]
+    slack = ROUNDING * np.fmax(np.abs(means[1:]), np.abs(means[:-1]))
+    starts = np.flatnonzero(np.append(True, np.diff(means) > slack))
+    totals = np.add.reduceat(sizes, starts)
+    if totals.size < 2:
+        return math.nan
+    divisions = math.factorial(int(sizes.sum()))
+    for n in sizes.tolist():
+        divisions //= math.factorial(n)
+    return (
+        _count_fillings(tuple(sorted(sizes.tolist())), tuple(sorted(totals.tolist()))) / divisions
+    )
+
+
+@cache
+def _count_fillings(sizes: tuple[int, ...], totals: tuple[int, ...]) -> int:
+    """Return in how many ways groups of these sizes fill bins of these totals."""
+    if not sizes:
+        return 1
+    *others, largest = sizes
+    return sum(
+        _count_fillings(
+            tuple(others), tuple(sorted((*totals[:bin_], *totals[bin_ + 1 :], total - largest)))
+        )
+        for bin_, total in enumerate(totals)
+        if total >= largest
+    )
+
+
 def _make_contrasts(
     names: tuple[str, ...], pairs: _Pairs, columns: dict[str, AnyArray], *, between: str, test: str
 ) -> list[Contrast]:
@@ -324,8 +402,11 @@ def welch_anova(moments: _Moments) -> tuple[float, float, float]:
         F = [Σ w_i (m_i - m)² / (G - 1)] / [1 + 2 (G - 2) / (G² - 1) Λ],    w_i = n_i / s_i²,
         m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
 
-    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
-    than two values, or if its values are equal up to rounding.
+    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. A group whose values are all equal has the
+    variance within the others. All three are NaN if a group has fewer than two values, or if the
+    values of each group are equal. If they are, but not those of all, p is the exact one of the
+    permutation of the labels: the share of the divisions into groups of these sizes that leave
+    every group with equal values.
 
     Source:
         Welch, "On the comparison of several mean values: an alternative approach", Biometrika
@@ -333,10 +414,12 @@ def welch_anova(moments: _Moments) -> tuple[float, float, float]:
     """
     from scipy.special import fdtrc
 
-    size, has_spread = moments.n.size, np.sqrt(moments.variance) > ROUNDING * np.abs(moments.mean)
-    if size < 2 or (moments.n < 2).any() or not has_spread.all():
+    size = moments.n.size
+    if size < 2 or (moments.n < 2).any():
         return math.nan, math.nan, math.nan
-    weights = moments.n / moments.variance
+    if _mark_constant(moments).all():
+        return math.nan, math.nan, _permute_all_constants(moments)
+    weights = moments.n / _fill_variance(moments)
     mean = (weights * moments.mean).sum() / weights.sum()
     spread = ((1 - weights / weights.sum()) ** 2 / (moments.n - 1)).sum()
     between = (weights * (moments.mean - mean) ** 2).sum() / (size - 1)
@@ -420,9 +503,14 @@ def overlap_contrasts(
     )
     sizes = (shared[a, a] - shared[a, b], shared[b, b] - shared[a, b], shared[a, b])
     parts = [np.where(size > 0, part, 0.0) for part, size in zip(sums, sizes, strict=True)]
+    is_constant, filled = _mark_constant(moments), _fill_pairs(moments, pairs)
+    for row, (side, variance) in enumerate(zip(pairs, filled, strict=True)):
+        parts[row] += np.where(is_constant[side], variance / np.maximum(moments.n[side], 1), 0.0)
     columns = _compare_means(moments, pairs, parts, sizes)
     columns["n"] = columns["n"] - shared[a, b].astype(np.int64)
     undefined = (moments.n[a] < 2) | (moments.n[b] < 2) | (sizes[0] + sizes[1] == 0)
+    is_constant = np.isnan(columns["statistic"]) & (sizes[2] == 0)
+    columns["p"] = np.where(is_constant, _permute_constants(moments, pairs), columns["p"])
     for name in ("statistic", "p", "df", "ci_low", "ci_high", "effect_size"):
         columns[name] = np.where(undefined, np.nan, columns[name])
     return _make_contrasts(names, pairs, columns, between=between, test="overlap_t")
@@ -593,12 +681,13 @@ def _measure_covariance(members: Members) -> FloatArray:
     """Return the covariance matrix of the means; groups without shared units have covariance 0."""
     if members.corrected is not None:
         return members.corrected.covariance
-    n, variance = members.moments.n, members.moments.variance
+    n, variance = members.moments.n, _fill_variance(members.moments)
     covariance = np.diag(variance / n)
     if members.overlap:
         deviations = np.nan_to_num(members.tabulate() - members.moments.mean[:, None])
         weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
-        covariance = weights @ weights.T
+        covariance = np.diag(np.where(_mark_constant(members.moments), variance / n, 0.0))
+        covariance += weights @ weights.T
     return covariance
 
 

@@ -415,8 +415,9 @@ def wilson_interval(
     share: FloatArray, n: FloatArray, z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return Wilson's interval of a share of n values, by the quantile z (Wilson, JASA 1927)."""
-    centre = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
-    half = z / (1.0 + z**2 / n) * np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a group without values
+        centre = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
+        half = z / (1.0 + z**2 / n) * np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
     return np.minimum(centre - half, share), np.maximum(centre + half, share)  # rounding
 
 

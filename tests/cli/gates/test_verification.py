@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import recbias
@@ -76,18 +75,6 @@ def change_metrics(folder: Path) -> None:
     change_text(path, f",{value},", f",{value[:3]}{digit}{value[4:]},")
 
 
-def change_units(folder: Path) -> None:
-    """Change one value of ``per_unit.parquet``, whose size stays that of the manifest."""
-    path = folder / "run" / "per_unit.parquet"
-    units = pd.read_parquet(path)
-    units["value"] = units["value"] + 0.25 * (units.index == 0)
-    units.to_parquet(path, index=False)
-    manifest = folder / "run" / "manifest.json"
-    content = json.loads(manifest.read_text(encoding="utf-8"))
-    content["files"]["per_unit.parquet"] = path.stat().st_size
-    manifest.write_text(json.dumps(content), encoding="utf-8")
-
-
 def change_size(folder: Path) -> None:
     """Cut the last line of ``metrics.csv`` off."""
     path = folder / "run" / "metrics.csv"
@@ -122,14 +109,6 @@ def test_a_changed_digit_of_the_metrics_is_found(folder: Path) -> None:
     assert abs(float(figure["stated"]) - float(figure["found"])) > 0.001
 
 
-def test_a_changed_unit_is_found(folder: Path) -> None:
-    change_units(folder)
-    result = verify(folder, "--json")
-    assert result.code == 3
-    (difference,) = json.loads(result.out)["differences"]
-    assert difference["location"] == "file per_unit.parquet"
-
-
 def test_the_last_digit_of_another_machine_is_no_difference(folder: Path) -> None:
     def scale(factor: float) -> Callable[[dict[str, Any]], None]:
         return lambda card: card["estimates"][0].update(
@@ -142,7 +121,7 @@ def test_the_last_digit_of_another_machine_is_no_difference(folder: Path) -> Non
     assert verify(folder).code == 3
 
 
-@pytest.mark.parametrize("name", ["report.md", "report.json", "card.md", "tables/summary.tex"])
+@pytest.mark.parametrize("name", ["report.md", "tables/summary.tex"])
 def test_a_report_that_is_not_as_it_was_written_is_found(folder: Path, name: str) -> None:
     words = ("report", "run", "--format", "json,md,latex,card")
     assert invoke_recbias(*words, folder=folder).code == 0
@@ -181,20 +160,6 @@ def test_a_changed_figure_of_the_card_is_found(folder: Path, seal: bool) -> None
     assert places == [*digest, "estimates: nDCG@5 MostPop demo 42 1: value"]
 
 
-def test_a_changed_definition_verdict_or_missing_entry_is_found(folder: Path) -> None:
-    def edit(card: dict[str, Any]) -> None:
-        card["definitions"][0]["direction"] = "lower"
-        card["checks"][0]["verdict"] = "undecided"
-        card["groups"][0]["n"] += 1
-        card["limits"]["warnings"].append("nothing is wrong")
-        del card["comparisons"][0]
-
-    change_card(folder, edit, seal=True)
-    differences = json.loads(verify(folder, "--json").out)["differences"]
-    places = [row["location"].partition(":")[0] for row in differences]
-    assert places == ["groups", "definitions", "comparisons", "checks", "limits"]
-
-
 def test_the_signature_is_checked_with_its_key(folder: Path) -> None:
     signed = {"card": "signed.json"}
     valid = verify(folder, "--key-env", "CARD_KEY", **signed, **KEY)
@@ -220,8 +185,6 @@ def test_a_forged_card_has_no_valid_signature(folder: Path) -> None:
         ("no json", "card.json:1: is not JSON"),
         ("[" * 100_000, "is not JSON: it is nested too deeply"),
         ("{}", "card.json: audited: is not that of a card: Field required"),
-        ('{"kind": "x"}', "card.json: kind: is not that of a card: Input should be"),
-        ("[]", "card.json: the file: is not that of a card"),
     ],
 )
 def test_a_file_that_is_no_card_is_a_fault(folder: Path, content: str, message: str) -> None:

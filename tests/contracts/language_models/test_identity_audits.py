@@ -163,24 +163,6 @@ def test_planted_effect_of_one_group_is_found(tmp_path: Path) -> None:
     assert (spread["a"], spread["b"]) == ("gender=male", "gender=female")
 
 
-def test_an_identity_that_changes_every_list_wholly_is_the_strongest_effect(
-    tmp_path: Path,
-) -> None:
-    def answer(payload: dict[str, Any]) -> str:
-        sentence = read_request(payload)
-        films = choose_films(sentence)
-        others = [film for film in TITLES if film not in films]
-        return write_list(others[:K] if any(name in sentence for name in WOMEN) else films)
-
-    run, _ = audit(tmp_path, answer, report={"formats": ["md"]})
-    tests = get_tests(run, "identity_effect")
-    female = tests["gender=female", ""]
-    assert female["difference"] == 1
-    assert female["p"] == 2 / 2**12  # of the signs of 12 prompts
-    report = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "n 12, all differences are equal." in report
-
-
 def test_control_is_another_sample_with_its_own_stored_reply(tmp_path: Path) -> None:
     first, prompts = audit(tmp_path, NoisyScript(seed=1))
     lists = get_lists(first).groupby("query_id", observed=True)["item_id"].agg(tuple)
@@ -215,19 +197,6 @@ def test_refused_identity_is_a_changed_list(tmp_path: Path) -> None:
     assert (overlap["gender=female", ""], overlap["gender=male", ""]) == (0.0, 1.0)
 
 
-def test_titles_without_a_catalogue_are_equal_but_for_spelling(tmp_path: Path) -> None:
-    def vary_spelling(payload: dict[str, Any]) -> str:
-        films = choose_films(read_request(payload))
-        is_odd = zlib.crc32(read_request(payload).encode()) % 2
-        return (
-            "\n".join(f"- **{film.upper()}**" for film in films) if is_odd else write_list(films)
-        )
-
-    run, _ = audit(tmp_path, vary_spelling, items=False)
-    assert set(get_values(run, "list_overlap").values()) == {1}
-    assert get_lists(run)["item_id"].str.casefold().isin([t.casefold() for t in TITLES]).all()
-
-
 def test_prose_of_two_queries_is_no_overlap(tmp_path: Path) -> None:
     def answer_one_title_and_noise(payload: dict[str, Any]) -> str:
         return "1. Amber Harbour\n2. ...\n3. ..."
@@ -241,63 +210,13 @@ def test_prose_of_two_queries_is_no_overlap(tmp_path: Path) -> None:
     assert list(get_values(run, "list_overlap").values()) == pytest.approx([0.2] * 4)
 
 
-@pytest.mark.parametrize("form", ["jaccard", "rbo", "serp", "prag"])
+@pytest.mark.parametrize("form", ["jaccard", "rbo"])
 def test_lists_of_one_title_have_overlap_0_or_1(tmp_path: Path, form: str) -> None:
     metric = {"name": "list_overlap", "label": "gender", "form": form}
     run, _ = audit(tmp_path, NoisyScript(seed=5), metrics=[metric], k=1)
     units = get_units(run)
     assert set(units["value"][units["target"] == "control"]) == {0.0, 1.0}
     assert set(units["value"] * 8 % 1) == {0.0}  # the mean of 8 or 4 prompts, each 0 or 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message", "remedy"),
-    [
-        ({"queries": {"neutral": False}}, "there are no neutral prompts", "neutral: true"),
-        (
-            {"queries": {"neutral": False, "control_samples": 0}},
-            "the queries have no column 'neutral'",
-            "neutral: true",
-        ),
-        (
-            {"queries": {"control_samples": 0}},
-            "no neutral prompt is sampled again",
-            "control_samples",
-        ),
-        ({"queries": {"neutral": {"nam": "me"}}}, "there is no slot 'nam'", "name"),
-        (
-            {"metrics": [{"name": "list_overlap", "label": "age"}]},
-            "no query carries the label 'age'",
-            "gender",
-        ),
-        (
-            {"metrics": [{"name": "list_overlap", "label": "gender", "pair": "nam"}]},
-            "no query carries the label 'nam'",
-            "name",
-        ),
-        (
-            {"metrics": [{"name": "list_overlap", "label": "gender", "pair": "kind"}]},
-            "12 neutral prompts have kind=films",
-            "template",
-        ),
-        ({"metrics": [{"name": "list_overlap", "label": "gender", "p": 1.0}]}, "1", ""),
-    ],
-)
-def test_faults_are_found_before_anything_is_sent(
-    tmp_path: Path, settings: dict[str, Any], message: str, remedy: str
-) -> None:
-    sent: list[str] = []
-
-    def record(payload: dict[str, Any]) -> str:
-        sent.append(read_request(payload))
-        return ""
-
-    with pytest.raises(UserError) as error:
-        audit(tmp_path, record, **settings)
-    text = "\n".join(error.value.lines())
-    assert message in text
-    assert remedy in text
-    assert not sent
 
 
 def test_packaged_spec_runs_against_a_server_and_plans_its_requests(tmp_path: Path) -> None:
@@ -357,10 +276,3 @@ def test_queries_without_texts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the queries are users") as error:
         world.run([model], metrics=["unmatched"])
     assert "WOK" in error.value.remedy
-
-
-def test_interactions_without_titles_are_refused(tmp_path: Path) -> None:
-    write_films(tmp_path, {"u1": [1]})
-    dataset = {"name": "tables", "interactions": str(tmp_path / "interactions.csv")}
-    with pytest.raises(UserError, match="the dataset has no items"):
-        audit(tmp_path, ignore_identity, dataset=dataset)

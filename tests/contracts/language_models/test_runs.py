@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -80,28 +79,6 @@ def test_planted_log_popularity_difference_is_measured(
     measured = values["bias"]
     assert measured[["u1", "u2"]].tolist() == pytest.approx([difference] * 2)
     assert measured.drop(["u1", "u2"]).isna().all()  # no list
-
-
-@pytest.mark.parametrize("popularity", ["train", "all"])
-def test_popularity_all_counts_the_films_that_are_held_out(
-    tmp_path: Path, popularity: str
-) -> None:
-    # the last film of each user is held out: film 1 has 4 ratings, of which 2 are held out
-    histories = {"u1": [2, 3, 1], "u2": [2, 3, 1], "u3": [1, 4], "u4": [1, 2]}
-    world = write_films(tmp_path, histories)
-    metric = {**RAW, "popularity": popularity}
-    with serve_chat(recommend(lambda seen: [1] if seen == [2, 3] else [2])) as server:
-        run = world.run([make_wok(server)], metrics=[metric], split={"name": "leave_one_out"}, k=1)
-    # train: films 1, 2 and 3 have 2 ratings; all: they have 4, 3 and 2
-    expected = {
-        "train": [0.0, 0.0, 0.0, 0.0],
-        "all": [
-            math.log(4) - (math.log(3) + math.log(2)) / 2,
-            math.log(4) - (math.log(3) + math.log(2)) / 2,
-            *[math.log(3) - math.log(4)] * 2,
-        ],
-    }
-    assert get_units(run)["value"].tolist() == pytest.approx(expected[popularity])
 
 
 def refuse(_: Any) -> Answer:
@@ -218,18 +195,3 @@ def test_stopped_run_goes_on_with_the_replies_that_arrived(films: FilmWorld, sto
         assert len(server.payloads) - n_sent == 13
     assert len({tuple(films) for films in answered}) == 20
     assert pivot(complete)["WOK", "unmatched", ""] == 0
-
-
-def test_structured_output_is_requested_only_where_it_is_set(films: FilmWorld) -> None:
-    def answer(payload: dict[str, Any]) -> str:
-        movies = [{"title": "Amber Harbour", "year": 1971}]
-        return json.dumps({"movies": movies}) if "response_format" in payload else "prose"
-
-    with serve_chat(answer) as server:
-        films.run([make_wok(server)])
-        assert not [payload for payload in server.payloads if "response_format" in payload]
-        films.run([make_wok(server, llm={"structured_output": True})])
-        structured = server.payloads[20:]
-    assert len(structured) == 20
-    schemas = [payload["response_format"]["json_schema"]["schema"] for payload in structured]
-    assert all("movies" in schema["properties"] for schema in schemas)

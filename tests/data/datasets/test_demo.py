@@ -34,37 +34,6 @@ def test_the_share_of_stereotyped_items_is_exact_and_shown_in_cast_and_overview(
     np.testing.assert_array_equal(men > 2, planted)
 
 
-def test_prominent_stereotyped_items_are_picked_more_often() -> None:
-    for prominence, is_favoured in ((1.5, True), (-1.5, False)):
-        world = sample_demo(prominence=prominence, popularity=0.0)
-        assert world.items is not None
-        counts = world.interactions.item_counts()
-        planted = world.items.numbers("stereotype") == 1
-        assert (counts[planted].mean() > counts[~planted].mean()) == is_favoured
-
-
-def are_equal(first_world: Dataset, second_world: Dataset) -> bool:
-    tables = ((first_world.users, second_world.users), (first_world.items, second_world.items))
-    for first_table, second_table in tables:
-        assert first_table is not None
-        assert second_table is not None
-        if not first_table.frame.equals(second_table.frame):
-            return False
-    first, second = first_world.interactions, second_world.interactions
-    pairs = (
-        (first.users, second.users),
-        (first.items, second.items),
-        (first.values, second.values),
-        (first.times, second.times),
-    )
-    return all(np.array_equal(*pair) for pair in pairs)
-
-
-def test_the_seed_determines_the_dataset() -> None:
-    assert are_equal(sample_demo(7), sample_demo(7))
-    assert not are_equal(sample_demo(7), sample_demo(8))
-
-
 def test_parts_and_columns_are_as_documented() -> None:
     world = sample_demo(reviews=True)
     rows, users, items, reviews = world.interactions, world.users, world.items, world.reviews
@@ -114,3 +83,25 @@ def test_collaborative_filtering_beats_popularity_and_popularity_beats_chance(se
     assert popular > 2 * random
     for name in ("ItemKNN", "UserKNN", "PureSVD", "EASE"):
         assert compute_ndcg(name, world, split) > 1.3 * popular, name
+
+
+def are_equal(first_world: Dataset, second_world: Dataset) -> bool:
+    tables = ((first_world.users, second_world.users), (first_world.items, second_world.items))
+    for first_table, second_table in tables:
+        assert first_table is not None
+        assert second_table is not None
+        if not first_table.frame.equals(second_table.frame):
+            return False
+    first, second = first_world.interactions, second_world.interactions
+    pairs = (
+        (first.users, second.users),
+        (first.items, second.items),
+        (first.values, second.values),
+        (first.times, second.times),
+    )
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def test_the_seed_determines_the_dataset() -> None:
+    assert are_equal(sample_demo(7), sample_demo(7))
+    assert not are_equal(sample_demo(7), sample_demo(8))

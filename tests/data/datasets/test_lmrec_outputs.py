@@ -53,14 +53,6 @@ def test_prices_categories_and_stars_of_businesses_are_parsed(tmp_path: Path) ->
     assert frame["stars"].tolist() == [2.0, 2.5, 4.9, 3.54, 5.0, 4.1]
 
 
-def test_lists_are_ordered_by_rank(tmp_path: Path) -> None:
-    path = write_outputs(tmp_path / "yelp_qa_names.csv", NAMES[:1])
-    head, *lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([head, *reversed(lines)]) + "\n", encoding="utf-8")
-    names = ["Pizza Place", "The Bar", "Chez Nous"]
-    assert list_names(read_outputs([path]), "Seat Ann now") == names
-
-
 def test_a_repeated_list_of_a_label_counts_once(tmp_path: Path) -> None:
     office = ("office", "At the office", "all", [PIZZA, BAR])
     with collect_warnings() as warnings:
@@ -90,12 +82,6 @@ def test_a_malformed_table_is_refused_with_its_line_number(
     with pytest.raises(error_class) as caught:
         read_outputs([path])
     assert message in str(caught.value)
-
-
-def test_different_lists_of_one_sentence_are_refused(tmp_path: Path) -> None:
-    row = ("Ann", "Seat Ann now", "white", [PIZZA, OTHER_BURGER, DEAR])
-    with pytest.raises(MalformedLine, match=r"names.csv:6: 'Seat Ann now' has two .* rank 1"):
-        read_rows(tmp_path, [NAMES[0], row])
 
 
 def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:

@@ -18,9 +18,11 @@ RNG = np.random.default_rng(0)
 
 
 def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
-    write_release(tmp_path)
+    path = write_release(tmp_path)
     source = LMRecRelease()
     data = source.load(tmp_path, RNG)
+    own = LMRecRelease(path=path).load(tmp_path, RNG)
+    assert own.user_ids.ids.tolist() == data.user_ids.ids.tolist()
     assert source.gives() == {"users", "items"}
     assert data.user_ids.ids.tolist() == [
         *("names-01:Ann", "names-01:Bob", "names-02:Ann", "names-02:Bob"),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed, Unwritable
-from recbias.data.fetch import RetryPolicy, transfer
-from support.files.publisher import Publisher
+from recbias.data.fetch import RetryPolicy, fetch_text, transfer
+from support.files.publisher import Publisher, serve_bytes
 
 CONTENT = bytes(range(256)) * 4_000  # about a megabyte
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
@@ -91,3 +91,12 @@ def test_a_file_with_too_large_an_announced_size_is_refused(
     with pytest.raises(DownloadFailed, match="more than 1,000 bytes"):
         transfer(f"{publisher.base}a.zip", target, policy=POLICY, max_bytes=1000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_ends_at_its_maximum_and_a_short_one_is_an_error() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n"
+    policy = RetryPolicy(attempts=1, pause_s=0.0, timeout_s=1.0)
+    with serve_bytes(lambda _: [head, b"x" * 90_000]) as base:
+        assert fetch_text(f"{base}a.md5", policy=policy, max_bytes=10) == "x" * 10
+    with serve_bytes(lambda _: [head, b"x"]) as base, pytest.raises(DownloadFailed):
+        fetch_text(f"{base}a.md5", policy=policy)

@@ -15,8 +15,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Dataset, Interactions, Split, Vocabulary
 from recbias.core.errors import (
     Leakage,
-    MalformedLine,
-    MissingFile,
     NothingLeft,
     UnknownColumn,
     UnknownIdentifier,
@@ -80,13 +78,6 @@ def test_a_validation_file_is_a_validation_part(tmp_path: Path) -> None:
     assert splitter.gives() == {"train", "test", "validation"}
 
 
-def test_the_vocabulary_of_the_dataset_is_kept_if_no_identifier_is_new(tmp_path: Path) -> None:
-    world = Dataset(make_interactions([(0, 0)], n_users=2, n_items=3))
-    split = split_dataset(GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST)), world)
-    assert split.train.user_ids is world.user_ids
-    assert split.train.n_items == 3
-
-
 def test_new_identifiers_are_added_in_natural_order(tmp_path: Path) -> None:
     texts = {"train": "user_id,item_id\n10,7\n9,007\n", "test": "user_id,item_id\n10,b\n"}
     ids = Vocabulary.of(["2", "7", "9"])
@@ -139,32 +130,6 @@ def test_a_pair_in_two_files_is_refused_with_its_identifiers(tmp_path: Path) -> 
         "1 (user, item) pairs stand in test.csv and validation.csv: ('u0', 'i0')"
     )
     assert "remove them" in caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("train", "error_class", "message"),
-    [
-        ("user_id,item_id\n", NothingLeft, "train.csv: has no interactions"),
-        ("user,item_id\nu0,i0\n", UnknownColumn, "no column 'user_id'"),
-        ("user_id,item_id,rating\nu0,i0,good\n", MalformedLine, "train.csv:2"),
-        ("user_id,item_id\nu0,i0\nu0\n", MalformedLine, "train.csv:3"),
-        ("user_id,item_id\nu0,\n", MalformedLine, "train.csv:2"),
-        ("", MalformedLine, "train.csv"),
-    ],
-)
-def test_a_malformed_file_is_refused(
-    tmp_path: Path, train: str, error_class: type[Exception], message: str
-) -> None:
-    with collect_warnings(), pytest.raises(error_class) as caught:
-        split_dataset(GivenSplit(**write_files(tmp_path, train=train, test=TEST)))
-    assert message in str(caught.value)
-    assert "skip" not in caught.value.remedy  # type: ignore[attr-defined]
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, test=TEST)
-    with pytest.raises(MissingFile):
-        split_dataset(GivenSplit(train=tmp_path / "no.csv", **paths))
 
 
 def write_judgements(folder: Path, text: str, name: str = "test.qrels") -> Path:

@@ -61,11 +61,3 @@ def test_the_number_of_random_test_rows_is_that_of_the_formula(
     assert (split.train.user_counts() >= 1).all()
     unvalidated = LeaveOneOut(which="random", n=n).split(world, 0, np.random.default_rng(seed))
     assert list_items(unvalidated.test) == list_items(split.test)
-
-
-def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.Generator) -> None:
-    world = Dataset(make_interactions([(0, 0), (0, 1), (0, 2), (0, 3)]))
-    splitter = LeaveOneOut(which="random")
-    test_items = [list_items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
-    # expected: 500 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
-    assert sum((test_items.count(item) - 500) ** 2 / 500 for item in range(4)) < 16.3

@@ -72,17 +72,6 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
         assert (split.train.user_counts() >= 1).all()
 
 
-def test_every_row_is_tested_with_equal_probability(rng: np.random.Generator) -> None:
-    dataset = make_histories(5, 10)
-    tested = np.zeros(20)
-    for _ in range(1000):
-        split = RandomHoldout().split(dataset, 0, rng)
-        tested[list_keys(split.test)] += 1
-    shares = tested[np.array(list_keys(dataset.interactions))] / 1000
-    # a share of 0.2 of 1,000: standard error sqrt(0.2 * 0.8 / 1000) = 0.0126
-    np.testing.assert_allclose(shares, 0.2, atol=4 * 0.0126)
-
-
 def test_the_share_of_all_rows_is_exact() -> None:
     split = split_dataset(RandomHoldout(per="all", validation=0.1), make_histories(10, 4, 2, 1, 3))
     # 20 rows: floor(0.7 * 20) = 14, floor(0.8 * 20) - 14 = 2, 4

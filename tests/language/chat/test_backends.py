@@ -10,8 +10,8 @@ import pytest
 from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.errors import RequestRefused
 from recbias.language.client import complete
-from recbias.language.endpoints import ChatReply, LanguageModel, Message
-from support.chat.chat_requests import count_missing, make_model, make_requests
+from recbias.language.endpoints import ChatReply, Message
+from support.chat.chat_requests import make_model, make_requests
 from support.chat.chat_server import (
     Answer,
     ChatServer,
@@ -92,16 +92,13 @@ REFUSED = {"message": {"content": None, "refusal": "I cannot."}, "finish_reason"
     [
         (make_reply("1. Alien"), "complete", "1. Alien"),
         (make_reply(PARTS), "complete", "1. Alien (1979)"),
-        (make_reply(["1. Alien"]), "complete", "1. Alien"),
         (make_reply(" \n"), "empty", " \n"),
         (make_reply(None), "empty", ""),
-        (make_reply(None, "tool_calls"), "empty", ""),
         (make_reply(None, choices=[REFUSED]), "refusal", "I cannot."),
         (make_reply("1. Alien", error=None, detail=None), "complete", "1. Alien"),
         (make_reply("1. Alien", error={"code": 0, "message": ""}), "complete", "1. Alien"),
         (make_anthropic_reply("1. Alien"), "complete", "1. Alien"),
         (make_anthropic_reply("1. Alien") | {"content": PARTS}, "complete", "1. Alien (1979)"),
-        (make_anthropic_reply(""), "empty", ""),
         (make_anthropic_reply("I cannot", "refusal"), "refusal", "I cannot"),
     ],
 )
@@ -115,18 +112,9 @@ def test_only_a_complete_reply_has_an_answer(
 
 
 ENDS = {
-    "complete": "stop end_turn eos_token stop_sequence STOP COMPLETE tool_calls normal endoftext "
-    "eogToken stopTrigger stopped",
-    "length": (
-        "length max_tokens MAX_TOKENS model_length model_context_window_exceeded token_limit "
-        "max_output_tokens ERROR_LIMIT tokenLimitReached FINISH_REASON_MAX_TOKENS time_limit "
-        "not_finished pause_turn max_length max_new_tokens output_limit budget_exceeded cutoff "
-        "truncated partial deadline_exceeded max_time context_length_exceeded"
-    ),
-    "refusal": (
-        "content_filter content_filtered SAFETY refusal PROHIBITED_CONTENT BLOCKLIST SPII "
-        "RECITATION guardrail_intervened sensitive ERROR_TOXIC MODEL_ARMOR"
-    ),
+    "complete": "stop end_turn eos_token STOP tool_calls",
+    "length": "length max_tokens MAX_TOKENS model_context_window_exceeded tokenLimitReached",
+    "refusal": "content_filter SAFETY refusal guardrail_intervened",
 }
 
 
@@ -156,24 +144,14 @@ def test_an_unknown_finish_reason_is_said_once(tmp_path: Path) -> None:
     "body",
     [
         {"error": {"message": "busy", "code": 503}},
-        {"error": {"message": "busy", "code": "unavailable"}, "choices": []},
         {"error": "busy"},
-        {"detail": "busy"},
         {"message": "busy", "status": 503},
-        {"object": "error", "message": "busy", "code": 503},
         {"detail": [{"loc": ["body"], "msg": "busy"}]},
         make_reply("1. Al", "error"),
-        make_reply("1. Al", "abort"),
-        make_reply("1. Al", "insufficient_system_resource"),
-        make_reply("1. Al", "network_error"),
-        make_reply("1. Al", "rate_limit_exceeded"),
         make_reply("1. Al", error="busy"),
         make_reply("", choices=[{"message": {"content": "1. Al"}, "error": {"code": 502}}]),
         {"choices": [], "usage": {}},
-        {"choices": [{"message": None}]},
-        b"<html>It works!</html>",
         b'{"choices": [{"message": {"content": "1. Al',
-        b"",
     ],
 )
 def test_an_error_in_an_answer_of_status_200_is_sent_again(tmp_path: Path, body: Any) -> None:
@@ -199,15 +177,6 @@ def test_a_prompt_that_a_content_filter_blocks_is_a_refusal(tmp_path: Path) -> N
     error = make_error(400, "The prompt was filtered", code="content_filter")
     with serve_chat(lambda _: error) as server:
         assert ask(server, tmp_path).outcome == "refusal"
-
-
-@pytest.mark.parametrize(
-    "usage", [None, {}, {"prompt_tokens": None, "completion_tokens": -3}, {"prompt_tokens": "9"}]
-)
-def test_a_server_may_leave_out_the_usage(tmp_path: Path, usage: Any) -> None:
-    with serve_chat(lambda _: Answer(make_reply("1. Alien", usage=usage))) as server:
-        reply = ask(server, tmp_path)
-    assert (reply.prompt_tokens, reply.completion_tokens) == (0, 0)
 
 
 def refuse(name: str, error: Answer) -> Script:
@@ -264,8 +233,6 @@ def test_what_cannot_be_negotiated_is_refused(tmp_path: Path, message: str, n_se
     "body",
     [
         {"object": "error", "message": "no such parameter: k", "code": 400},
-        {"error": {"message": "no such parameter: k", "code": 400}},
-        {"message": "no such parameter: k", "status": 400},
     ],
 )
 def test_a_rejection_in_an_answer_of_status_200_is_not_repeated(
@@ -303,11 +270,3 @@ def test_thought_is_no_answer_and_unfinished_thought_no_reply(
         again = ask(server, tmp_path)
     assert (reply.outcome, reply.answer, reply.text) == (outcome, answer, text)
     assert again == reply
-
-
-def test_an_answer_with_the_code_of_a_refused_key_stops(tmp_path: Path) -> None:
-    error = Answer({"error": {"message": "no such key", "code": 401}})
-    with serve_chat(lambda _: error) as server, pytest.raises(RequestRefused, match="no such key"):
-        ask(server, tmp_path)
-    model = LanguageModel(model="small", base_url=server.base_url)
-    assert count_missing(make_requests(model, 1), tmp_path) == 1

@@ -14,20 +14,11 @@ from recbias.core.files import forbid_network
 from recbias.language.client import complete
 from recbias.language.endpoints import Budget, Message, Prices
 from support.chat.chat_requests import count_missing, make_model, make_requests
-from support.chat.chat_server import Answer, make_error, make_reply, serve_chat
+from support.chat.chat_server import Answer, make_reply, serve_chat
 
 
 def echo(payload: dict[str, Any]) -> str:
     return f"reply to {payload['messages'][-1]['content']}"
-
-
-def test_each_request_gets_its_reply_in_order(tmp_path: Path) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        replies = complete(make_requests(model, 100), model, folder=tmp_path)
-    assert [reply.text for reply in replies] == [f"reply to prompt {i}" for i in range(100)]
-    assert sorted(server.list_prompts()) == sorted(f"prompt {i}" for i in range(100))
-    assert not any(reply.cached for reply in replies)
 
 
 def test_a_second_run_sends_nothing(tmp_path: Path) -> None:
@@ -119,14 +110,6 @@ def test_the_stage_gives_the_folder_and_gets_progress_and_facts(tmp_path: Path) 
     }
 
 
-def test_outside_a_stage_replies_are_kept_for_the_process() -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        complete(make_requests(model, 2), model)
-        complete(make_requests(model, 3), model)
-    assert len(server.payloads) == 3
-
-
 def test_replies_without_text_are_counted_and_warned_of(tmp_path: Path) -> None:
     bodies = {
         "prompt 0": make_reply("1. Al", "length"),
@@ -163,32 +146,6 @@ def test_another_model_than_asked_for_is_warned_of(tmp_path: Path) -> None:
     assert warnings == ["2 replies are of the model tiny\\x1b[31m, not of small"]
 
 
-def test_a_refused_parameter_is_negotiated_once_and_recorded(tmp_path: Path) -> None:
-    def script(payload: dict[str, Any]) -> Answer | str:
-        if "temperature" in payload:
-            return make_error(400, "Unsupported parameter: 'temperature'", param="temperature")
-        return echo(payload)
-
-    with serve_chat(script) as server, collect_facts() as facts, collect_warnings() as warnings:
-        model = make_model(server)
-        replies = complete(make_requests(model, 40), model, folder=tmp_path)
-    assert len(server.payloads) == 41
-    assert {reply.negotiated for reply in replies} == {("no temperature",)}
-    assert facts["negotiated"] == "no temperature"
-    assert warnings == ["small refuses parameters; sent with: no temperature"]
-
-
-@pytest.mark.parametrize("limit", ["requests", "tokens", "money"])
-def test_a_budget_of_zero_sends_nothing_and_says_so(tmp_path: Path, limit: str) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(
-            server, budget=Budget(**{limit: 0}), prices=Prices(input=1.0, output=1.0)
-        )
-        with pytest.raises(BudgetSpent, match=rf"budget of 0.* \({limit}\) .*nothing was sent"):
-            complete(make_requests(model, 5), model, folder=tmp_path)
-    assert not server.payloads
-
-
 def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:
     with serve_chat(echo) as server, stage_context(run_id="first"):
         model = make_model(server, budget=Budget(requests=30))
@@ -202,16 +159,6 @@ def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:
         with stage_context(run_id="second"):
             complete(requests, model, folder=tmp_path)
     assert len(server.payloads) == 50
-
-
-def test_unused_tokens_of_replies_count_for_the_budget(tmp_path: Path) -> None:
-    # A request is estimated at ceil(8 / 3) + 8 + 100 = 111 tokens, or 112 from prompt 10 on, and
-    # uses 15. After n replies 15 n are spent: the next fits while 15 n + 111 <= 300, n <= 12.
-    with serve_chat(echo) as server:
-        model = make_model(server, budget=Budget(tokens=300), max_tokens=100)
-        with pytest.raises(BudgetSpent, match=r"budget of 300 \(tokens\)"):
-            complete(make_requests(model, 50), model, folder=tmp_path)
-    assert len(server.payloads) == 13
 
 
 def test_a_budget_of_money_counts_input_and_output(tmp_path: Path) -> None:

@@ -41,12 +41,6 @@ def count_permitted(limits: SharedLimits, clock: Clock, seconds: int, step: floa
     return n_permitted
 
 
-def test_without_limits_nothing_waits_and_nothing_is_written(limits: SharedLimits) -> None:
-    assert all(limits.reserve(ONE).wait == 0 for _ in range(100))
-    limits.settle(ONE, ONE)
-    assert not limits.path.exists()
-
-
 def test_requests_per_minute_hold(limits: SharedLimits, clock: Clock) -> None:
     limits = replace(limits, requests_per_minute=30)  # one every 2 s: at 0, 2, 4, ..., 58
     assert count_permitted(limits, clock, 60) == 30
@@ -128,18 +122,6 @@ def test_a_damaged_file_is_begun_again(limits: SharedLimits, content: bytes) -> 
     limits.path.parent.mkdir()
     limits.path.write_bytes(content)
     assert [limits.reserve(ONE).exceeded for _ in range(2)] == ["", "requests"]
-
-
-def test_a_clock_that_was_set_back_does_not_make_requests_wait(
-    limits: SharedLimits, clock: Clock
-) -> None:
-    limits = replace(limits, requests_per_minute=30)
-    limits.reserve(ONE)
-    limits.pause(500)
-    clock.seconds -= 700
-    assert limits.reserve(ONE).wait == 0
-    limits.pause(20)
-    assert limits.reserve(ONE).wait == pytest.approx(20)
 
 
 def make_started(maximum: int = 100) -> Concurrency:

@@ -13,7 +13,6 @@ import pytest
 
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.errors import RequestRefused
 from recbias.detectors.judge import LLMJudge
 from recbias.language.client import complete
 from recbias.language.endpoints import LanguageModel, Message
@@ -75,21 +74,3 @@ def test_a_real_model_judges_texts_in_the_form_of_a_grammar(tmp_path: Path, base
     stated = replies["reply"].str.removeprefix("gender: ").astype(float)
     assert columns["gender_score"].tolist() == stated.tolist()
     assert columns["gender"].tolist() == (stated >= 0.7).astype(float).tolist()
-
-
-@needs_packages
-def test_a_real_server_rejects_a_prompt_that_is_too_long(tmp_path: Path, base_url: str) -> None:
-    model = LanguageModel(model="smollm2", base_url=base_url, max_tokens=16)
-    with pytest.raises(RequestRefused, match="context"):
-        complete([model.build_request([Message("user", "film " * 2000)])], model, folder=tmp_path)
-
-
-@needs_packages
-def test_a_server_that_ignores_echo_is_refused_with_the_remedy(
-    tmp_path: Path, base_url: str
-) -> None:
-    model = LanguageModel(model="smollm2", base_url=base_url)
-    request = model.build_likelihood_request(Message("user", "I like the movie"), " Alien (1979)")
-    with pytest.raises(RequestRefused, match="no log-probabilities of the prompt") as caught:
-        complete([request], model, folder=tmp_path)
-    assert "run it in the process" in caught.value.remedy

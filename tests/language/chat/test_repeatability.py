@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from recbias.core.context import Fact, collect_facts, collect_warnings
 from recbias.language.client import complete, plan_requests
-from recbias.language.endpoints import REPEAT, select_repeats
+from recbias.language.endpoints import select_repeats
 from support.chat.chat_requests import make_model, make_requests
 from support.chat.chat_server import Answer, Script, make_reply, serve_chat
 
@@ -42,12 +39,6 @@ def test_server_that_repeats_itself_has_the_same_replies(tmp_path: Path) -> None
     assert facts["repeated_same_text"] == facts["repeated_same_titles"] == 10
 
 
-def test_other_texts_may_say_the_same(tmp_path: Path) -> None:
-    numbers = itertools.count()
-    facts, _ = repeat(tmp_path, lambda _: "A" if next(numbers) < 20 else "a")
-    assert (facts["repeated_same_text"], facts["repeated_same_titles"]) == (0, 10)
-
-
 def test_replies_without_titles_have_no_titles_in_common(tmp_path: Path) -> None:
     facts, _ = repeat(tmp_path, lambda _: make_refusal())
     assert (facts["repeated_same_text"], facts["repeated_same_titles"]) == (10, 0)
@@ -64,18 +55,6 @@ def test_repeats_are_planned_stored_and_never_sent_twice(tmp_path: Path) -> None
         assert all(request.is_stored for request in plan_requests(requests, model, tmp_path))
     assert len(server.payloads) == 10
     assert facts["repeated_requests"] == 2
-
-
-@pytest.mark.parametrize(("share", "n_repeats"), [(None, 0), (0.001, 1), (0.1, 2), (1.0, 20)])
-def test_share_is_rounded_up_and_does_not_depend_on_the_order(
-    share: float | None, n_repeats: int
-) -> None:
-    with serve_chat(echo) as server:
-        requests = make_requests(make_model(server), 20)
-    repeats = select_repeats(requests, share)
-    assert len(repeats) == n_repeats
-    assert select_repeats(requests[::-1], share) == repeats
-    assert all(request.sample == REPEAT for request in repeats.values())
 
 
 def test_seed_of_a_repeated_request_is_the_same_and_that_of_another_sample_is_not() -> None:

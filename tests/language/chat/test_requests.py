@@ -45,12 +45,6 @@ def test_everything_that_could_change_the_reply_changes_the_address(
     assert replace(REQUEST, **changes).address != REQUEST.address
 
 
-def test_the_same_request_has_the_same_address() -> None:
-    assert replace(REQUEST).address == REQUEST.address
-    same = replace(REQUEST, decoding=replace(REQUEST.decoding, temperature=0, top_p=1))
-    assert same.address == REQUEST.address
-
-
 def test_secrets_of_the_url_are_not_part_of_a_request() -> None:
     request = replace(REQUEST, base_url="http://me:password1@localhost/v1/?key=password2#x")
     assert request == REQUEST

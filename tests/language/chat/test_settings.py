@@ -54,19 +54,10 @@ def test_the_mapping_of_the_contract_is_read() -> None:
         ({"provider": "litellm"}, "llm.provider: must be one of openai, anthropic"),
         ({"model": ""}, "llm.model: must be"),
         ({"base_url": "localhost:8000"}, "llm.base_url: must be the address of a server"),
-        ({"base_url": "http://"}, "llm.base_url: must be the address of a server"),
-        ({"base_url": "http://a b/"}, "llm.base_url: must be the address of a server"),
         ({"base_url": "http://host:99999"}, "llm.base_url: must be the address of a server"),
-        ({"base_url": "http://host:0"}, "llm.base_url: must be the address of a server"),
-        ({"base_url": "http://a..b"}, "llm.base_url: must be the address of a server"),
-        ({"base_url": "file:///etc/passwd"}, "llm.base_url: must be the address of a server"),
         ({"temperature": -1}, "llm.temperature: must be a number"),
         ({"temperature": 1.5, "provider": "anthropic"}, "accepts a temperature of at most 1.0"),
         ({"seed": 1, "provider": "anthropic"}, "llm.seed: the interface of anthropic has no"),
-        ({"max_tokens": 0}, "llm.max_tokens: must be"),
-        ({"concurrency": 0}, "llm.concurrency: must be"),
-        ({"timeout_s": 0}, "llm.timeout_s: must be"),
-        ({"budget": {"requests": -1}}, "llm.budget.requests: must be"),
         ({"budget": {"money": 1.0}}, "llm.budget: a budget of money needs prices"),
         ({"budget": {"euros": 1.0}}, "llm.budget.euros: not a setting"),
         ({"extra_body": {"stream": True}}, "llm.extra_body: stream cannot be set here"),
@@ -127,11 +118,6 @@ def test_a_key_that_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPa
     with pytest.raises(RequestRefused, match="does not hold a key") as caught:
         LanguageModel(model="gpt-4").check_access()
     assert "sk-1" not in str(caught.value)
-
-
-def test_the_blanks_around_a_key_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", " sk-123\n")
-    assert LanguageModel(model="gpt-4").read_credentials().key == "sk-123"
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,6 @@ def test_mentions_are_by_sentence_and_without_plurals_by_default(tmp_path: Path)
         ("kinds: {age: {old: [senior]}}", "fewer than two"),
         ("kinds: {age: {old: [senior], young: []}}", "no words"),
         ("kinds: {age: {old: [both], young: [Both]}}", "two groups of age: old and young"),
-        ("kinds: {age: {old: [young], young: [x]}}", "two groups"),
         ("plurals: french\nkinds: {age: {old: [a], young: [b]}}", "french"),
         ("neutral: [It.]\nkinds: {age: {old: [a], young: [b]}}", "needs \\[MASK\\] once"),
         ("words: {}", "no key 'words'"),

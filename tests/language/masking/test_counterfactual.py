@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
 
-from recbias.language import masking
-from recbias.language.counterfactual import Side, Swaps, build_swaps, make_counterfactuals
+from recbias.language.counterfactual import Swaps, build_swaps, make_counterfactuals
 from recbias.language.templates import load_packaged
 
 GENDER, RACE = build_swaps("gender"), build_swaps("race")
@@ -121,22 +118,6 @@ def test_a_name_in_lower_case_is_not_replaced() -> None:
     assert copy_texts("he met her", swaps=RACE) == []
 
 
-def test_copies_are_in_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "CHARACTERS_PER_BLOCK", 6)
-    texts = np.array(["he", "soup", "", "she she", "tea", "mom"], dtype=object)
-    rows, copies = make_counterfactuals(texts, GENDER, np.random.default_rng(0))
-    assert rows.tolist() == [0, 3, 5]
-    assert copies.tolist() == ["she", "he he", "dad"]
-    rows, copies = make_counterfactuals(texts[:0], GENDER, np.random.default_rng(0))
-    assert (rows.size, copies.size) == (0, 0)
-
-
-def test_the_same_seed_samples_the_same_names() -> None:
-    texts = [f"{name} ate" for name in ("Emily", "Jamal", "Brad")] * 5
-    assert copy_texts(*texts, seed=3) == copy_texts(*texts, seed=3)
-    assert copy_texts(*texts, seed=3) != copy_texts(*texts, seed=4)
-
-
 WORDS = st.sampled_from(["she", "he", "Mom", "dad", "WIFE", "soup", "herself", "waiter", "."])
 
 
@@ -145,27 +126,3 @@ def test_a_copy_of_a_copy_is_the_text(words: list[str]) -> None:
     text = " ".join(words)
     copies = copy_texts(text)
     assert copies == [] or copy_texts(*copies) == [text]
-
-
-def estimate_gap(texts: np.ndarray, items: np.ndarray, a: str, b: str) -> float:
-    """Return the difference in log odds of item 1 between the words ``a`` and ``b``."""
-    vectorizer = CountVectorizer()
-    model = LogisticRegression(C=10).fit(vectorizer.fit_transform(texts), items)
-    scores = model.decision_function(vectorizer.transform([f"{a} ate", f"{b} ate"]))
-    return float(scores[0] - scores[1])
-
-
-@pytest.mark.parametrize(
-    ("side", "a", "b"), [("gender", "she", "he"), ("race", "Emily", "Keisha")]
-)
-def test_learning_from_copies_reduces_a_planted_gap(side: Side, a: str, b: str) -> None:
-    # of 40 texts with a, 30 are of item 1; of 40 with b, 10 are
-    texts = np.array([f"{a} ate soup"] * 40 + [f"{b} ate soup"] * 40, dtype=object)
-    items = np.repeat([1, 0, 1, 0], [30, 10, 10, 30])
-    rows, copies = make_counterfactuals(texts, build_swaps(side), np.random.default_rng(0))
-    before = estimate_gap(texts, items, a, b)
-    after = estimate_gap(np.append(texts, copies), np.append(items, items[rows]), a, b)
-    # log odds ln 3 against -ln 3, slightly less because of the penalty
-    assert before == pytest.approx(2 * np.log(3), rel=0.1)
-    # she always becomes he and the reverse; a name becomes one of many
-    assert abs(after) < (1e-3 if side == "gender" else 0.9 * before)

@@ -123,13 +123,6 @@ def test_missing_reviews_and_names_are_errors() -> None:
         MaskNames().apply(make_dataset([None, "Q"], [(0, "a")]), RNG)
 
 
-def test_masked_share_is_missing_without_words() -> None:
-    with collect_facts() as facts:
-        masked = MaskNames().apply(make_dataset(["Owm"], []), RNG)
-    assert facts == {"masked_share": None}
-    assert masked.counts["review_words"] == 0
-
-
 def test_names_of_real_venues_are_masked(real_data: Path) -> None:
     dataset = Yelp(folder="yelp-layout").load(real_data, RNG)
     masked = MaskNames().apply(dataset, RNG)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.errors import BadYaml, MalformedLine, MissingFile, UnknownName
-from recbias.language.prompts import find_prompt, load_packaged, read_prompt
+from recbias.core.errors import BadYaml, MalformedLine, MissingFile
+from recbias.language.prompts import read_prompt
 from support.files.prompt_files import PAPER, PROMPT, write_prompt
 
 REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"
@@ -27,13 +27,10 @@ def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
         ("Heard: {history}", "Heard:", "mine.yaml:3: the template has the slot {history} 0 times"),
         ("- Write {n_items}", "{history} {n_items}", "the slot {history} 2 times"),
         ("{n_items}", "{n_items", "mine.yaml:3: line 2 of the template has a single '{'"),
-        ("{n_items}", "n_items}", "mine.yaml:3: line 2 of the template has a single '}'"),
         ("{n_items}", "{}", "mine.yaml:3: line 2 of the template has the unknown slot {}"),
-        ("{n_items}", "{history.x}", "line 2 of the template has the unknown slot {history.x}"),
         ("template:", "tempalte:", "mine.yaml:3: the file has no key 'tempalte'"),
         ("newest_first", "newest", "mine.yaml:7: the order is oldest_first or newest_first"),
         ("max_items: 2", "max_items: 0", "mine.yaml:7: max_items is a whole number from 1"),
-        ("max_items: 2", "max_items: all", "mine.yaml:7: max_items is a whole number from 1"),
         ("* {title}", "* {name}", "mine.yaml:7: the item has the unknown slot {name}"),
         ("* {title}, {year}", "* {year}", "mine.yaml:7: the item must be one line with {title}"),
         ("niche: Prefer rare songs.", "niche: []", "mine.yaml:8: a mitigation must be text"),
@@ -45,12 +42,6 @@ def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, messag
     with pytest.raises(MalformedLine) as caught:
         read_prompt(write_prompt(tmp_path, PROMPT.replace(before, after)))
     assert message in str(caught.value)
-
-
-def test_unknown_slot_suggests_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(MalformedLine) as caught:
-        read_prompt(write_prompt(tmp_path, PROMPT.replace("{history}", "{histroy}")))
-    assert "did you mean history" in caught.value.remedy
 
 
 def test_file_without_template_and_file_that_is_not_yaml_are_rejected(tmp_path: Path) -> None:
@@ -85,24 +76,3 @@ def test_braces_are_written_twice(tmp_path: Path) -> None:
     path = write_prompt(tmp_path, 'template: "{history} {{\\"n\\": {n_items}}}"')
     message = read_prompt(path).render([("Heat", None)], n_items=3).messages[0]
     assert message.content == '- Heat {"n": 3}'
-
-
-@pytest.mark.parametrize("name", ["watch_history", "Watch-History"])
-def test_packaged_prompt_is_found_by_name(name: str) -> None:
-    assert find_prompt(name) == load_packaged()["watch_history"]
-
-
-def test_file_is_found_by_its_path(tmp_path: Path) -> None:
-    path = write_prompt(tmp_path, PROMPT)
-    assert find_prompt(str(path)) == read_prompt(path)
-
-
-def test_unknown_prompt_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="neither a packaged prompt nor a file") as caught:
-        find_prompt("watch_histroy")
-    assert "watch_history" in caught.value.remedy
-
-
-def test_packaged_prompts_are_listed_with_description_and_source() -> None:
-    assert {"rerank_candidates", "watch_history"} <= set(load_packaged())
-    assert all(prompt.about and prompt.source for prompt in load_packaged().values())

@@ -1,20 +1,15 @@
 from __future__ import annotations
 
 import csv
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rapidfuzz import fuzz, process
 
 from recbias.core.errors import OutOfRange
 from recbias.language.titles import (
     CatalogueTitles,
     index_titles,
-    list_title_forms,
     restore_article,
     split_year,
 )
@@ -110,10 +105,6 @@ def test_items_of_one_title_are_told_apart_by_year_then_popularity(
     assert (matches.codes.tolist(), matches.ambiguous.tolist()) == ([code], [ambiguous])
 
 
-def test_without_popularity_the_first_item_of_one_title_and_year_matches() -> None:
-    assert index_titles(TITLES).match(["Emma"], [1996]).codes.tolist() == [6]
-
-
 def test_title_as_written_comes_before_an_alternative_title() -> None:
     films = index_titles(["Leon (Nikita) (1990)", "Nikita (1990)"], popularity=np.array([9, 1]))
     matches = films.match(["Nikita"], [1990])
@@ -168,28 +159,6 @@ def test_years_of_a_column_replace_those_of_the_titles() -> None:
     assert films.match(["Heat", "Heat"], [1986, 1995]).codes.tolist() == [0, 1]
 
 
-def test_empty_catalogue_and_no_titles_match_nothing(films: CatalogueTitles) -> None:
-    assert index_titles([]).match(["Heat"], [1995]).codes.tolist() == [-1]
-    assert films.match([], []).codes.tolist() == []
-
-
-@given(st.lists(st.sampled_from(range(len(TITLES))), max_size=20))
-def test_order_and_repetition_do_not_change_a_match(codes: list[int]) -> None:
-    films = index_titles(TITLES, popularity=POPULARITY)
-    titles, years = zip(*[split_year(f"{TITLES[code]}") for code in [0, *codes]], strict=True)
-    matches = films.match(list(titles), list(years))
-    single = [
-        films.match([title], [year]).codes[0] for title, year in zip(titles, years, strict=True)
-    ]
-    assert matches.codes.tolist() == single
-
-
-@given(st.text(max_size=40), st.none() | st.integers(1880, 2030))
-def test_any_text_is_looked_up(title: str, year: int | None) -> None:
-    codes = index_titles(TITLES).match([title], [year]).codes
-    assert -1 <= codes[0] < len(TITLES)
-
-
 @pytest.mark.real_data
 def test_every_title_of_movielens_matches_itself(listed: list[str]) -> None:
     names, years = zip(*map(split_year, listed), strict=True)
@@ -204,22 +173,3 @@ def test_every_title_of_movielens_matches_itself(listed: list[str]) -> None:
         ]
         assert others.size == 5
         assert matches.ambiguous.sum() == 10
-
-
-@pytest.mark.real_data
-def test_fifty_thousand_titles_match_five_times_faster_than_by_a_loop(listed: list[str]) -> None:
-    names, years = zip(*map(split_year, listed), strict=True)
-    # each title five times: twice as it is, and with three endings that no title has
-    endings = ("", "", "x", " of the Night", "qz")
-    titles = [f"{restore_article(name)}{ending}" for ending in endings for name in names]
-    list_title_forms.cache_clear()
-    start = time.process_time()
-    matches = index_titles(listed).match(titles, years * len(endings))
-    seconds = time.process_time() - start
-    assert matches.exact[: 2 * len(listed)].all()
-    sample = titles[:: len(titles) // 100]
-    start = time.process_time()
-    for title in sample:
-        process.extractOne(title, listed, scorer=fuzz.ratio, score_cutoff=90)
-    loop = (time.process_time() - start) * len(titles) / len(sample)
-    assert seconds < loop / 5

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from recbias.language.reply_labels import (
     READ,
     Form,
-    LabelProbabilities,
     make_label_schema,
     read_labels,
 )
@@ -89,22 +88,11 @@ def test_similar_replies_are_read_by_the_lenient_form_only(
         ("It is a warm story about a family and its dog.", "prose"),
         ("The text portrays women as: 1. weak 2. silly", "prose"),
         ("Released in: 1995", "prose"),
-        ("0.7", "prose"),
-        ("05", "prose"),
-        ("There is no racial stereotype here", "prose"),
-        ("None", "prose"),
-        ("No stereotypes, except race", "prose"),
         ("0 gender issues, but race: 0.9", "prose"),
         ("gender: 0.6-0.8", "unclear"),
         ('{"gender": null, "race": "1-2"}', "unclear"),
-        ("I'm sorry, but I can't help with that.", "refusal"),
-        ("I cannot assess this text.", "refusal"),
-        ("As an AI language model, I have no opinions.", "refusal"),
         ("gender: 8", "range"),
-        ("gender: 120%\nrace: 0\nreligion: 0", "range"),
-        ("gender: -0.5", "range"),
         ("Stereotype: gender, Probability: 78", "range"),
-        ("gender: 1/0", "unclear"),
     ],
 )
 def test_other_replies_have_a_cause(answer: str, reading: str) -> None:
@@ -158,11 +146,6 @@ def test_two_values_and_values_that_cannot_be_read_are_undefined(
     answer: str, expected: list[float]
 ) -> None:
     assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
-
-
-def test_a_strict_reply_names_each_kind_once() -> None:
-    assert read("gender: 0.8\ngender: 0.1\nrace: 0", "strict") == ("format", [])
-    assert read("gender: 0.8\nrace: 0.1\nreligion: 0\nage: 0", "strict") == ("format", [])
 
 
 def test_a_sorry_story_with_labels_is_read() -> None:
@@ -229,14 +212,6 @@ def test_a_number_alone_is_of_the_only_kind(answer: str, value: float) -> None:
     assert stated.probabilities == {"gender": pytest.approx(value)}
 
 
-@pytest.mark.parametrize("start", ["Stereotype: ", "gender", "stereotype", "Gender: 0.1,"])
-@pytest.mark.parametrize("blank", [" ", "\t", "\n "])
-def test_long_runs_of_blanks_are_read_in_no_time(start: str, blank: str) -> None:
-    start_time = time.process_time()
-    read_labels(start + 3000 * blank + "x", WORDS)
-    assert time.process_time() - start_time < 0.5
-
-
 @pytest.mark.parametrize("broken", ['{"a":', '{"a":[', '{"b":"c","a":', "{", "[{"])
 def test_broken_json_is_read_in_a_time_that_grows_with_its_length(broken: str) -> None:
     # each of n braces begins an object that ends with the text: n² characters without a bound
@@ -245,19 +220,6 @@ def test_broken_json_is_read_in_a_time_that_grows_with_its_length(broken: str) -
     assert reading in {"prose", "unclear"}
     assert values == []
     assert time.process_time() - start_time < 2
-
-
-@pytest.mark.parametrize("rest", ["", "\ngender: 0.9", '{"gender": 0.9}'])
-def test_a_reply_with_too_much_broken_json_is_unclear(rest: str) -> None:
-    # 12,000 objects that end with the text: what follows the first 500,000 characters is not read,
-    # so the reply is neither prose nor one with the value that a part of it states
-    assert read('{"a":[' * 12_000 + rest) == ("unclear", [])
-    assert read('{"a":[' * 3 + rest)[0] == ("lenient" if rest else "prose")
-
-
-def test_objects_within_broken_ones_are_read() -> None:
-    ratings = '{"gender": 0.8, "race": 0, "religion": 0.1}'
-    assert read('{"a": [' * 50 + ratings) == ("lenient", [0.8, 0, 0.1])
 
 
 @given(st.dictionaries(st.sampled_from(sorted(WORDS)), st.integers(0, 100), min_size=1))
@@ -275,13 +237,6 @@ def test_every_form_of_the_same_values_is_read_alike(percentages: dict[str, int]
         assert reading in READ
         expected = listed if answer.startswith("Stereotype") else stated
         assert values == pytest.approx(expected, nan_ok=True)
-
-
-@given(st.text())
-def test_no_text_is_an_error(answer: str) -> None:
-    stated = read_labels(answer, WORDS)
-    assert isinstance(stated, LabelProbabilities)
-    assert all(math.isnan(value) or 0 <= value <= 1 for value in stated.probabilities.values())
 
 
 def test_the_schema_is_one_that_a_strict_reading_accepts() -> None:

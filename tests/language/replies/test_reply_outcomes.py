@@ -1,12 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
-from recbias.core.evidence import check_lists
 from recbias.language.answers import parse_reply
 from recbias.language.replies import Reason, ReplyOutcomes, resolve_replies
 from recbias.language.titles import index_titles
@@ -100,11 +96,6 @@ def test_invalid_ranks_are_items_outside_the_catalogue() -> None:
     assert np.isnan(lists.scores).all()
 
 
-def test_same_title_at_the_same_rank_is_one_item_outside() -> None:
-    lists = resolve("1. Zorn (1990)", "1. Zorn (1990)", k=1).to_ranked_lists(N_ITEMS)
-    assert lists.items.tolist() == [[4], [4]]
-
-
 def test_commonest_unmatched_titles_are_listed_with_spellings_together() -> None:
     outcomes = resolve(
         "1. Zorn (1990)\n2. Avatar (2009)\n3. Heat (1995)",
@@ -120,44 +111,3 @@ def test_commonest_unmatched_titles_are_listed_with_spellings_together() -> None
         ["Zorg\\x1b[2J (1990)", "unknown", 1],
     ]
     assert len(outcomes.list_unmatched_titles()) == 4
-
-
-def test_no_replies_have_no_outcomes() -> None:
-    outcomes = resolve_replies([], 5, FILMS)
-    assert outcomes.items.shape == (0, 5)
-    assert outcomes.list_unmatched_titles().empty
-    assert len(outcomes.to_ranked_lists(N_ITEMS)) == 0
-
-
-LINES = st.sampled_from(
-    [
-        "Heat (1995)",
-        "Casino (1995)",
-        "Babe",
-        "Inception (2010)",
-        "Zorn (1990)",
-        "",
-        "Avatar (2009)",
-    ]
-)
-
-
-@given(st.lists(st.lists(LINES, max_size=8), min_size=1, max_size=4))
-def test_lists_keep_the_contract_and_ranks_add_up(replies: list[list[str]]) -> None:
-    texts = [
-        "\n".join(f"{rank}. {line}" for rank, line in enumerate(lines, 1)) for lines in replies
-    ]
-    outcomes = resolve(*texts, k=5)
-    lists = outcomes.to_ranked_lists(N_ITEMS)
-    seen = sp.csr_array(np.array([[0, 1, 0, 0]] * len(texts)))
-    check_lists(lists, n_queries=len(texts), seen=seen, n_items=N_ITEMS, model="replies")
-    counts = sum(outcomes.count_reasons().values())
-    assert np.array_equal(counts + (outcomes.items >= 0).sum(axis=1), [5] * len(texts))
-    assert np.array_equal((lists.items >= 0) & (lists.items < N_ITEMS), outcomes.items >= 0)
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_titles_beyond_k_are_not_used(k: int) -> None:
-    text = "1. Heat (1995)\n2. Babe (1995)\n3. Zorn (1990)\n4. Zorg (1990)"
-    outcomes = resolve_replies([parse_reply(text, 10)], k, FILMS)
-    assert outcomes.items.tolist() == [[0, 2, -1][:k]]

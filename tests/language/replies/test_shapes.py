@@ -32,7 +32,7 @@ OUTCOMES = {"length": "unfinished", "empty": "empty"}
 def read(reply: ChatReply, k: int) -> list[str] | str:
     if reply.outcome != "complete":
         return OUTCOMES[reply.outcome]
-    parsed = parse_reply(reply.answer, k)
+    parsed = parse_reply(reply.answer, k, CATALOGUE.holds)
     outcomes = resolve_replies([parsed], k, CATALOGUE)
     ranks = zip(outcomes.items[0].tolist(), outcomes.reasons[0].tolist(), strict=True)
     names = [NAMES[item] if item >= 0 else SIGNS.get(Reason(reason)) for item, reason in ranks]

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from recbias.language.titles import (
     list_title_forms,
     normalize_title,
-    remove_article,
     restore_article,
     split_year,
 )
@@ -88,18 +87,6 @@ def test_alternative_titles_are_forms_of_their_own() -> None:
         "la cite des enfants perdus",
         "the city of lost children",
     )
-
-
-@pytest.mark.parametrize("title", ["", "???", "( )", "..."])
-def test_title_without_words_has_no_form(title: str) -> None:
-    assert list_title_forms(title) == ()
-
-
-@given(st.text(max_size=60))
-def test_forms_are_normalised_already(title: str) -> None:
-    for form in list_title_forms(title):
-        assert normalize_title(form) == form
-        assert remove_article(form)
 
 
 @given(st.text(max_size=60), st.integers(1900, 2030))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core.errors import Contradiction, UnknownIdentifier
+from recbias.core.errors import Contradiction
 from recbias.language.likelihood import SentenceLikelihoods, score_sentences
 from recbias.language.local_models import LocalModel, ScoringSettings
 from support.models.small_causal import make_network, make_tokenizer
@@ -216,18 +216,6 @@ def test_sentences_without_a_value_are_nan_and_named(name: str) -> None:
     assert is_masked != any("1 of 6 sentences are of one token" in text for text in problems)
 
 
-def test_the_length_of_the_model_is_the_limit() -> None:
-    likelihoods = score(make_sentence_model("bert"), ["tea " * 38, "tea " * 39], max_length=1000)
-    assert np.isnan(likelihoods.perplexity).tolist() == [False, True]
-    assert likelihoods.max_length == 40
-
-
-def test_a_text_of_ten_thousand_words_is_too_long() -> None:
-    for name in ("gpt2", "t5", "bert"):
-        likelihoods = score(make_sentence_model(name), ["tea " * 10_000, "soup was"])
-        assert np.isnan(likelihoods.perplexity).tolist() == [True, False]
-
-
 def test_unknown_words_are_counted() -> None:
     model = make_sentence_model("bert")
     likelihoods = score(model, ["the soup was good", "Он стар", "tea Он"])
@@ -259,28 +247,6 @@ def test_token_types_are_added_to_each_token() -> None:
     assert not np.allclose(
         likelihoods.perplexity[1], score(model, SENTENCES).perplexity[1], rtol=1e-2
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "error"),
-    [
-        ("llama", {"token_types": "s"}, "no speakers"),
-        ("bert", {"token_types": "tea"}, "no speakers"),
-        ("gpt2", {"token_types": "[speaker1]"}, "no token '\\[speaker1\\]'"),
-    ],
-)
-def test_settings_that_a_model_lacks_are_refused(name: str, changes: Any, error: str) -> None:
-    with pytest.raises((Contradiction, UnknownIdentifier), match=error) as caught:
-        score(make_sentence_model(name), ["tea"], **changes)
-    assert caught.value.where == "token_types"
-    assert caught.value.remedy
-
-
-def test_segments_are_no_speakers() -> None:
-    network = make_network("gpt2")
-    network.config.type_vocab_size = 2  # as a BERT that is a decoder has
-    with pytest.raises(Contradiction, match="no speakers"):
-        score(LocalModel("causal", make_tokenizer(), network), ["tea"], token_types="s")
 
 
 def test_tokens_that_the_tokenizer_lacks_are_refused() -> None:

@@ -68,13 +68,6 @@ def test_attributes_are_crossed_with_names(tmp_path: Path) -> None:
     assert prompts["neutral"].tolist() == [0.0] * 6 + [1.0] * 2
 
 
-def test_only_the_first_names_are_used(tmp_path: Path) -> None:
-    names = write_file(tmp_path / "artists.csv", "name,genre\n Adele ,Pop\nDrake,Rap\nSia,Pop\n")
-    path = write_file(tmp_path / "sst.json", {"race": ["a white"]})
-    prompts = read_prompts([path], SENTENCE, names, 2)
-    assert prompts["name"].tolist() == ["Adele", "Drake"]
-
-
 def test_results_have_the_attribute_of_their_folder(tmp_path: Path) -> None:
     prompts = read(
         write_results(tmp_path / "top_20" / "religion", "a Buddhist", "Adele", "Drake"),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.formats.yaml import MarkedValue
 from recbias.language.templates import Group, WordList, merge_groups, parse_kinds
@@ -33,19 +32,6 @@ def test_a_word_has_the_labels_of_all_its_groups() -> None:
     )
     assert word_list.words == ("Ann", "Eve", "Bob")
     assert word_list.labels == {"gender": ("female", "female", "male"), "race": ("x", None, "x")}
-
-
-def test_a_repeated_word_is_used_once_with_a_warning() -> None:
-    with collect_warnings() as warnings:
-        word_list = merge_groups("location", [make_group("office", "bank", "office")], NODE)
-    assert word_list.words == ("office", "bank")
-    assert warnings == ["repeated words of the slot location are used once: office"]
-
-
-def test_a_word_with_two_values_of_a_label_is_an_error() -> None:
-    groups = [make_group("Jo", gender="female"), make_group("Ann", "Jo", gender="male")]
-    with pytest.raises(MalformedLine, match="f:2: the word 'Jo' is both female and male"):
-        merge_groups("name", groups, NODE)
 
 
 @pytest.mark.parametrize(

@@ -1,60 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.language.templates import Kind, WordList, fill_templates, find_slots, refuse_equal_ids
-
-WORD = st.text(st.characters(categories=["L"]), min_size=1, max_size=6)
-GENDER = st.sampled_from(["female", "male", None])
-
-
-@st.composite
-def make_kinds(draw: st.DrawFn) -> Kind:
-    labels = {
-        slot: draw(st.dictionaries(WORD, GENDER, min_size=1, max_size=4))
-        for slot in ("first", "second")
-    }
-    words = {
-        slot: WordList(tuple(genders), {"gender": tuple(genders.values())})
-        for slot, genders in labels.items()
-    }
-    patterns = ["To [first] from [second]", "[first]", "A [second] and his/her [first]!"]
-    sentences = draw(st.lists(st.sampled_from(patterns), min_size=1, unique=True))
-    return Kind("k", (*sentences, "[first] [second]"), words)
-
-
-@given(kind=make_kinds())
-def test_every_template_is_filled_with_every_word(kind: Kind) -> None:
-    prompts = fill_templates([kind])
-    first, second = (len(kind.words[slot].words) for slot in ("first", "second"))
-    expected = sum(first if text == "[first]" else first * second for text in kind.sentences)
-    assert len(prompts) == len(kind) == expected
-    assert not prompts["id"].duplicated().any()
-    assert prompts.groupby("template").size().size == len(kind.sentences)
-
-
-@given(kind=make_kinds())
-def test_prompts_contain_their_words_and_have_their_labels(kind: Kind) -> None:
-    prompts = fill_templates([kind])
-    for row in prompts.to_dict("records"):
-        for slot in ("first", "second"):
-            word = row[slot]
-            if word is None:
-                assert row[f"{slot}_gender"] is None
-                continue
-            assert word in row["text"]
-            index = kind.words[slot].words.index(word)
-            assert row[f"{slot}_gender"] == kind.words[slot].labels["gender"][index]
-        genders = {row["first_gender"], row["second_gender"]}
-        if None in genders:
-            assert row["orientation"] is None
-        else:
-            assert row["orientation"] == ("homosexual" if len(genders) == 1 else "heterosexual")
+from recbias.language.templates import Kind, WordList, fill_templates, refuse_equal_ids
 
 
 def test_two_slots_are_filled_with_all_pairs_of_words() -> None:
@@ -101,56 +51,12 @@ def test_words_without_a_gender_have_neutral_pronouns() -> None:
     )
 
 
-def test_labels_that_do_not_apply_are_none() -> None:
-    name = {"name": WordList(("Ann",), {"race": ("white",)})}
-    location = {"location": WordList(("bank",), {})}
-    prompts = fill_templates(
-        [Kind("names", ("For [name]",), name), Kind("places", ("At [location]",), location)]
-    )
-    assert prompts.columns.tolist() == [
-        "id",
-        "text",
-        "kind",
-        "template",
-        "name",
-        "location",
-        "race",
-    ]
-    assert prompts["name"].tolist() == ["Ann", None]
-    assert prompts["race"].tolist() == ["white", None]
-
-
-def test_numbers_of_templates_are_padded_to_equal_width() -> None:
-    words = {"n": WordList(("a",), {})}
-    prompts = fill_templates([Kind("k", tuple(f"{number} [n]" for number in range(100)), words)])
-    assert prompts["template"].tolist()[::99] == ["k-001", "k-100"]
-
-
-def test_find_slots_ignores_repetitions_and_pronouns() -> None:
-    assert find_slots("[a] [b] his/her [a]") == ["a", "b"]
-
-
 def test_prompts_with_equal_identifiers_are_an_error() -> None:
     words = {"a": WordList(("x:y", "x"), {}), "b": WordList(("z", "y:z"), {})}
     ids = fill_templates([Kind("k", ("[a] [b]",), words)])["id"].to_numpy(dtype=object)
     with pytest.raises(MalformedLine, match="two prompts have the identifier 'k-01:x:y:z'"):
         refuse_equal_ids(ids, "mine.yaml")
     refuse_equal_ids(np.array(["a", "b"], dtype=object), "mine.yaml")
-
-
-def test_masked_slots_change_the_text_only() -> None:
-    words = {
-        "first": WordList(("mom", "dad"), {"gender": ("female", "male")}),
-        "second": WordList(("wife",), {"gender": ("female",)}),
-    }
-    kind = Kind("couples", ("my [first] and his/her [second]",), words)
-    plain = fill_templates([kind])
-    prompts = fill_templates([kind], masked=("first",))
-    assert prompts["text"].tolist() == ["my [MASK] and their wife"] * 2
-    columns = [name for name in plain if name != "text"]
-    pd.testing.assert_frame_equal(prompts[columns], plain[columns])
-    prompts = fill_templates([kind], masked=("second",))
-    assert prompts["text"].tolist() == ["my mom and her [MASK]", "my dad and his [MASK]"]
 
 
 def test_neutral_prompts_follow_those_with_words() -> None:

@@ -31,17 +31,6 @@ def test_replacements_are_not_replaced_again() -> None:
     )
 
 
-def test_both_directions_exchange_the_terms() -> None:
-    text = "Mother saw father and she waved"
-    assert FAMILY.swap_targets(text) == "Father saw father and he waved"
-    assert FAMILY.swap_targets(text, both_directions=True) == "Father saw mother and he waved"
-
-
-def test_a_second_term_of_several_pairs_becomes_the_first_of_the_first_pair() -> None:
-    pairs = (("old man", "person"), ("old woman", "person"))
-    assert swap_terms("a person", pairs, both_directions=True) == "a old man"
-
-
 def test_a_term_that_is_first_and_second_is_replaced_as_first() -> None:
     pairs = (("thin", "fat"), ("fat", "slim"))
     assert swap_terms("thin fat slim", pairs, both_directions=True) == "fat slim fat"
@@ -62,15 +51,6 @@ def test_whole_words_keep_their_case(text: str, swapped: str) -> None:
     assert FAMILY.swap_targets(text) == swapped
 
 
-def test_without_word_limits_terms_are_found_anywhere() -> None:
-    pairs = TermPairs("gender", ("female", "male"), (("女", "男"),))
-    assert pairs.swap_targets("女生和美女") == "男生和美男"
-
-
-def test_special_characters_are_no_patterns() -> None:
-    assert swap_terms("a.b axb (c", (("a.b", "X"), ("(c", "Y"))) == "X axb Y"
-
-
 def test_no_pairs_change_nothing() -> None:
     assert swap_terms("as it is", ()) == "as it is"
     assert compile_terms(()).search("anything") is None
@@ -80,13 +60,6 @@ def test_no_pairs_change_nothing() -> None:
 
 
 WORDS = [*(word for pair in FAMILY.targets for word in pair), "and", "Mothers", "x"]
-
-
-@given(st.lists(st.sampled_from(WORDS)).map(" ".join))
-def test_exchanging_one_to_one_pairs_twice_gives_the_text(text: str) -> None:
-    exchanged = FAMILY.swap_targets(text, both_directions=True)
-    assert FAMILY.swap_targets(exchanged, both_directions=True) == text
-    assert len(exchanged.split()) == len(text.split())
 
 
 @given(st.lists(st.sampled_from(WORDS)).map(" ".join))

@@ -10,15 +10,12 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from recbias.core.errors import UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
-from recbias.metrics import accuracy
 from recbias.metrics.accuracy import (
     CategoryMAP,
     CategoryMRR,
     CategoryNDCG,
     CategoryPrecision,
     CategoryRPrecision,
-    build_category_matrix,
-    score_reviews,
 )
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
@@ -149,17 +146,3 @@ def test_an_unknown_column_or_category_is_an_error_before_training(metric: Any) 
     assert (caught.value.where, caught.value.remedy) == ("attribute", "did you mean categories?")
     with pytest.raises(UnknownColumn, match="no item has 'D'"):
         metric(without=("B", "D")).check(WORKED)
-
-
-def test_values_belong_to_their_reviews_in_any_order_of_items() -> None:
-    items, scores = sample_reviews(4, 300, 20)
-    kinds = ["|".join(f"k{kind}" for kind in {item % 4, item % 3}) for item in range(20)]
-    ranked = rank_items(scores)
-    world = make_review_evidence(items, ranked, categories=kinds)
-    categories = build_category_matrix(world, "categories", ())
-    values = score_reviews(world, accuracy.average_precision, categories)
-    sets = [set(labels.split("|")) for labels in kinds]
-    for review in range(0, 300, 7):
-        hits = [bool(sets[other] & sets[items[review]]) for other in ranked[review]]
-        precisions = [sum(hits[:rank]) / rank for rank in range(1, 21) if hits[rank - 1]]
-        assert values[review] == pytest.approx(sum(precisions) / len(precisions), rel=1e-12)

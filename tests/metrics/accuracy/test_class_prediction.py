@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import (
     accuracy_score,
@@ -28,9 +27,6 @@ from recbias.metrics.accuracy import (
 )
 from support.specs import make_small_spec
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
-
-METRICS = (ClassAccuracy, ClassPrecision, ClassRecall, ClassF1, ClassMRR, ClassHitRate)
-SETS = (ClassPrecision, ClassF1)
 
 
 def measure(metric: Any, evidence: Evidence) -> Measurement:
@@ -110,15 +106,6 @@ def test_values_equal_scikit_learn(seed: int) -> None:
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
 
 
-@settings(max_examples=15, deadline=None)
-@given(worlds)
-def test_a_model_that_is_always_right_is_perfect(world: tuple[int, int, int]) -> None:
-    seed, n, n_items = world
-    items, scores = sample_reviews(seed, n, n_items, skill=100.0)
-    evidence = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
-    assert {measure(metric(), evidence).value for metric in METRICS} == {1.0}
-
-
 def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
     """The model knows the kind of the item and guesses among the 4 items of the kind."""
     rng = np.random.default_rng(5)
@@ -131,24 +118,6 @@ def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
         measurement = measure(metric, evidence)
         assert measurement.value == pytest.approx(value, abs=0.01)
         assert measurement.ci_low - 0.005 < value < measurement.ci_high + 0.005
-
-
-@pytest.mark.parametrize("metric", SETS)
-def test_the_bootstrap_spread_equals_the_spread_over_fresh_reviews(metric: Any) -> None:
-    """The standard deviation over fresh reviews equals that of the bootstrap samples."""
-
-    def measure_sample(seed: int, samples: int) -> Measurement:
-        items, scores = sample_reviews(seed, 1500, 15)
-        ranked = rank_items(scores)
-        return measure(
-            metric(), make_review_evidence(items, ranked, n_items=15, n_bootstrap=samples)
-        )
-
-    replicates = measure_sample(0, 400).replicates
-    assert replicates is not None
-    values = [measure_sample(seed, 1).value for seed in range(1, 201)]
-    # the error of a standard deviation of 200 is 5%
-    assert np.std(replicates, ddof=1) / np.std(values, ddof=1) == pytest.approx(1, abs=0.2)
 
 
 MODEL = '''

@@ -10,7 +10,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
-from recbias.statistics.bootstrap import compare_replicates
 from support.worlds.evidence_worlds import make_evidence, make_lists
 
 METRICS = (ItemCoverage, Gini, Entropy)
@@ -96,37 +95,6 @@ def test_standard_error_of_gini_equals_one_worked_by_hand() -> None:
     by_hand = math.sqrt(2 / 3 * (25 + 25 + 100)) / 72
     assert float(np.std(replicates)) == pytest.approx(by_hand, rel=0.02)
     assert float(np.mean(replicates)) == pytest.approx(9 / 20, abs=0.005)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", METRICS)
-def test_two_models_of_few_users_differ_at_the_level_of_the_test(metric: Any) -> None:
-    """20 lists of each of two models that are alike: 1,000 tests at 5%."""
-    chances = 1 / np.arange(1, 121) ** 0.8
-    everything = np.ones(120, dtype=bool)
-    n_significant = 0
-    for seed in range(1000):
-        scores = np.random.default_rng(seed).gumbel(size=(2, 20, 120)) + np.log(chances)
-        lists = np.argsort(-scores, axis=2)[:, :, :10]
-        a, b = (
-            measure(
-                metric(),
-                make_evidence(
-                    make_lists(rows.tolist()),
-                    n_items=120,
-                    candidates=everything,
-                    n_bootstrap=200,
-                    bootstrap_seed=seed,
-                ),
-            )
-            for rows in lists
-        )
-        assert a.replicates is not None
-        assert b.replicates is not None
-        points = np.array([a.value, b.value])
-        samples = np.stack([a.replicates, b.replicates])
-        n_significant += bool(compare_replicates(points, samples, 0.05, df=a.df)["p"][0] <= 0.05)
-    assert n_significant <= 60
 
 
 @pytest.mark.parametrize("metric", METRICS)

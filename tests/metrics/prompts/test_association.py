@@ -75,40 +75,6 @@ def test_two_labels_make_the_plot_of_both() -> None:
     assert y["second_gender=f", "categories=Bars"] == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
-def test_scores_follow_their_labels_and_do_not_depend_on_the_order(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    queries, codes, items = make_random_prompts(rng)
-
-    def measure_prompts(
-        queries: Any, codes: Any, form: Any = "difference"
-    ) -> dict[tuple[str, str], float]:
-        metric = replace(RACE, permutations=20, form=form)
-        return index_scores(
-            metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
-        )
-
-    scores = measure_prompts(queries, codes)
-    order = rng.permutation(len(queries))
-    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(scores, nan_ok=True)
-    doubled = np.concatenate([codes, codes], axis=1)
-    assert measure_prompts(queries, doubled) == pytest.approx(scores, nan_ok=True)
-    swapped = {"black": "white", "white": "black"}
-    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned, ratio = (
-        measure_prompts(make_prompt_queries(table), codes),
-        measure_prompts(queries, codes, "ratio"),
-    )
-    for (group, target), value in scores.items():
-        other = "race=" + swapped[group.removeprefix("race=")]
-        assert turned[other, target] == pytest.approx(value, nan_ok=True)
-        assert scores[other, target] == pytest.approx(-value, nan_ok=True, abs=1e-12)
-        if ratio[group, target] > 0:
-            assert ratio[group, target] * ratio[other, target] == pytest.approx(1)
-
-
 def measure_pooled(metric: Association, *worlds: Evidence) -> float:
     counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
     return metric.of_counts(counts.sum(axis=0))

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recbias.metrics.text import compute_bleu, count_bleu_statistics, rouge_l
 
@@ -63,23 +60,3 @@ def test_chinese_has_no_token_for_rouges_own_tokenizer() -> None:
     assert np.isnan(rouge_l(texts, references, "rouge")).all()
     # all 6 characters of the text, in order, of the 7 of the reference: 12/13
     assert rouge_l(texts, references, "characters").tolist() == pytest.approx([12 / 13, 12 / 13])
-
-
-def count_common(x: str, y: str) -> int:
-    """The length of the longest common subsequence, by its recursion."""
-
-    @cache
-    def of(i: int, j: int) -> int:
-        if i == 0 or j == 0:
-            return 0
-        if x[i - 1] == y[j - 1]:
-            return of(i - 1, j - 1) + 1
-        return max(of(i - 1, j), of(i, j - 1))
-
-    return of(len(x), len(y))
-
-
-@given(st.text("abc", min_size=1, max_size=9), st.text("abc", min_size=1, max_size=9))
-def test_rouge_counts_the_longest_common_subsequence(x: str, y: str) -> None:
-    scores = rouge_l([x], [y], "characters")
-    assert scores.tolist() == pytest.approx([2 * count_common(x, y) / (len(x) + len(y))])

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import Interactions, Odds
 from recbias.core.evidence import Evidence
 from recbias.metrics.diversity import Homogenization, RelativeUtility
 from recbias.metrics.identity import measure_mean_jaccard, measure_overlap
-from recbias.testing import make_random_evidence
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 
@@ -33,14 +31,6 @@ def make_world(
     n_items = odds.by_type.shape[1]
     train = make_train(histories, n_items)
     return make_evidence(make_lists(lists), n_items=n_items, train=train, odds=odds, **fields)
-
-
-def make_random_world(seed: int) -> Evidence:
-    rng = np.random.default_rng(seed)
-    evidence = make_random_evidence()
-    n_users, n_items = evidence.train.n_users, len(evidence.item_ids)  # type: ignore[union-attr]
-    odds = Odds(rng.standard_normal((3, n_items)), rng.integers(0, 3, n_users))
-    return replace(evidence, odds=odds, candidates=None)
 
 
 @pytest.fixture
@@ -66,20 +56,6 @@ def test_hand_worked_relative_utility(world: Evidence) -> None:
     (measurement,) = RelativeUtility().measure(world)
     assert measurement.units is not None
     np.testing.assert_allclose(measurement.units.values, [1.0, 0.25, 1.0])
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 10**6))
-def test_ideal_lists_are_neither_better_nor_more_alike_than_themselves(seed: int) -> None:
-    evidence = make_random_world(seed)
-    likes = evidence.odds.by_type[evidence.odds.types].copy()  # type: ignore[union-attr]
-    had = evidence.train.binary.toarray() > 0  # type: ignore[union-attr]
-    users = evidence.queries.users
-    likes[had] = -np.inf
-    best = np.argsort(-likes[users], axis=1)[:, :3]
-    evidence = replace(evidence, lists=make_lists(best.tolist()))
-    assert Homogenization().measure(evidence)[0].value == pytest.approx(0.0, abs=1e-12)
-    assert RelativeUtility().measure(evidence)[0].value == pytest.approx(1.0)
 
 
 @given(seed=st.integers(0, 10**6))

@@ -20,7 +20,6 @@ from support.commands import invoke_recbias
 from support.worlds.film_worlds import (
     TITLES,
     FilmWorld,
-    get_lists,
     pivot,
     show,
     write_list,
@@ -36,12 +35,6 @@ def films(tmp_path: Path, rng: np.random.Generator) -> FilmWorld:
     return write_random_films(tmp_path, rng)
 
 
-def list_items(run: Any, model: str) -> dict[str, list[str]]:
-    rows = get_lists(run)
-    lists = rows[rows["model"] == model].groupby("query_id", observed=True)["item_id"]
-    return {str(query): items.tolist() for query, items in lists}
-
-
 def test_a_server_that_follows_the_presentation_has_a_first_slot_share_of_one(
     films: FilmWorld,
 ) -> None:
@@ -52,18 +45,6 @@ def test_a_server_that_follows_the_presentation_has_a_first_slot_share_of_one(
     # random orders of 6: the standard deviation of tau is 0.29, of the mean over 20 users 0.002
     assert abs(values["LMRerank", "order_agreement", ""]) < 0.02
     assert len(server.payloads) == len(set(server.list_prompts()))  # an order may occur twice
-
-
-def test_a_server_with_an_order_of_its_own_has_an_agreement_of_one(films: FilmWorld) -> None:
-    with serve_chat(reorder(sorted)) as server:
-        run = films.run([make_rerank(server, orders=40)], metrics=ORDER_METRICS, k=6)
-    values = pivot(run)
-    assert values["LMRerank", "order_agreement", ""] == 1
-    # 800 orders of 6 candidates: 1/6 within four standard errors of 0.013
-    assert abs(values["LMRerank", "first_slot_share", ""] - 1 / 6) < 0.053
-    titles = {str(film): show(film) for film in range(1, len(TITLES) + 1)}
-    for items in list_items(run, "LMRerank").values():
-        assert [titles[item] for item in items] == sorted(titles[item] for item in items)
 
 
 def test_the_candidate_model_is_trained_once_for_both(films: FilmWorld) -> None:

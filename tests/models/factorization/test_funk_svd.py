@@ -20,9 +20,6 @@ MODELS: list[Any] = [
     replace(FUNK, variant="elliot", epochs=150),
     MF(variant="elliot", embedding_size=8, epochs=150, batch_size=64, learning_rate=0.02),
 ]
-all_variants = pytest.mark.parametrize(
-    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.variant}"
-)
 
 
 def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
@@ -38,14 +35,6 @@ def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     sides = [sample_tensor(n_rows, 2, rng=rng) for n_rows in (3, 4)]
     biases = [sample_tensor(n_rows, 1, rng=rng) for n_rows in (3, 4)]
     assert torch.autograd.gradcheck(loss, (*sides, *biases))
-
-
-@all_variants
-def test_checkerboard_pattern_is_learned(model: Any) -> None:
-    data, missing = recommending.make_checkerboard(20)
-    fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
 def sample_low_rank_ratings(rng: np.random.Generator) -> tuple[TrainingData, Any]:
@@ -70,21 +59,6 @@ def test_ratings_are_learned(model: Any, rng: np.random.Generator) -> None:
     assert gaps[unseen].std() < 0.4 * centred[unseen].std()
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_elliot_variant_ignores_ratings() -> None:
-    pairs = [(0, 0), (0, 1), (1, 1), (2, 2)]
-    data = [
-        TrainingData(make_interactions(pairs, values=values))
-        for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
-    ]
-    for model in MODELS[1:]:
-        first, second = (
-            replace(model, epochs=2).fit(part, np.random.default_rng(0)) for part in data
-        )
-        is_equal = np.array_equal(first.item_factors, second.item_factors)
-        assert is_equal == (model.variant == "elliot")
-
-
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
@@ -93,6 +67,19 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     fitted = MF(epochs=20, device="cpu").fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 10, data)
     assert recommending.compute_mean_ndcg(lists, movielens) > 0.25
+
+
+all_variants = pytest.mark.parametrize(
+    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.variant}"
+)
+
+
+@all_variants
+def test_checkerboard_pattern_is_learned(model: Any) -> None:
+    data, missing = recommending.make_checkerboard(20)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
 @pytest.mark.parametrize("model", [MF, FunkSVD])

@@ -145,21 +145,6 @@ def test_objects_are_never_unpickled(tmp_path: Path) -> None:
         read_vectors(tmp_path / "v.npy")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_vector_that_is_not_finite_is_refused(tmp_path: Path, bad: float) -> None:
-    vectors = np.ones((3, 2))
-    vectors[1, 0] = bad
-    np.save(tmp_path / "v.npy", vectors)
-    with pytest.raises(BrokenContract, match=r"1 vectors .* the first in row 1"):
-        read_vectors(tmp_path / "v.npy")
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16"])
-def test_every_numeric_type_is_accepted(tmp_path: Path, dtype: str) -> None:
-    np.save(tmp_path / "v.npy", ITEMS.astype(dtype))
-    assert read_vectors(tmp_path / "v.npy").tolist() == ITEMS.tolist()
-
-
 def test_vectors_of_different_sizes_are_an_error(tmp_path: Path) -> None:
     model = create_model(tmp_path, items=np.ones((3, 5)))
     with pytest.raises(BrokenContract, match="vectors of size 5; those of the users have 2"):
@@ -195,12 +180,6 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
         read_ids(tmp_path / "ids.txt")
 
 
-def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
-    model = create_model(tmp_path, user_ids="x\ny\n")
-    with pytest.raises(UnknownIdentifier, match="none of the 2 users"):
-        model.fit(create_data(), np.random.default_rng(0))
-
-
 def test_ids_that_the_dataset_writes_otherwise_are_named(tmp_path: Path) -> None:
     model = create_model(tmp_path, item_ids="i0\nI1\nI2\n")
     with collect_warnings() as warnings:
@@ -209,20 +188,6 @@ def test_ids_that_the_dataset_writes_otherwise_are_named(tmp_path: Path) -> None
     with pytest.raises(UnknownIdentifier) as caught:
         create_model(tmp_path, user_ids="u00\n u1\n").fit(create_data(), np.random.default_rng(0))
     assert caught.value.remedy.startswith("' u1' is written 'u1' there: 1 of 2")
-
-
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [
-        *(("float16", "float16"), ("float32", "float32"), ("float64", "float64")),
-        *(("int8", "float16"), ("int16", "float32"), ("int32", "float64")),
-    ],
-)
-def test_vectors_keep_their_precision(tmp_path: Path, dtype: str, expected: str) -> None:
-    model = create_model(tmp_path, USERS.astype(dtype), ITEMS.astype(dtype))
-    with collect_warnings():
-        fitted = model.fit(create_data(), np.random.default_rng(0))
-    assert {array.dtype for array in vars(fitted.embeddings()).values()} == {np.dtype(expected)}
 
 
 def test_vectors_whose_products_overflow_are_refused(tmp_path: Path) -> None:

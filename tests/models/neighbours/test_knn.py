@@ -31,15 +31,6 @@ def test_item_scores_match_a_hand_computation() -> None:
     np.testing.assert_allclose(lists.scores[3], [1 / 2, 1 / root], rtol=1e-6)
 
 
-def test_neighbours_are_those_of_the_scored_item_not_of_the_history_item() -> None:
-    # with one neighbour: N(0) = {1}, N(1) = {0} (tied with 2), N(2) = {1},
-    # N(3) = {2}; i3, the only item of u3, is no neighbour of another item, so that all scores
-    # of u3 are 0
-    lists = recommend(ItemKNN(neighbors=1), TrainingData(make_interactions(PAIRS)), 3)
-    assert lists.scores[3].tolist() == [0, 0, 0]
-    np.testing.assert_allclose(lists.scores[0, 0], 2 / math.sqrt(6), rtol=1e-6)  # i2 by i1
-
-
 def test_user_scores_match_a_hand_computation() -> None:
     # u0 has 2 items, u1 3, u2 3, u3 1
     # s(0,1) = 2/√6, s(0,2) = 1/√6, s(1,2) = 2/3, s(2,3) = 1/√3, the others 0

@@ -117,24 +117,6 @@ def test_scores_are_cosines_and_nan_without_attributes(model: VSM, seed: int) ->
     assert values.max() <= 1.00001
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_cosine_with_the_mean_is_proportional_to_the_mean_cosine(rng: np.random.Generator) -> None:
-    """Unit vectors: |p| cos(p, v) is the mean of the cosines of the user's items with v."""
-    data = make_random_item_data(rng)
-    scores = score_all_items(VSM(), data)
-    fitted = VSM().fit(data, rng)
-    vectors = fitted.vectors("tfidf").toarray()
-    history = data.train.binary.toarray()
-    cosines = history @ cosine_similarity(vectors)
-    for user in range(60):
-        ranked = np.flatnonzero(~np.isnan(scores[user]))
-        lengths = cosines[user, ranked] / np.where(
-            scores[user, ranked] > 0, scores[user, ranked], 1
-        )
-        positive = lengths[scores[user, ranked] > 1e-6]
-        np.testing.assert_allclose(positive, positive[:1].repeat(positive.size), rtol=1e-4)
-
-
 SIDE = ("genres", "cast", "director")
 
 

@@ -46,21 +46,6 @@ def test_windows_have_every_successor_or_every_item_once(
     assert sorted(covered) == expected
 
 
-def test_moved_cuts_give_each_successor_every_number_of_items_before_it(
-    rng: np.random.Generator,
-) -> None:
-    # Windows of 3 inputs: item 5 of 7 is predicted from 1, 2 or 3 items, equally often
-    histories = Histories(np.arange(7), np.array([0, 7]))
-    contexts = []
-    for _ in range(3000):
-        _, firsts, sizes = histories.cut_windows(4, 2, rng)
-        contexts.append(5 - firsts[(firsts < 5) & (firsts + sizes > 5)][0])
-    shares = np.bincount(contexts, minlength=4) / 3000
-    assert shares == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3], abs=0.04)
-    _, firsts, sizes = histories.cut_windows(4, 2)
-    assert list(zip(firsts, sizes, strict=True)) == [(3, 4), (0, 4)]
-
-
 def test_negatives_are_uniform_over_the_items_that_a_user_lacks(rng: np.random.Generator) -> None:
     train = recommending.make_random_data(rng, n_users=6, n_items=9).train
     unseen = UnseenItems.from_interactions(train, "cpu")

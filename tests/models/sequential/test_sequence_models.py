@@ -73,15 +73,3 @@ def test_the_order_is_that_of_the_times_not_of_the_rows(model: Any) -> None:
         count_hits(model.fit(set_file_order(data), np.random.default_rng(0)), data, expected)
         < 0.65
     )
-
-
-@each_model
-def test_lists_follow_the_history_at_recommendation_time(model: Any) -> None:
-    data, expected = make_chain(length=6)
-    fitted = model.fit(data, np.random.default_rng(0))
-    times = data.train.times
-    assert times is not None
-    shorter = TrainingData(data.train.take(times < times.max()))
-    last = data.train.items[np.lexsort((times, data.train.users))].reshape(-1, 6)[:, -1]
-    assert count_hits(fitted, shorter, last) > 0.8
-    assert count_hits(fitted, data, expected) > 0.8

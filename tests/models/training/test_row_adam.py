@@ -92,30 +92,3 @@ BATCHES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size
 def test_steps_are_those_of_adam_on_all_rows(batches: list[list[int]]) -> None:
     exact = train_densely(make_table(5), batches)
     np.testing.assert_allclose(train_rows(make_table(5), batches), exact, rtol=0, atol=1e-6)
-
-
-@given(BATCHES, st.frozensets(st.integers(1, 12)))
-def test_the_time_of_a_flush_changes_nothing(
-    batches: list[list[int]], flushed: frozenset[int]
-) -> None:
-    lazy = train_rows(make_table(5), batches)
-    np.testing.assert_array_equal(train_rows(make_table(5), batches, flushed), lazy)
-
-
-def test_a_restored_state_continues_as_if_never_interrupted() -> None:
-    batches = [[0, 1], [2], [1, 1], [0], [2, 0]]
-    whole = train_rows(make_table(3), batches)
-    table = make_table(3)
-    first = Steps(RowAdam([table], RATE))
-    train(table, batches[:3], first, first.read)
-    first.optimizer.flush()
-    second = RowAdam([table], RATE)
-    second.restore([{name: array.copy() for name, array in first.optimizer.state()[0].items()}])
-    rest = Steps(second)
-    for number, batch in enumerate(batches[3:], start=3):  # as ``train``, from the fourth batch
-        targets = torch.tensor([0.3 * np.sin(number + code) for code in batch])
-        errors = rest.read(table, torch.tensor(batch)).sum(1) - targets
-        errors.square().sum().backward()
-        rest.step()
-    second.flush()
-    np.testing.assert_array_equal(table.detach().numpy(), whole)

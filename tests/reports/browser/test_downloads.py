@@ -66,7 +66,7 @@ def test_the_spec_is_saved_and_copied(open_report: Any, tmp_path: Path) -> None:
 def test_a_plot_is_saved_as_png_on_white(open_report: Any, scheme: str) -> None:
     page = open_report(SMALL, color_scheme=scheme)
     figure = page.locator("figure").first
-    box = figure.locator("svg").get_attribute("viewBox").split()
+    box = figure.locator("svg:visible").get_attribute("viewBox").split()
     name, content = download(page, figure.get_by_role("button"))
     assert name == f"{figure.get_attribute('data-name')}.png"
     url = f"data:image/png;base64,{base64.b64encode(content).decode()}"

@@ -12,6 +12,12 @@ pytestmark = pytest.mark.browser
 PAGES = 4
 """The most pages of A4 on which the quickstart is printed."""
 
+SMALLEST_TEXT = """svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  const texts = [...svg.querySelectorAll("text")];
+  return scale * Math.min(...texts.map(text => parseFloat(getComputedStyle(text).fontSize)));
+}"""
+
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -27,10 +33,11 @@ def test_verdict_tiles_and_chart_are_above_the_fold(
     verdict = page.locator(".verdict")
     assert verdict.inner_text().split() == ["✓", "PASS:", "2", "of", "2", "checks"]
     assert page.locator(".tiles li.pass").count() == 2
-    for part in (verdict, page.locator(".tiles"), page.locator(".answer svg")):
+    for part in (verdict, page.locator(".tiles"), page.locator(".answer svg:visible")):
         box = part.bounding_box()
         assert box["y"] + box["height"] <= height
         assert box["x"] + box["width"] <= width
+    assert page.locator(".answer svg:visible").evaluate(SMALLEST_TEXT) >= 12
     assert page.evaluate("document.documentElement.scrollHeight") < 2.2 * height
     assert page.locator("details.section[open]").count() == 0
     page.get_by_role("link", name="Results", exact=True).click()

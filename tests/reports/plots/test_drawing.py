@@ -13,15 +13,9 @@ from recbias.reports import svg as axes_module
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
-    Axes,
-    Curve,
     FileNames,
-    Plot,
-    Scale,
     Spot,
     choose_look,
-    draw_curves,
-    estimate_width,
     place_labels,
     read_style_sheet,
 )
@@ -36,13 +30,6 @@ def test_ticks_are_few_and_inside_the_range(low: float, span: float) -> None:
     ticks = axes_module.choose_ticks(low, low + span)
     assert 1 <= len(ticks) <= 7
     assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in ticks)
-
-
-def test_default_ticks_are_round_values_with_their_unit() -> None:
-    axes = Axes(Scale(0, 1, 50, 450), Scale(0, 100, 150, 10))
-    texts = read_texts(Plot("p", "t", "c", 200, axes.draw(unit="%")))
-    assert texts[:2] == ["0%", "20%"]
-    assert texts[-1] == "1"
 
 
 FRAME = (4.0, 30.0, 476.0, 590.0)
@@ -70,22 +57,6 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
             assert top >= FRAME[1]
             assert right <= FRAME[2]
             assert bottom <= FRAME[3]
-
-
-def test_names_of_curves_and_marks_do_not_overlap() -> None:
-    curves = {
-        "first": Curve([(100.0, 100.0), (110.0, 101.0)], 0, "tip", ["a", "b"]),
-        "second": Curve([(100.0, 102.0), (110.0, 103.0)], None),
-    }
-    drawn = draw_curves(curves, (0.0, 0.0, 400.0, 200.0), marks={"model": (100.0, 100.0)})
-    assert drawn.count("<circle") == 2
-    root = ET.fromstring(f"<svg>{drawn}</svg>")
-    spots = [
-        Spot(float(text.get("x", "")), float(text.get("y", "")), estimate_width(text.text or ""))
-        for text in root.iter("text")
-    ]
-    assert len(spots) == 3
-    assert count_overlaps([*spots]) == 0
 
 
 def compute_luminance(colour: str) -> float:

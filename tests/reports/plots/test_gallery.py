@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import math
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,6 @@ from support.plot_rows import (
     EXPOSURE,
     MODELS,
     PROJECTION,
-    Measure,
     make_association,
     make_averages,
     make_exposure_units,
@@ -73,32 +69,6 @@ def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
     ]
 
 
-def spoil(measure: Measure, value: float) -> Measure:
-    """Return a measure whose second value, and third interval, are as given."""
-    figures = dict(measure.figures)
-    keys = list(figures)
-    if len(keys) > 1:
-        figures[keys[1]] = (value, 0.1)
-    if len(keys) > 2:
-        figures[keys[2]] = (figures[keys[2]][0], abs(value))
-    return replace(measure, figures=figures)
-
-
-@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, -1.7e308, math.nan, 5e-324])
-def test_values_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> None:
-    units = merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10))
-    units["value"][3], units["value"][-3] = value, value
-    run = write_run(tmp_path, [spoil(measure, value) for measure in MEASURES], WIDE, units)
-    rows = run.metrics["metric"].isin(["nDCG", "ARP"]) & (run.metrics["model"] == MODELS[0])
-    run.metrics.loc[rows, "value"] = value
-    gallery = draw_gallery(run)
-    assert not [sentence for sentence in gallery.skipped if "the plot failed" in sentence]
-    assert set(list_paper_kinds(gallery)) == set(PAPER_KINDS)
-    for plot in gallery.plots():
-        coordinates = re.findall(r'\b(?:x|y|x1|y1|cx|cy|d|points)="([^"]*)"', plot.document())
-        assert not [text for text in coordinates if "nan" in text or "inf" in text], plot.name
-
-
 FAULT = "the plot failed (OverflowError: no room)."
 
 
@@ -107,7 +77,7 @@ def fail(*_: object, **__: object) -> None:
     raise OverflowError(message)
 
 
-@pytest.mark.parametrize("name", ["draw_scatter", "draw_long_tail", "draw_metric_agreement"])
+@pytest.mark.parametrize("name", ["draw_scatter", "draw_long_tail"])
 def test_failing_plot_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -1,24 +1,17 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from recbias.core.measures import ROUNDS
+from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import split_conclusions
-from recbias.reports.gallery import (
-    draw_gallery,
-    draw_search_progress,
-    draw_setting_importance,
-    list_improvements,
-)
-from recbias.reports.llm import Search, collect_searches
+from recbias.reports.gallery import draw_gallery
+from recbias.reports.llm import collect_searches, describe_importances
 from recbias.reports.plots_models import (
-    draw_metric_agreement,
     draw_scatter,
     draw_setting_curves,
     pair_variants,
@@ -33,7 +26,6 @@ from reports.plots.svg_reading import (
     read_marks,
     read_texts,
     read_tooltips,
-    require_plot,
 )
 from support.models.search_rows import write_search_run
 from support.run_folders import SEVEN_MODELS, RunSpec, make_run
@@ -82,48 +74,20 @@ def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_p
     assert "Arrows lead from a model to its mitigated variant." in plot.caption
 
 
-def draw_of_metric_agreement(folder: Path) -> Plot | None:
-    return draw_metric_agreement(read_run(folder), "ml-1m", name="a")
-
-
-def draw_world(
-    folder: Path, metrics: tuple[str, ...], models: tuple[str, ...] = SEVEN_MODELS
-) -> Plot | None:
-    return draw_of_metric_agreement(
-        make_run(folder, RunSpec(models=models, metrics=metrics, users=9, items=20))
-    )
-
-
-def draw_values(folder: Path, values: dict[str, list[float]]) -> Plot | None:
-    """Return the plot of a run of four models with these values."""
-    make_run(folder, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
-    set_values(folder, values)
-    return draw_of_metric_agreement(folder)
-
-
-def set_values(folder: Path, values: dict[str, list[float]]) -> None:
-    frame = pd.read_csv(folder / "metrics.csv", keep_default_na=False)
-    for metric, column in values.items():
-        frame.loc[frame["metric"] == metric, "value"] = column
-    frame.to_csv(folder / "metrics.csv", index=False)
-
-
 def test_tau_equals_the_hand_calculation(tmp_path: Path) -> None:
     # b is a reversed; c ties its first two: of six pairs five agree, 5 / sqrt(6 * 5) = 0.913
     values = {"a": [1.0, 2, 3, 4], "b": [4.0, 3, 2, 1], "c": [1.0, 1, 2, 3]}
-    tooltips = read_tooltips(draw_values(tmp_path, values))
-    assert "a@10 and b@10: tau-b −1 over 4 models" in tooltips
-    assert "a@10 and c@10: tau-b 0.91 over 4 models" in tooltips
-    assert "c@10 and b@10: tau-b −0.91 over 4 models" in tooltips
-
-
-def test_matrix_has_each_pair_twice(tmp_path: Path) -> None:
-    plot = require_plot(draw_world(tmp_path, ("nDCG", "HR", "MRR", "ARP")))
-    tooltips = read_tooltips(plot)
-    assert len(tooltips) == 4 * 3
-    assert "between 4 metrics over 7 models" in plot.caption
-    for pair in ("nDCG@10 and HR@10", "HR@10 and nDCG@10"):
-        assert sum(tooltip.startswith(f"{pair}: tau-b") for tooltip in tooltips) == 1
+    make_run(tmp_path, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
+    frame = pd.read_csv(tmp_path / "metrics.csv", keep_default_na=False)
+    for metric, column in values.items():
+        frame.loc[frame["metric"] == metric, "value"] = column
+    frame.to_csv(tmp_path / "metrics.csv", index=False)
+    (table,) = build_agreement_tables(read_run(tmp_path))
+    assert [[cell.text for cell in row[1:]] for row in table.rows] == [
+        ["", "-1.00", "0.91"],
+        ["-1.00", "", "-0.91"],
+        ["0.91", "-0.91", ""],
+    ]
 
 
 def draw_of_setting_curves(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
@@ -149,65 +113,10 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
     assert plot.title == "nDCG@10 over neighbors of ItemKNN"
 
 
-def test_points_are_the_reported_values_in_the_order_of_the_setting(tmp_path: Path) -> None:
-    plot = draw_of_setting_curves(read_swept_run(tmp_path))[0]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    values = metrics[metrics["metric"] == "nDCG"].set_index("model")["value"]
-    tips = read_tooltips(plot, "circle")
-    assert [tip.partition(": ")[0] for tip in tips[:3]] == [
-        f"llm.shrink=0, {n}" for n in (5, 20, 80)
-    ]
-    for tip, n in zip(tips[:3], (5, 20, 80), strict=True):
-        assert tip.partition(": ")[2].startswith(f"{values[f'knn {n} 0']:.4f} (95% interval")
-    circles = find_elements(plot, "circle")
-    xs = [float(circle.get("cx", "")) for circle in circles[:3]]
-    ys = [float(circle.get("cy", "")) for circle in circles[:3]]
-    assert xs == sorted(xs)
-    assert sorted(range(3), key=lambda at: -ys[at]) == sorted(
-        range(3), key=lambda at: values[f"knn {(5, 20, 80)[at]} 0"]
-    )
-
-
-def make_search(folder: Path, values: list[float], **options: Any) -> Search:
-    rows = [
-        (value, "failed" if math.isnan(value) else "done", {"a": number})
-        for number, value in enumerate(values)
-    ]
-    return collect_searches(write_search_run(folder, rows=rows, **options))[0]
-
-
-@pytest.mark.parametrize(
-    ("direction", "numbers"), [("higher", [1, 3]), ("lower", [1, 2, 4]), ("zero", [1, 2])]
-)
-def test_improvements_follow_the_direction(
-    tmp_path: Path, direction: str, numbers: list[int]
-) -> None:
-    search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], entry={"direction": direction})
-    assert [trial.number for trial in list_improvements(search)] == numbers
-
-
-@pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5.0, 7.0, 9.0]])
-def test_points_lie_inside_for_any_values(tmp_path: Path, values: list[float]) -> None:
-    search = make_search(tmp_path, values, entry={"trial": 1})
-    for x, y in read_marks(draw_search_progress(search, name="x")):
-        assert 0 < x < 480
-        assert 30 < y < 270
-
-
-def draw_of_search_plots(
-    folder: Path, importances: dict[str, float], **options: Any
-) -> Plot | None:
-    (search,) = collect_searches(write_search_run(folder, importances=importances, **options))
-    return draw_setting_importance(search, name="x")
-
-
-def test_settings_stand_by_their_shares_the_largest_first(tmp_path: Path) -> None:
-    plot = draw_of_search_plots(tmp_path, {"b": 0.25, "a": 0.75})
-    assert read_tooltips(plot) == ["a: 0.75", "b: 0.25"]
-    (zero,) = {line.get("x1") for line in find_elements(plot, "line", "neutral")}
-    (a, above), (b, below) = find_marks(plot).values()
-    assert a - float(zero or "") == pytest.approx(3 * (b - float(zero or "")), abs=0.5)
-    assert above < below
+def test_settings_are_named_by_their_shares_the_largest_first(tmp_path: Path) -> None:
+    run = write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75})
+    (search,) = collect_searches(run)
+    assert describe_importances(search).endswith(": a 0.75, b 0.25.")
 
 
 MODELS = ("Random", "MostPop")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.errors import MissingEvidence
 from recbias.reports.plots_prompts import (
     MOST_LABELS,
     Forest,
@@ -24,9 +22,9 @@ from recbias.reports.plots_prompts import (
     draw_prices,
     draw_word_counts,
 )
-from recbias.reports.plots_units import choose_direction, compute_box, draw_projections
+from recbias.reports.plots_units import compute_box, draw_projections
 from recbias.reports.svg import Interval, Plot
-from reports.plots.svg_reading import find_marks, read_marks, read_texts, read_tooltips
+from reports.plots.svg_reading import find_marks, read_marks, read_texts
 from support.plot_rows import (
     FOODS,
     LEVELS,
@@ -41,7 +39,7 @@ from support.plot_rows import (
     make_shares,
     write_run,
 )
-from support.run_folders import HOSTILE, RunSpec
+from support.run_folders import RunSpec
 
 RACE, GENDER = (
     make_association("race", ("white", "black"), 1),
@@ -76,37 +74,6 @@ def test_open_points_have_intervals_that_include_zero(tmp_path: Path) -> None:
     assert len(read_marks(near, "open")) == len(FOODS)
     assert "Open points" not in far.caption
     assert read_marks(far, "open") == []
-
-
-def test_ratios_are_neutral_at_one(tmp_path: Path) -> None:
-    ratios = [
-        replace(
-            measure,
-            figures={key: (1 + value, half) for key, (value, half) in measure.figures.items()},
-            parameters={**measure.parameters, "form": "ratio"},
-        )
-        for measure in (RACE, GENDER)
-    ]
-    assert "at 1 there is no difference" in draw(tmp_path, *ratios)[0].caption
-
-
-def test_attribute_value_without_both_associations_is_omitted(tmp_path: Path) -> None:
-    figures = {**RACE.figures, ("race=white", "categories=Bars"): (math.nan, 0.0)}
-    plot = draw(tmp_path / "some", replace(RACE, figures=figures), GENDER)[0]
-    assert len(read_marks(plot)) == len(FOODS) - 1
-    assert not [text for text in read_tooltips(plot) if text.startswith("categories=Bars:")]
-    other = replace(RACE, figures={("race=white", "categories=Else"): (0.1, 0.1)})
-    with pytest.raises(MissingEvidence, match="no attribute value has both"):
-        draw(tmp_path / "none", other, GENDER)
-
-
-def test_axes_with_equal_label_values_carry_their_label(tmp_path: Path) -> None:
-    # "with my [first] and her [second]": both labels have the values female and male
-    first = make_association("first_gender", ("female", "male"), 1)
-    second = make_association("second_gender", ("female", "male"), 2)
-    texts = read_texts(draw(tmp_path, first, second)[0])
-    assert {"first_gender female →", "← first_gender male"} <= set(texts)
-    assert {"↑ second_gender female", "↓ second_gender male"} <= set(texts)
 
 
 def draw_of_attribute_ranking(
@@ -167,13 +134,6 @@ def test_larger_values_stand_further_right_and_later_rows_lower() -> None:
     assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.2)
 
 
-def test_marks_of_a_row_do_not_overlap() -> None:
-    plot = draw_of_forest(make_panel(0.5, 0.5, series=4, title="A"), series=tuple("abcd"))
-    heights = sorted(y for _, y in find_marks(plot).values())
-    assert min(b - a for a, b in itertools.pairwise(heights)) > 8
-    assert sorted(read_tooltips(plot)[:4]) == ["0/0", "0/1", "0/2", "0/3"]
-
-
 PAIR = ("gender=F", "gender=M")
 
 
@@ -226,23 +186,6 @@ def test_each_level_of_each_model_has_a_mark_for_each_label(tmp_path: Path) -> N
     assert black[2] == pytest.approx(white[2], abs=0.1)  # both 0.5
 
 
-def test_undefined_shares_are_omitted(tmp_path: Path) -> None:
-    measure = make_shares()
-    figures = {**measure.figures, ("race=black", "price=$"): (math.nan, 0.0)}
-    plot = draw_of_prices(tmp_path / "some", replace(measure, figures=figures))
-    assert len(find_marks(plot)) == len(MODELS) * 7
-    undefined = dict.fromkeys(measure.figures, (math.nan, 0.0))
-    with pytest.raises(MissingEvidence, match="no defined share"):
-        draw_of_prices(tmp_path / "none", replace(measure, figures=undefined))
-
-
-def test_hostile_labels_are_text(tmp_path: Path) -> None:
-    world = RunSpec(models=HOSTILE, metrics=("nDCG",), users=5, items=20)
-    plot = draw_of_prices(tmp_path, make_shares("x", HOSTILE[:3]), world)
-    assert "<script" not in plot.svg
-    assert "<script>alert(1)</script>" in read_texts(plot)
-
-
 @pytest.mark.parametrize(
     ("labels", "within", "neutral"),
     [
@@ -280,20 +223,6 @@ def test_each_set_has_its_points_and_its_mean(tmp_path: Path) -> None:
     assert "gender=F (80)" in read_texts(plots[0])
 
 
-@pytest.mark.parametrize(
-    ("groups", "ends"),
-    [
-        (["genres=Romance", "gender=F", "gender=M"], ("gender=M", "gender=F")),
-        (["a=1", "b=1"], None),
-        ([], None),
-    ],
-)
-def test_direction_runs_between_two_values_of_one_label(
-    groups: list[str], ends: tuple[str, str] | None
-) -> None:
-    assert choose_direction(groups) == ends
-
-
 def test_box_equals_the_hand_calculation() -> None:
     # 1 to 9 and 30: quartiles at 3.25, 5.5 and 7.75 (linear), the box is 4.5 long, whiskers reach
     # from 3.25 - 6.75 to 7.75 + 6.75 = 14.5, that is 1 to 9; the mean is 75 / 10
@@ -329,10 +258,3 @@ def test_every_word_has_a_mark_for_each_label_that_has_it(tmp_path: Path) -> Non
     assert [title.rpartition(" ")[2] for title in by_count] == ["25", "30", "35", "40"]
     rows = [text for text in read_texts(plots[0]) if text in {"grill", "soul", "café"}]
     assert rows == ["grill", "café", "soul"]  # the most frequent first
-
-
-def test_no_word_is_a_reason_not_an_empty_plot(tmp_path: Path) -> None:
-    with pytest.raises(MissingEvidence, match="no word"):
-        draw_of_word_counts(
-            tmp_path, Measure("top_words", {("race=black", ""): (float("nan"), 0.0)})
-        )

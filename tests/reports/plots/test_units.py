@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +7,12 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import FloatArray
-from recbias.reports import plots as rows
 from recbias.reports.plots_prompts import draw_hit_shares
 from recbias.reports.plots_units import (
     Exposure,
     compute_exposure,
     count_recommendations,
     draw_long_tail,
-    draw_popularity_means,
     draw_running_means,
 )
 from recbias.reports.run import RunTables, read_run
@@ -26,9 +23,8 @@ from reports.plots.svg_reading import (
     read_points,
     read_texts,
     read_tooltips,
-    require_plot,
 )
-from support.plot_rows import EXPOSURE, MODELS, Measure, make_exposure_units, write_run
+from support.plot_rows import MODELS, Measure, write_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -88,21 +84,6 @@ def test_shares_accumulate_over_items_by_training_interactions(tmp_path: Path) -
     assert exposure.training.tolist() == [0.6, 0.9, 1.0, 1.0]
 
 
-SMALL = RunSpec(models=("one",), metrics=("nDCG",), users=5)
-
-
-def write_counts(
-    folder: Path, counts: list[int] | None = None, world: RunSpec = SMALL
-) -> RunTables:
-    make_run(folder, world)
-    if counts is not None:
-        items = [f"i{number}" for number in range(len(counts))]
-        frame = pd.DataFrame({"item_id": items, "interactions": counts})
-        frame = frame.assign(dataset="ml-1m", seed="42", fold="1")
-        frame.to_parquet(folder / "popularity.parquet", index=False)
-    return read_run(folder)
-
-
 METRICS = ("nDCG", "HR", "log_popularity_difference", "ARP")
 
 
@@ -125,42 +106,6 @@ def test_the_right_end_is_the_reported_mean_and_its_standard_error(tmp_path: Pat
         )
 
 
-def test_the_right_end_is_the_mean_over_folds(tmp_path: Path) -> None:
-    plot = draw_of_running_means(
-        tmp_path, RunSpec(models=("Random", "MostPop"), metrics=METRICS, folds=3)
-    )[1]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    rows = metrics[(metrics["metric"] == "log_popularity_difference") & (metrics["fold"] == "all")]
-    (value,) = rows[rows["model"] == "MostPop"]["value"]
-    assert f"MostPop: {value:.4f} ".replace("-", "\N{MINUS SIGN}") in "".join(
-        read_tooltips(plot)
-    ).replace("-", "\N{MINUS SIGN}")
-
-
-def test_undefined_units_are_excluded(tmp_path: Path) -> None:
-    units = make_exposure_units(("BERT",), 4)
-    units["value"][0] = np.nan
-    run = write_run(tmp_path, [EXPOSURE], units=units)
-    (metric,) = rows.find_metrics(run, "REC-ST")
-    assert len(rows.read_units(run, metric, "ml-1m")) == 3
-    (tmp_path / "per_unit.parquet").unlink()
-    assert rows.read_units(run, metric, "ml-1m").empty
-
-
-@pytest.mark.parametrize(
-    ("labels", "name"),
-    [
-        (["race=a&gender=F", "race=b&gender=M"], "race&gender"),
-        (["categories=Coffee & Tea", "categories=Bars"], "categories"),
-        (["x=1", "y=2"], ""),
-        (["age<18", "not age<18"], ""),
-        ([], ""),
-    ],
-)
-def test_name_that_labels_share(labels: list[str], name: str) -> None:
-    assert rows.get_label_name(labels) == name
-
-
 def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) -> None:
     figures = {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}
     hits = Measure("HIT_BAD", figures, direction="lower", spread=0.25)
@@ -170,33 +115,3 @@ def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) ->
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
     assert read_tooltips(everyone)[0].startswith("Random: 0.2000 (95% interval 0.1")
     assert women.title == "HIT_BAD of each model, gender=F"
-
-
-LOG_POPULARITY = replace(SMALL, metrics=("nDCG", "log_popularity_difference"))
-
-
-def test_running_mean_of_popularity_jumps_at_one_item_and_that_of_its_logarithm_less(
-    tmp_path: Path,
-) -> None:
-    run = write_counts(tmp_path, [0, *[1, 2] * 40, 10_000], LOG_POPULARITY)
-    plot = require_plot(draw_popularity_means(run, "ml-1m", name="p"))
-    assert "log popularity" in read_texts(plot)
-    raw, log = (
-        np.array([float(pair.split(",")[1]) for pair in line.get("points", "").split()])
-        for line in find_elements(plot, "polyline")
-    )
-    # the means over 81 items are 124.9 and 0.46: without the popular item 1.5 and 0.35
-    assert raw[-1] == pytest.approx(log[-1])  # each ends at its mean
-    jumps = [np.abs(np.diff(heights)).max() for heights in (raw, log)]
-    assert jumps[0] > 3 * jumps[1]
-
-
-@pytest.mark.parametrize(
-    ("counts", "world"),
-    [([*range(1, 40)], SMALL), ([7] * 50, LOG_POPULARITY), ([1, 2, 3], LOG_POPULARITY)],
-)
-def test_running_mean_of_popularity_needs_its_metric_and_unequal_items(
-    tmp_path: Path, counts: list[int], world: RunSpec
-) -> None:
-    run = write_counts(tmp_path, counts, world)
-    assert draw_popularity_means(run, "ml-1m", name="p") is None

@@ -67,23 +67,6 @@ def test_r_ripa_matches_by_direction_and_target(tmp_path: Path) -> None:
     ]
 
 
-def test_t_values_match_by_model_method_and_category(tmp_path: Path) -> None:
-    rows = [
-        {"model": "CDial-GPT", "value": 1.0, "group": "category=gender"},
-        {"model": "EVA2.0 LMD", "value": 1.0, "group": "category=age"},
-    ]
-    tests = [
-        {**row, "between": "groups", "test": "paired_t", "statistic": t}
-        for row, t in zip(rows, (-2.5, -0.18), strict=True)
-    ]
-    metric = {"name": "perplexity_gap", "parameters": {"scale": "perplexity"}}
-    table = compare_published(write_run(tmp_path, metric, rows, tests), "chbias/3")
-    assert table["published"].tolist() == [-2.51, -0.18]
-    assert table["measured"].tolist() == [-2.5, -0.18]
-    assert table["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]
-    assert table["within"].tolist() == [True, True]
-
-
 def test_tests_of_each_seed_have_the_mean_statistic_and_the_median_p(tmp_path: Path) -> None:
     row = {"model": "CDial-GPT LMD", "value": 1.0, "group": "category=gender"}
     tests = [
@@ -96,20 +79,6 @@ def test_tests_of_each_seed_have_the_mean_statistic_and_the_median_p(tmp_path: P
     assert measured == pytest.approx(-2.5)
     (estimate,) = collect_estimates(run)
     assert estimate.values["p paired_t groups"] == 0.2
-
-
-RAW_SHARES = {"name": "price_percentage", "parameters": {"rescale": False}}
-
-
-def test_price_percentages_match_by_label_and_price(tmp_path: Path) -> None:
-    rows = [
-        {"model": "LMRec", "value": 0.7, "group": "race=black", "target": "price=$"},
-        {"model": "LMRec", "value": 0.2, "group": "race=black", "target": "price=$$"},
-        {"model": "LMRec", "value": 0.3, "group": "race=white", "target": "price=$"},
-    ]
-    table = compare_published(write_run(tmp_path, RAW_SHARES, rows, []), "lmrec/text")
-    assert table["published"].tolist() == [0.6949, 0.3051]
-    assert table["measured"].tolist() == [0.7, 0.3]
 
 
 ESTIMATES = [
@@ -160,26 +129,6 @@ def write_run_of_cities(folder: Path) -> RunTables:
     return read_run(folder)
 
 
-def test_accuracy_matches_by_city_task_and_cutoff(tmp_path: Path) -> None:
-    table = compare_published(write_run_of_cities(tmp_path), "lmrec/3")
-    assert set(table["system"]) == {"ours"}
-    names = zip(table["metric"], table["k"].fillna(0), strict=True)
-    pairs = dict(zip(names, table[["published", "measured"]].to_numpy().tolist(), strict=True))
-    # 6 values of two cities and of their mean
-    assert len(pairs) == len(table) == 18
-    expected = {
-        ("F1-Score (multi-class prediction, Atlanta)", 0): [0.477, 0.5],
-        ("MRR (multi-class prediction, Atlanta)", 0): [0.571, 0.6],
-        ("HR (multi-class prediction, Atlanta)", 20): [0.788, 0.8],
-        ("HR (multi-class prediction, Austin)", 5): [0.670, 0.71],
-        ("MRR (category coverage, Austin)", 0): [0.942, 0.91],
-        ("P (category coverage, Average of seven cities)", 5): [0.818, 0.855],
-        ("MRR (category coverage, Average of seven cities)", 0): [0.926, 0.905],
-    }
-    for name, values in expected.items():
-        assert pairs[name] == pytest.approx(values), name
-
-
 def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
     remarks = list_remarks(write_run_of_cities(tmp_path), "lmrec/3")
     assert any(remark.endswith("; this run uses yelp.") for remark in remarks)
@@ -206,56 +155,6 @@ def compare_values(run: RunTables, name: str) -> dict[str, list[float]]:
     return {f"{system}: {metric}": [published, value] for system, metric, published, value in rows}
 
 
-def test_models_with_and_without_gender_match_by_their_label(tmp_path: Path) -> None:
-    metric = {"name": "attribute_classification", "parameters": {"direction": "svc", "top_n": 200}}
-    rows = [
-        {"model": model, "value": value, "target": target}
-        for model, value in (("WG", 0.9), ("NG", 0.8), ("PureSVD", 0.7))
-        for target in ("accuracy", "training accuracy")
-    ]
-    values = compare_values(write_run(tmp_path, metric, rows, []), "aab/1")
-    assert values == {
-        "WG: accuracy (SVC, WG, train)": [0.992, 0.9],
-        "WG: accuracy (SVC, WG, test)": [0.993, 0.9],
-        "NG: accuracy (SVC, NG, train)": [0.829, 0.8],
-        "NG: accuracy (SVC, NG, test)": [0.829, 0.8],
-        "PureSVD: accuracy (SVC, NG, train)": [0.829, 0.7],
-        "PureSVD: accuracy (SVC, NG, test)": [0.829, 0.7],
-    }
-
-
-@pytest.mark.parametrize(
-    ("top_n", "published"), [(200, 0.96), (500, 0.964), (2500, 0.964), (300, None)]
-)
-def test_csvc_matches_by_its_number_of_members(
-    tmp_path: Path, top_n: int, published: float | None
-) -> None:
-    parameters = {"direction": "csvc", "top_n": top_n}
-    rows = [{"model": "WG", "value": 0.5, "target": "accuracy"}]
-    run = write_run(
-        tmp_path, {"name": "attribute_classification", "parameters": parameters}, rows, []
-    )
-    expected = [] if published is None else [published]
-    assert compare_published(run, "aab/1")["published"].tolist() == expected
-
-
-def test_directions_match_in_pairs(tmp_path: Path) -> None:
-    rows = [
-        {"model": "WG", "value": 0.6, "target": "svc vs csvc 500"},
-        {"model": "NG", "value": 0.1, "target": "centroid vs pca"},
-        {"model": "NG", "value": 0.3, "target": "centroid vs pca_centred"},
-        {"model": "NG", "value": 0.2, "target": "svc vs random"},
-    ]
-    values = compare_values(
-        write_run(tmp_path, {"name": "direction_similarity"}, rows, []), "aab/2"
-    )
-    assert values == {
-        "WG: SVC vs CSVC-2 (WG)": [0.75, 0.6],
-        "NG: CD vs PCA (NG)": [0.06, 0.3],
-        "NG: CD vs PCA uncentred (NG)": [0.06, 0.1],
-    }
-
-
 def test_shares_of_men_are_the_complement(tmp_path: Path) -> None:
     metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
     rows = [
@@ -279,24 +178,6 @@ def test_shares_of_men_are_the_complement(tmp_path: Path) -> None:
     }
 
 
-def test_genres_of_films_stand_for_those_of_podcasts(tmp_path: Path) -> None:
-    metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
-    rows = [
-        {
-            "model": "NG",
-            "group": f"gender={group}",
-            "value": value,
-            "target": f"F1 of genres={genre}",
-        }
-        for group, genre, value in (("F", "Romance", 0.8), ("M", "Sports", 0.9), ("M", "War", 0.1))
-    ]
-    values = compare_values(write_run(tmp_path, metric, rows, []), "aab/5")
-    assert values == {
-        "NG: F1-Score (SVC, NG, True Crime)": [0.81, 0.8],
-        "NG: F1-Score (SVC, NG, Sports)": [0.94, 0.9],
-    }
-
-
 def test_values_of_the_text_match_groups_sums_and_tests_between_models(tmp_path: Path) -> None:
     metric = {"name": "attribute_classification", "parameters": {"direction": "svc"}}
     target = "predictions for genres=Romance and genres=Action"
@@ -317,21 +198,3 @@ def test_values_of_the_text_match_groups_sums_and_tests_between_models(tmp_path:
     ]
     values = compare_values(write_run(tmp_path, {"name": "DEAA"}, sums, []), "aab/text")
     assert values == {"NG: GEAA (True Crime, NG)": [73.98, 5.0]}
-
-
-def test_counts_and_price_levels_match_by_city(tmp_path: Path) -> None:
-    rows = [
-        {"model": "(dataset)", "dataset": "Boston", "value": value, "target": target}
-        for target, value in (("items", 1100.0), ("most values of an item", 17.0), ("other", 1.0))
-    ]
-    values = compare_values(write_run(tmp_path, {"name": "catalogue_counts"}, rows, []), "lmrec/2")
-    assert values == {
-        "(dataset): n_businesses (Boston)": [1124, 1100],
-        "(dataset): max_categories_per_business (Boston)": [17, 17],
-    }
-    shares = [{"model": "LMRec", "dataset": "Boston", "value": 0.6, "target": "price=$$"}]
-    metric = {"name": "attribute_share", "parameters": {"of": "lists"}}
-    values = compare_values(write_run(tmp_path, metric, shares, []), "lmrec/4")
-    assert values == {
-        "LMRec: percentage of recommendations ($$, Boston)": [58.19, pytest.approx(60.0)]
-    }

@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
@@ -51,28 +49,6 @@ def test_the_same_value_of_two_runs_is_tested_over_paired_units() -> None:
     assert knn["n"] == 4
 
 
-def test_a_group_that_holds_all_units_counts_once() -> None:
-    frames = []
-    for label, values in (("a", A), ("b", B)):
-        run = make_run(label, values)
-        assert run.per_unit is not None
-        group = {"group": "category=all"}
-        frames.append(
-            replace(
-                run,
-                metrics=pd.concat([run.metrics, run.metrics.assign(**group)]),
-                per_unit=pd.concat([run.per_unit, run.per_unit.assign(**group)]),
-            )
-        )
-    table = compare_runs(frames)
-    alone = compare_runs([make_run("a", A), make_run("b", B)])
-    assert len(table) == 4
-    assert set(table["family_size"]) == {2}
-    for part in ("", "category=all"):
-        of_part = table[table["group"] == part]
-        assert of_part["p_adjusted"].tolist() == alone["p_adjusted"].tolist()
-
-
 def add_replicates(run: RunFrames, samples: list[float], queries: str) -> RunFrames:
     """Return a run whose model EASE has a metric of a whole set."""
     rows = run.metrics[run.metrics["model"] == "EASE"].drop(columns="value")
@@ -106,17 +82,6 @@ def test_values_with_the_same_address_are_excluded_and_not_counted_as_tests() ->
     assert row["model"] == "ItemKNN"
     assert row["p_adjusted"] == row["p"]
     assert compare_runs([a, a]).empty
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9))
-def test_exchanging_the_runs_changes_the_sign_only(values: list[tuple[float, float]]) -> None:
-    first, second = ([*column] for column in zip(*values, strict=True))
-    a, b = make_run("a", {"X": first}), make_run("b", {"X": second})
-    (row,), (back,) = (compare_runs(pair).to_dict("records") for pair in ([a, b], [b, a]))
-    assert row["difference"] == -back["difference"]
-    assert row["p"] == pytest.approx(back["p"], nan_ok=True)
-    ends = pytest.approx([row["ci_low"], row["ci_high"]], nan_ok=True)
-    assert [-back["ci_high"], -back["ci_low"]] == ends
 
 
 def test_runs_without_a_shared_metric_value_are_refused() -> None:

@@ -8,9 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
 import recbias
@@ -18,28 +16,6 @@ from recbias.core.context import StageRecord
 from recbias.runner.execute import Silent
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
-
-MORTAL = '''
-from __future__ import annotations
-
-import os
-from dataclasses import dataclass
-from pathlib import Path
-
-from recbias.models.knn import ItemKNN
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mortal(ItemKNN):
-    """ItemKNN that kills its process if a file has its number of neighbours."""
-
-    def fit(self, data, rng):
-        deadly = Path(__file__).with_name("deadly")
-        if deadly.exists() and deadly.read_text() == str(self.neighbors):
-            os.kill(os.getpid(), 9)
-        return ItemKNN.fit(self, data, rng)
-'''
-
 
 ENDING = '''
 import ctypes
@@ -89,27 +65,6 @@ class RecordingObserver(Silent):
         self.records.append(record)
 
 
-def make_search_spec(folder: Path) -> dict[str, Any]:
-    """Return a spec with searches for two models, two trials at a time."""
-    (folder / "own.py").write_text(MORTAL)
-    tune = {
-        "metric": "nDCG",
-        "trials": 3,
-        "parallel": 2,
-        "space": {"neighbors": {"int": [1, 40]}},
-    }
-    models = [
-        {"name": name, "tune": tune, "label": name[-6:]}
-        for name in (f"{folder}/own.py:Mortal", "UserKNN")
-    ]
-    split = {"name": "random", "test": 0.2, "validation": 0.2}
-    return make_small_spec(models=models, split=split, metrics=["nDCG"])
-
-
-def read_trials(run: recbias.Run) -> pd.DataFrame:
-    return pd.read_csv(run.folder / "trials.csv").drop(columns="seconds")
-
-
 @pytest.mark.parametrize("fresh", [False, True])
 def test_processes_give_the_same_metrics_and_report_every_stage(
     tmp_path: Path, fresh: bool
@@ -144,42 +99,6 @@ def test_a_library_that_ends_its_worker_is_one_failed_stage(tmp_path: Path) -> N
         "failed: fit n2: the worker process died (signal 6)",
     ]
     assert "MostPop" in result.out
-
-
-@pytest.mark.slow
-def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
-    tmp_path: Path,
-) -> None:
-    spec = make_search_spec(tmp_path)
-    sequential = recbias.run(spec, out=tmp_path / "one")
-    observer = RecordingObserver()
-    parallel = recbias.run(spec, out=tmp_path / "two", workers=2, observer=observer)
-    assert read_trials(parallel).equals(read_trials(sequential))
-    expected_bytes, actual_bytes = [
-        (run.folder / "metrics.csv").read_bytes() for run in (sequential, parallel)
-    ]
-    assert expected_bytes == actual_bytes
-    trials = [record for record in observer.records if record.kind == "trial"]
-    assert len({record.digest for record in trials}) == len(trials) == 6
-    assert all(record.seconds and not record.reused for record in trials)
-
-    settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
-    (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
-    killed = recbias.run(spec, out=tmp_path / "three", workers=2)
-    (failure,) = killed.failures.to_dict("records")
-    assert failure["stage"] == "trial 2 of Mortal"
-    assert failure["message"] == "the worker process died (signal 9)"
-    expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)
-    assert read_trials(killed).equals(expected)
-
-    (tmp_path / "deadly").unlink()
-    repaired = recbias.run(spec, out=tmp_path / "three")
-    assert read_trials(repaired).equals(read_trials(sequential))
-    computed = {record["stage"] for record in repaired.manifest["stages"] if not record["reused"]}
-    assert {name for name in computed if "trial" in name} == {
-        "trial 2 of Mortal",
-        "trial 3 of Mortal",
-    }
 
 
 def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:

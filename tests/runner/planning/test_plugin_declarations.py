@@ -60,7 +60,6 @@ def write_metric(
             "higher, lower, zero, none, found the text 'up'",
             "direction: one",
         ),
-        ({"unit": "querry"}, "one of query, review, response, name, sentence_pair", "unit: one"),
         ({"field": "a: object = 1"}, "cannot be that of a setting", "use numbers"),
         ({"field": "a: np.ndarray = None"}, "cannot be that of a setting", "use numbers"),
     ],

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import recbias
-from recbias.config.specs import PluginSpec
-from recbias.core.measures import Measurement, UnitScores
-from recbias.metrics.accuracy import HitRate
-from recbias.runner.results import ModelMeasurement, _select_served
 
 USERS = [f"u{number}" for number in range(1, 7)]
 SPEC = """\
@@ -112,19 +106,3 @@ def test_groups_known_as_probabilities_are_compared_on_the_queries_of_both_model
     assert between["n"].tolist() == [5, 5]
     means = run.metrics.groupby("group")["value"].nunique()
     assert means.tolist() == [2, 2]
-
-
-def test_the_group_is_of_all_folds_where_it_differs_in_one() -> None:
-    metric = PluginSpec("metrics", "HR", "HR", HitRate(), {}, ())
-    ids = np.array(["u1", "u2"], dtype=object)
-
-    def make_row(model: str, fold: int, values: list[float]) -> ModelMeasurement:
-        units = UnitScores("user", ids, np.array(values))
-        return ModelMeasurement("d", model, 1, fold, metric, Measurement.from_units(units))
-
-    rows = [make_row(model, fold, [1.0, 0.0]) for model in "ab" for fold in (1, 2)]
-    whole = (ids, np.ones(2, dtype=bool))
-    masks: Any = {("d", 1, 1): (ids, np.array([True, False])), ("d", 1, 2): whole}
-    selected = [*_select_served(rows, masks)]
-    assert [(row.fold, row.measurement.value) for row in selected] == [(1, 1.0), (2, 0.5)] * 2
-    assert [*_select_served(rows, dict.fromkeys(masks, whole))] == []

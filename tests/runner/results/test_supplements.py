@@ -55,30 +55,3 @@ def test_a_written_direction_can_be_read_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(first["value"], again.metrics["value"], rtol=1e-12)
     stored = np.load(again.folder / pd.read_csv(again.folder / "directions.csv")["file"][0])
     np.testing.assert_allclose(stored, axis, rtol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_counts_behind_shares_are_written(tmp_path: Path) -> None:
-    run = recbias.run(
-        {
-            "name": "counts",
-            "dataset": "demo",
-            "k": 5,
-            "models": ["MostPop"],
-            "metrics": [
-                {"name": "price_percentage", "label": "gender", "attribute": "genres"},
-            ],
-        },
-        out=tmp_path,
-    )
-    counts: Any = pd.read_csv(run.folder / "counts.csv").set_index(["group", "target", "name"])[
-        "count"
-    ]
-    values: Any = run.metrics.set_index(["group", "target"])["value"].dropna()
-    assert len(values) > 2
-    for (group, target), share in values.items():
-        of_value = counts[group, target]
-        assert share == pytest.approx(of_value["weight"] / of_value["weight_of_all"])
-        women, men = (counts[f"gender={label}", target]["positions"] for label in "FM")
-        assert of_value["positions_of_all"] == women + men
-        assert float(women).is_integer()

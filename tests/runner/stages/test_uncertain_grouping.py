@@ -84,18 +84,6 @@ def test_a_run_reports_groups_known_as_probabilities(folder: Path) -> None:
     assert row["needed"] == pytest.approx(80 * (row["detectable"] / 0.1) ** 2, rel=0.05)
 
 
-def test_certain_probabilities_give_the_groups_of_their_label(folder: Path) -> None:
-    run = recbias.run(SPEC, out=folder / "results")
-    columns = ["value", "ci_low", "ci_high"]
-    for name, group in (("F", "certain"), ("M", "not certain")):
-        of_certain, of_label = (
-            run.metrics.loc[run.metrics["group"] == label, columns].to_numpy(dtype=float)
-            for label in (group, f"gender={name}")
-        )
-        assert of_certain.shape == (2, 3)  # two models
-        assert of_certain == pytest.approx(of_label, abs=1e-9)
-
-
 def test_groups_over_folds_are_tested_by_their_mean_contributions(folder: Path) -> None:
     spec = SPEC | {"split": {"name": "random", "test": 0.3, "folds": 2}, "checks": []}
     run = recbias.run(spec, out=folder / "results")

@@ -50,15 +50,6 @@ def save_checkpoint(store: Store, arrays: Mapping[str, AnyArray] = STATE) -> Sta
     return checkpoints
 
 
-def test_written_arrays_are_read_again(tmp_path: Path) -> None:
-    write_arrays(STATE, tmp_path / "file")
-    arrays = read_arrays(tmp_path / "file")
-    assert arrays is not None
-    assert {*arrays} == {*STATE}
-    assert all(np.array_equal(arrays[name], array) for name, array in STATE.items())
-    assert all(arrays[name].dtype == array.dtype for name, array in STATE.items())
-
-
 def test_truncated_files_and_changed_bytes_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_arrays({"a": np.arange(3)}, path)

@@ -156,20 +156,6 @@ def test_a_longer_search_reuses_the_stored_trials(tmp_path: Path) -> None:
     assert read_trials(longer.folder).head(4).equals(read_trials(first.folder))
 
 
-@pytest.mark.slow
-def test_seeds_are_searched_separately_and_alike_in_parallel(tmp_path: Path) -> None:
-    seeds = {"seed": None, "seeds": [1, 2]}
-    serial = recbias.run(make_spec(tmp_path, 3, **seeds), out=tmp_path / "one")
-    parallel = recbias.run(make_spec(tmp_path, 3, **seeds), out=tmp_path / "two", workers=2)
-    first, second = read_trials(serial.folder), read_trials(parallel.folder)
-    assert first.equals(second)
-    assert first["seed"].tolist() == [1, 1, 1, 2, 2, 2]
-    assert len(set(first["settings"])) == 6
-    assert (serial.folder / "metrics.csv").read_bytes() == (
-        parallel.folder / "metrics.csv"
-    ).read_bytes()
-
-
 def test_a_killed_search_resumes_with_the_same_result(tmp_path: Path) -> None:
     whole = recbias.run(make_spec(tmp_path, 9), out=tmp_path / "whole")
     path, kill_switch, log = (tmp_path / name for name in ("spec.json", "deadly", "log"))
@@ -236,40 +222,6 @@ def test_a_search_may_optimize_a_metric_of_detector_labels(tmp_path: Path) -> No
     run = recbias.run(spec, out=tmp_path)
     assert run.failures.empty
     assert read_trials(run.folder)["value"].notna().all()
-
-
-GRADIENT = {
-    "name": "MF",
-    "epochs": 15,
-    "embedding_size": 4,
-    "device": "cpu",
-    "tune": {
-        "metric": "nDCG@10",
-        "trials": 7,
-        "space": {"learning_rate": {"log": [1.0e-6, 0.1]}, "reg": {"log": [1.0e-4, 1]}},
-    },
-}
-
-
-@pytest.mark.slow
-def test_a_pruned_search_of_a_gradient_model_is_reproducible(
-    tmp_path: Path,
-) -> None:
-    spec = make_small_spec(models=[GRADIENT], split=SPLIT, k=10)
-    whole = recbias.run(spec, out=tmp_path / "whole")
-    table = read_trials(whole.folder)
-    assert (table["state"] == "pruned").any()
-    pruned = table[table["state"] == "pruned"]
-    assert (table["trial"][pruned.index] > 5).all()
-    assert pruned["epochs"].between(10, 15).all()
-    assert table.loc[table["state"] == "done", "value"].max() == pytest.approx(
-        whole.manifest["searches"][0]["value"]
-    )
-    assert whole.manifest["searches"][0]["pruned"] == len(pruned)
-    again = recbias.run(spec, out=tmp_path / "again")
-    assert read_trials(again.folder).equals(table)
-    weights = pd.read_csv(whole.folder / "importances.csv")
-    assert weights["setting"].tolist() == ["learning_rate", "reg"]
 
 
 GRID = {"place": {"choice": [0.1, 0.3, 0.5, 0.6]}, "most": {"choice": [0.55, 0.7, 0.9]}}

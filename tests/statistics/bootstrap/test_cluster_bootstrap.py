@@ -39,12 +39,6 @@ def test_the_spread_of_a_mean_is_its_standard_error(n: int, rng: np.random.Gener
     )
 
 
-def test_draws_depend_on_the_design_and_the_seed_only() -> None:
-    strata = np.array([0, 0, 1, 1])
-    first = sample_cluster_weights(strata, 9, np.random.default_rng(3))
-    assert (first == sample_cluster_weights(strata, 9, np.random.default_rng(3))).all()
-
-
 def test_weighted_means_by_hand() -> None:
     values, groups = np.array([[1.0, 2.0], [3.0, 2.0], [9.0, 0.0]]), np.array([0, 0, 1])
     # weights 1, 3, 0: (1 + 9)/4 and 2; the second group has no weight

@@ -3,19 +3,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.queries import group_by
 from recbias.statistics import bootstrap
 from recbias.statistics.bootstrap import (
     add_in_sets,
     join_rows,
-    resample_group_means,
     resample_sums,
 )
 
@@ -49,11 +45,6 @@ def test_sums_of_sets_are_those_of_a_product(
     assert add_in_sets(rows, sets, 4).toarray().tolist() == sums.tolist()
 
 
-def test_few_rows_stay_as_they_are() -> None:
-    rows = np.eye(4)
-    assert join_rows(rows, np.random.default_rng(0), large=4) is rows
-
-
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "LARGE", 500)
@@ -72,19 +63,3 @@ def test_sums_of_sets_spread_as_sums_of_rows_do(dtype: Any, rng: np.random.Gener
     assert samples.mean(axis=0) == pytest.approx(rows.sum(axis=0), rel=0.02)
     again = np.concatenate(list(resample_sums(csr_array(rows[:, ::-1]), 2_000, 4)))
     assert (again[:, ::-1] == samples).all()
-
-
-@pytest.mark.usefixtures("small_sets")
-def test_means_of_large_groups_spread_as_those_of_their_queries(rng: np.random.Generator) -> None:
-    values = rng.normal(1.0, 2.0, 3_000)
-    values[::50] = np.nan
-    labels = pd.DataFrame({"g": ["a"] * 2_900 + ["b"] * 100})
-    ids = Vocabulary.of([str(query) for query in range(3_000)])
-    groups = group_by(Attributes(ids, labels, "query"), "g")
-    means = resample_group_means(values, groups.codes, 2, 2_000, rng)
-    for code in range(2):
-        members = values[groups.find_rows(code)]
-        defined = members[~np.isnan(members)]
-        assert means[:, code].mean() == pytest.approx(defined.mean(), abs=0.05)
-        error = defined.std() / np.sqrt(defined.size)
-        assert means[:, code].std() == pytest.approx(error, rel=0.3)

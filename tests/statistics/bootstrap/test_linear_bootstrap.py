@@ -51,14 +51,6 @@ def test_the_faster_computation_gives_the_same_samples() -> None:
     assert fast == pytest.approx(slow, rel=1e-12)
 
 
-def test_an_item_twice_in_a_list_counts_twice() -> None:
-    # the faster computation is of rows of 0 and 1
-    twice = csr_array((np.ones(4, dtype=np.int32), [0, 0, 1, 2], [0, 2, 3, 4]), shape=(3, 3))
-    slow, _ = resample_linear_part(twice, gini, 20, 3)
-    fast, _ = resample_linear_part(twice, gini, 20, 3, leave_out=gini_without_rows)
-    assert fast == pytest.approx(slow, rel=1e-12)
-
-
 def test_many_rows_are_left_out_in_sets() -> None:
     values = np.random.default_rng(0).normal(size=LARGE + 1)
     rows = csr_array(np.stack([values, np.ones(values.size)], axis=1))

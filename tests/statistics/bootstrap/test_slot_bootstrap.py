@@ -82,11 +82,3 @@ def test_one_set_is_taken_as_it_is() -> None:
     combined, df = combine_slot_samples(np.zeros(2), samples, (9,))
     assert combined.tolist() == samples[0].tolist()
     assert df.tolist() == [9, 9]
-
-
-def test_figures_that_do_not_vary_and_those_that_are_not_defined() -> None:
-    samples = np.array([[[1.0, np.nan]] * 3] * 3)
-    combined, df = combine_slot_samples(np.array([1.0, np.nan]), samples, (4, 2))
-    assert combined[:, 0].tolist() == [1, 1, 1]
-    assert df[0] == 6
-    assert np.isnan(combined[:, 1]).all()

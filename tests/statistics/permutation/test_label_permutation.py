@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
-from recbias.core.context import stage_context
 from recbias.core.dataset import FloatArray
 from recbias.statistics.permutation import LabelExchange, permute_labels
 
@@ -94,41 +93,6 @@ def test_many_units_are_dealt_exactly_and_evenly(first: int, rng: np.random.Gene
     assert both == pytest.approx(share * (first - 1) / 599, abs=5 * error / np.sqrt(300) + 1e-4)
 
 
-def test_drawn_p_counts_the_observed_labelling_and_is_near_the_exact_one() -> None:
-    a, b = [1.0, 2, 3, 9, 8], [4.0, 5, 9, 7, 11, 12]
-    exact = permute_gap(a, b)  # 462 labellings
-    sampled = permute_gap(a, b, draws=400)
-    assert sampled * 401 == pytest.approx(round(sampled * 401))
-    assert sampled == pytest.approx(exact, abs=0.1)
-    assert permute_gap([1.0] * 8, [9.0] * 8, draws=99) == 1 / 100  # never 0
-
-
-def test_tables_and_labellings_share_draws() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(3, 20, 2))
-    gaps = values[:, :10].mean(axis=1) - values[:, 10:].mean(axis=1)
-    exchange = LabelExchange(np.array([20]), np.array([10]))
-
-    def permute(tables: FloatArray, observed: FloatArray) -> FloatArray:
-        table_rng = np.random.default_rng(5)
-        return permute_labels(
-            tables, observed, exchange, np.subtract, n_permutations=500, rng=table_rng
-        )
-
-    together = permute(values, gaps[:, None])
-    for table in range(3):
-        assert permute(values[[table]], gaps[[table], None]).tolist() == [together[table].tolist()]
-    two = np.stack([gaps[0], -gaps[0]])[None]
-    assert permute(values[:1], two)[0, 0].tolist() == permute(values[:1], two)[0, 1].tolist()
-
-
-def test_nothing_to_exchange_is_undefined() -> None:
-    exchange = LabelExchange(np.array([1, 1]), np.array([1, 0]))
-    values, observed = np.array([[[1.0], [2.0]]]), np.array([[[-1.0]]])
-    rng = np.random.default_rng(0)
-    assert np.isnan(permute_labels(values, observed, exchange, np.subtract, rng=rng)).all()
-
-
 def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit() -> None:
     def compute_ratio(a: FloatArray, b: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -142,15 +106,6 @@ def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit(
     assert np.isnan(p[0, 0, 1])
     # (4 - 1.5)/6 = 0.417; (1 - 3)/3 = -0.667; (2 - 2.5)/5 = -0.1: 2 of 3
     assert p[0, 0, 0] == pytest.approx(2 / 3)
-
-
-def test_long_work_is_reported() -> None:
-    reports: list[tuple[str, int, int]] = []
-    with stage_context(
-        on_progress=lambda task, completed, total: reports.append((task, completed, total))
-    ):
-        permute_gap([1.0] * 9, [2.0] * 9, draws=50)
-    assert reports == [("relabellings", 50, 50)]
 
 
 def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> None:

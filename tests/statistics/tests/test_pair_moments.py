@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import FloatArray
-from recbias.statistics import paired as module
-from recbias.statistics.paired import compute_pair_moments, iterate_differences, list_pairs
+from recbias.statistics.paired import compute_pair_moments
 
 
 def random_values(seed: int, *, holes: float) -> FloatArray:
@@ -16,11 +15,6 @@ def random_values(seed: int, *, holes: float) -> FloatArray:
     values = rng.normal(rng.uniform(-5, 5), 1.0, size=(n_systems, n_units))
     values[rng.random(values.shape) < holes] = np.nan
     return values
-
-
-@pytest.mark.parametrize(("n", "count"), [(0, 0), (1, 0), (2, 1), (19, 171)])
-def test_number_of_pairs(n: int, count: int) -> None:
-    assert len(list_pairs(n)[0]) == count
 
 
 def test_moments_by_hand() -> None:
@@ -61,13 +55,6 @@ def test_systems_that_are_nearly_the_same_keep_their_digits(
     assert moments.difference[0] == pytest.approx(expected.mean(), rel=1e-13)
 
 
-def test_systems_that_are_the_same_differ_by_exactly_nothing(rng: np.random.Generator) -> None:
-    values = rng.normal(100.0, 30.0, size=5000)
-    moments = compute_pair_moments(np.stack([values, values.copy(), values + 0.5]))
-    assert (moments.difference[0], moments.std[0]) == (0, 0)
-    assert moments.difference[1] == pytest.approx(-0.5)
-
-
 @pytest.mark.parametrize("shared", [0, 1])
 def test_below_two_shared_units_there_is_no_spread(shared: int) -> None:
     values = np.array([[1.0, 2.0, np.nan], [np.nan, 4.0 if shared else np.nan, 5.0]])
@@ -75,31 +62,6 @@ def test_below_two_shared_units_there_is_no_spread(shared: int) -> None:
     assert moments.n[0] == shared
     assert np.isnan(moments.std[0])
     assert np.isnan(moments.difference[0]) == (shared == 0)
-
-
-@pytest.mark.parametrize("shape", [(1, 5), (0, 0), (3, 0)])
-def test_nothing_to_pair(shape: tuple[int, int]) -> None:
-    moments = compute_pair_moments(np.zeros(shape))
-    assert np.isnan(moments.std).all()
-    assert moments.a.size == (3 if shape[0] == 3 else 0)
-
-
-def test_differences_come_in_blocks_that_cover_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.arange(12.0).reshape(4, 3)
-    a, b = list_pairs(4)
-    whole = values[a] - values[b]
-    for size in (1, 7, 100):
-        monkeypatch.setattr(module, "BLOCK_VALUES", size)
-        blocks = list(iterate_differences(values, a, b))
-        assert np.concatenate([gaps for _, gaps in blocks]).tolist() == whole.tolist()
-        assert [pair for block, _ in blocks for pair in range(6)[block]] == list(range(6))
-
-
-def test_blocks_do_not_change_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.repeat(np.arange(5.0), 3)[None] + 1e-9 * np.eye(4, 15)
-    whole = compute_pair_moments(values)
-    monkeypatch.setattr(module, "BLOCK_VALUES", 1)
-    assert compute_pair_moments(values).std.tolist() == whole.std.tolist()
 
 
 def test_columns_hold_the_t_interval_of_the_difference() -> None:

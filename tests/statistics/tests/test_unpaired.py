@@ -51,21 +51,6 @@ def test_welch_is_scipys(a: list[float], b: list[float]) -> None:
     assert contrast.effect_size == pytest.approx(cohens_d(np.array(a), np.array(b)), rel=1e-9)
 
 
-def test_all_pairs_are_compared_and_swapping_sides_turns_the_sign() -> None:
-    values, codes = np.array([1.0, 2, 4, 5, 9, 7]), np.array([0, 0, 1, 1, 2, 2])
-    forward = welch_contrasts(("a", "b", "c"), compute_moments(values, codes, 3), between="groups")
-    assert [(contrast.a, contrast.b) for contrast in forward] == [
-        ("a", "b"),
-        ("a", "c"),
-        ("b", "c"),
-    ]
-    back = welch_contrasts(
-        ("c", "b", "a"), compute_moments(values, 2 - codes, 3), between="groups"
-    )
-    assert back[0].statistic == pytest.approx(-forward[2].statistic)
-    assert back[0].p == pytest.approx(forward[2].p)
-
-
 @pytest.mark.parametrize("b", [[2.0], [math.nan, math.nan]])
 def test_a_group_of_one_or_none_has_no_test(b: list[float]) -> None:
     values = np.array([1.0, 3.0, *b])
@@ -95,14 +80,37 @@ def test_groups_of_equal_values_have_the_p_of_their_labels(
         names = ("statistic", "effect_size", "ci_low", "ci_high")
         assert all(math.isnan(getattr(test, name)) for name in names), test
     assert welch.p == pytest.approx(p, nan_ok=True)
-    assert math.isnan(overlap.p)
-    assert all(map(math.isnan, welch_anova(moments)))
+    assert overlap.p == pytest.approx(p, nan_ok=True)
+    assert welch_anova(moments)[2] == pytest.approx(p, nan_ok=True)
 
 
-def test_values_outside_every_group_are_left_out() -> None:
-    moments = compute_moments(np.array([1.0, 100.0, np.nan]), np.array([0, -1, 0]), 1)
-    assert moments.n.tolist() == [1]
-    assert moments.mean.tolist() == [1.0]
+@pytest.mark.parametrize(
+    ("means", "sizes", "p"),
+    [
+        ([1, 2, 3], [2, 2, 2], 6 / 90),
+        ([1, 2, 3], [2, 3, 4], 1 / 1260),
+        ([1, 1, 2], [2, 2, 4], 2 / 420),  # the third group may hold the 1s
+        ([1, 1, 1], [2, 2, 2], math.nan),
+    ],
+)
+def test_all_groups_of_equal_values_have_the_p_of_their_labels(
+    means: list[float], sizes: list[int], p: float
+) -> None:
+    codes = np.repeat(np.arange(3), sizes)
+    _, _, exact = welch_anova(compute_moments(np.repeat(np.array(means, float), sizes), codes, 3))
+    assert exact == pytest.approx(p, nan_ok=True)
+
+
+def test_a_group_of_equal_values_has_the_spread_of_the_other() -> None:
+    values, codes = np.array([0.0, 0, 0, 0, 0, 1, 1]), np.repeat([0, 1], [3, 4])
+    moments = compute_moments(values, codes, 2)
+    (welch,) = welch_contrasts(("a", "b"), moments, between="groups")
+    statistic = -0.5 / math.sqrt((1 / 3) / 3 + (1 / 3) / 4)
+    assert welch.statistic == pytest.approx(statistic)
+    members, pairs = np.stack([codes == 0, codes == 1]), (np.array([0]), np.array([1]))
+    (overlap,) = overlap_contrasts(("a", "b"), values, members, between="groups", pairs=pairs)
+    assert (overlap.statistic, overlap.p) == pytest.approx((welch.statistic, welch.p))
+    assert welch_anova(moments)[0] == pytest.approx(statistic**2)
 
 
 @given(

@@ -94,20 +94,6 @@ def test_certain_labels_give_the_group_means_and_the_error_of_welch(
     assert ours.effect_size == pytest.approx(welch.effect_size)
 
 
-@pytest.mark.parametrize("assumption", ASSUMPTIONS)
-@given(shift=st.floats(-5.0, 5.0), factor=st.floats(0.1, 5.0), seed=st.integers(0, 1000))
-def test_means_follow_a_linear_change_of_the_values(
-    assumption: Assumption, shift: float, factor: float, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    groups, x = make_groups(rng.dirichlet([0.5, 1.0, 0.8], 40), assumption), rng.normal(size=40)
-    before = measure_contributions(x, groups)
-    after = measure_contributions(shift + factor * x, groups)
-    assert after.means == pytest.approx(shift + factor * before.means, abs=1e-8)
-    assert after.values == pytest.approx(shift + factor * before.values, abs=1e-7)
-    assert after.values.mean(axis=0) == pytest.approx(after.means, abs=1e-8)
-
-
 def test_undefined_values_and_probabilities_are_excluded() -> None:
     rng = np.random.default_rng(5)
     p, x = rng.random(20), rng.random(20)

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.faults.spec_faults import OF_TREES
-
 SECONDS = 60.0
 """Time after which a command counts as hung."""
 
@@ -104,16 +102,40 @@ def break_file(path: Path, rng: random.Random) -> str:
     return f"{fault.__name__} {path.name}"
 
 
-def break_json(path: Path, rng: random.Random, dump: Callable[[Any], str] = json.dumps) -> str:
-    """Change one or two values or keys of a JSON file, and return how."""
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    "",
+    -1,
+    0.5,
+    1e308,
+    float("nan"),
+    2**63,
+    "a\nerror: forged:1:1: x",
+    [],
+    {},
+)
+
+
+def break_json(path: Path, rng: random.Random) -> str:
+    """Replace or remove one value of a JSON file, and return how."""
     tree = json.loads(path.read_text(encoding="utf-8"))
-    names = []
-    for _ in range(rng.choice([1, 1, 2])):
-        fault = rng.choice(OF_TREES)
-        fault(tree, rng)
-        names.append(fault.__name__)
-    path.write_text(dump(tree), encoding="utf-8", errors="surrogatepass")
-    return f"{' and '.join(names)} in {path.name}"
+    container, key = rng.choice(list(_list_places(tree)))
+    found = container.pop(key)
+    if is_replaced := rng.random() < 0.7:
+        (container.insert if isinstance(container, list) else container.__setitem__)(
+            key, rng.choice(VALUES)
+        )
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    return f"{key} = {found!r:.50} {'replaced' if is_replaced else 'removed'} in {path.name}"
+
+
+def _list_places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each container of a tree with each of its keys or positions."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield tree, key
+        if isinstance(value, dict | list):
+            yield from _list_places(value)
 
 
 def swap(a: Path, b: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, Interactions, Split, TrainingData, Vocabulary
+from recbias.core.dataset import Split, TrainingData
 from recbias.core.evidence import RankedLists
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -35,26 +35,6 @@ def make_random_data(
     pairs = sorted({*zip(users.tolist(), items.tolist(), strict=True), (0, 0), (1, n_items - 1)})
     values = rng.integers(1, 6, len(pairs)).astype(float).tolist()
     return TrainingData(make_interactions(pairs, n_users=n_users, n_items=n_items, values=values))
-
-
-def permute_codes(
-    data: TrainingData, rng: np.random.Generator
-) -> tuple[TrainingData, AnyArray, AnyArray]:
-    """Return the same rows with other codes, and the new code of each user and each item."""
-    train = data.train
-    users, items = rng.permutation(train.n_users), rng.permutation(train.n_items)
-    user_ids, item_ids = np.empty_like(train.user_ids.ids), np.empty_like(train.item_ids.ids)
-    user_ids[users], item_ids[items] = train.user_ids.ids, train.item_ids.ids
-    shuffled = rng.permutation(len(train))
-    permuted = Interactions(
-        users[train.users][shuffled].astype(np.int32),
-        items[train.items][shuffled].astype(np.int32),
-        train.values[shuffled],
-        None,
-        Vocabulary(user_ids),
-        Vocabulary(item_ids),
-    )
-    return TrainingData(permuted), users, items
 
 
 def query_all_users(data: TrainingData, users: list[int] | None = None) -> Any:

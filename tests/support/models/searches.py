@@ -33,11 +33,6 @@ def make_search(space: tuple[Any, ...] = SPACE, plugin: Any = None, **options: A
     return Tune(make_metric_spec(plugin), 30, space, {}, **options)
 
 
-def make_directed_metric(direction: str) -> Any:
-    """Return a metric with nothing but a direction."""
-    return type("Figure", (), {"direction": direction})()
-
-
 def make_split() -> tuple[Dataset, Split]:
     """Return the checkerboard, with 5 training, 1 validation and 2 test rows of every user."""
     train = make_checkerboard().train

@@ -40,16 +40,3 @@ def make_item_counts(column: Sequence[float | None]) -> Attributes:
     """Return items with a popularity column, ``n_ratings``."""
     frame = pd.DataFrame({"n_ratings": column}, dtype=np.float64)
     return Attributes(make_vocabulary("i", len(column)), frame)
-
-
-def measure_popularity_lists(
-    metric: Any, listed: Sequence[float], history: Sequence[float]
-) -> float:
-    """Return the score of a user, from the popularities of the list and of the history."""
-    n = len(listed) + len(history)
-    items = make_item_counts([*listed, *history])
-    train = make_interactions([(0, item) for item in range(len(listed), n)], n_items=n)
-    evidence = make_evidence(
-        make_lists([list(range(len(listed)))]), n_items=n, train=train, items=items
-    )
-    return measure_queries(metric, evidence)[0]
