@@ -300,6 +300,7 @@ DETECTORS = {
     "masked_lm": "recbias.detectors.groups:MaskedLM",
     "column": "recbias.detectors.groups:Column",
     "sentences": "recbias.detectors.groups:Sentences",
+    "human_labels": "recbias.detectors.groups:HumanLabels",
     "llm_judge": "recbias.detectors.judge:LLMJudge",
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from conftest import ROOT
 from recbias.registry import METRICS
 
@@ -40,3 +42,14 @@ def test_a_metric_without_a_world_is_reported() -> None:
     assert "class_MRR: no world plants a value" in done.stdout, done.stderr
     assert "class_MRR: no world is without an effect" in done.stdout
     assert "unmatched" not in done.stdout
+
+
+@pytest.mark.slow  # many worlds
+def test_values_corrected_by_human_labels_hold_the_truth() -> None:
+    """In 1,000 worlds (the study itself) those of REC-ST do in 94 to 97 %, of hits in 92 to 98."""
+    done = run_python("audited_studies.py", "--worlds", "60")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert len(rows) == 24
+    assert min(float(row[2].strip(",")) for row in rows) > 0.85
+    assert float(rows[0][6].strip(",")) > 1.5  # times narrower than human labels alone

@@ -221,12 +221,28 @@ def test_settings_of_queries(name: str, tmp_path: Path) -> None:
     assert World("queries", name, ask, **QUERIES[name](tmp_path)).find_idle() == set()
 
 
+def write_human_labels(folder: Path) -> dict[str, Any]:
+    """Write three ratings of each item, the last of which another file lacks."""
+    rows = [
+        f"{item},{(at + rater) % 3 % 2},{(at // 4 + rater) % 2}"
+        for rater in range(3)
+        for at, item in enumerate(ITEMS.ids.ids)
+    ]
+    paths = [folder / "labels.csv", folder / "fewer.csv"]
+    for path, n in zip(paths, (len(rows), len(ITEMS.ids)), strict=True):
+        path.write_text("\n".join(["item_id,a,b", *rows[:n]]), encoding="utf-8")
+    first, second = map(str, paths)
+    base = {"path": first, "columns": ["a"]}
+    return {"base": base, "values": {"path": [second], "columns": [["b"]]}}
+
+
 DETECTORS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "column": lambda _: {"base": {"from": "other", "threshold": 2.0}},
     "names": lambda _: {
         "base": {"from": "cast"},
         "values": {"from": ["title"], "persons": ["names"]},
     },
+    "human_labels": write_human_labels,
 }
 
 

@@ -43,6 +43,9 @@ def make_items(table: Attributes) -> Attributes:
         "studio": [f"studio {item % 4}" for item in range(n)],
         "flag": np.array([(0.0, 0.2, 0.6, 1.0)[item % 4] for item in range(n)]),
         "other": np.arange(n) % 5.0,
+        "flag.audited.flag": np.where(np.arange(n) % 3, np.arange(n) % 2.0, np.nan),
+        "flag.audited.flag_variance": np.full(n, 0.1),
+        "flag.audited.probability": np.full(n, np.nan),
     }
     return replace(table, frame=table.frame.assign(**columns))
 

@@ -88,6 +88,7 @@ REQUIRED = {
     ("model",): "small",
     ("protected",): "Drama",
     ("ratings",): "table.csv",
+    ("columns",): "[gender]",
 }
 ONE_OF = {
     "sentence_tables": "test: table.csv",

@@ -236,3 +236,21 @@ def test_models_with_the_same_gap_are_counted_and_the_largest_is_named(tmp_path:
         "[0.1000, 0.2000]."
     )
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
+
+
+@pytest.mark.parametrize("corrected", [None, False])
+def test_unchecked_labels_say_how_wrong_they_would_have_to_be(
+    tmp_path: Path, corrected: bool | None
+) -> None:
+    """0.3 against 0.2, by 0.1 (0.05 to 0.15): 0.05 / 0.8 and 0.05 / 0.3, and twice that for 0."""
+    row = contrast("EASE", 0.05, p=0.0005, p_adjusted=0.001, significant=True)
+    settings = {"label": "judge.gender", "corrected": corrected, "by": "gender"}
+    metric = {**BY_GENDER, "name": "REC-ST", "parameters": settings}
+    run = write_groups(tmp_path, row, models=["EASE"], metric=metric)
+    (conclusion,) = collect_conclusions(run)
+    text = conclusion.detail
+    assert ("People did not check the labels" in text) == (corrected is None)
+    if corrected is None:
+        assert "6.2% more of the items without one are labelled wrongly for gender=M than" in text
+        assert "or 16.7% more of those with one are missed for gender=F" in text
+        assert "it is 0 at 12.5% or 33.3%." in text

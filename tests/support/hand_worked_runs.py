@@ -71,15 +71,27 @@ def write_run(
     return read_run(folder)
 
 
-def write_groups(folder: Path, *rows: Mapping[str, Any], models: Sequence[str]) -> RunTables:
+def write_groups(
+    folder: Path,
+    *rows: Mapping[str, Any],
+    models: Sequence[str],
+    metric: Mapping[str, Any] = BY_GENDER,
+) -> RunTables:
     """Write a run in which women (mean 0.2, 40 users) and men (0.3, 60 users) are compared."""
-    metric = BY_GENDER["metric"]
     values = [
-        state(model, value, metric, group=f"gender={gender}", n=n, ci_low=value, ci_high=value)
+        state(
+            model,
+            value,
+            metric["metric"],
+            group=f"gender={gender}",
+            n=n,
+            ci_low=value,
+            ci_high=value,
+        )
         for model in models
         for gender, value, n in (("F", 0.2, 40), ("M", 0.3, 60))
     ]
-    return write_run(folder, values, rows, [BY_GENDER])
+    return write_run(folder, values, rows, [metric])
 
 
 def contrast(model: str, half: float, **columns: Any) -> dict[str, Any]:

@@ -196,6 +196,10 @@ def power(
     difference: Annotated[
         float | None, typer.Option(help="The difference to find: 0.01. Prints how many units.")
     ] = None,
+    half_width: Annotated[
+        float | None,
+        typer.Option(help="Print the human labels that intervals of corrected values need."),
+    ] = None,
     power: Annotated[
         float, typer.Option("--power", help="The chance of a significant result.")
     ] = 0.8,
@@ -218,9 +222,16 @@ def power(
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.reports.run import read_run, to_records
         from recbias.reports.views import collect_definitions
+        from recbias.runs.power import count_labels
         from recbias.runs.power import power as compute_power
 
         folder = _find_pilot(run, out)
+        if half_width is not None:
+            rows = to_records(count_labels(folder, half_width))
+            document |= {"asked": half_width, "rows": rows}
+            if not as_json:
+                _show_labels(rows, half_width, folder.parent.name)
+            return
         table = compute_power(folder, difference, power=power, alpha=alpha)
         definitions = collect_definitions(read_run(folder))
         table = _select_models(_select_metrics(table, metric or (), definitions), model or ())
@@ -232,6 +243,26 @@ def power(
             show = _show_comparisons if is_short else _show_ranges
             table = _sort_by_interest(table, definitions)
             show(table, definitions, name=folder.parent.name, notes=notes)
+
+
+def _show_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str) -> None:
+    """Print how many human labels each corrected value needs."""
+    columns = ("metric", "model", "items", "audited", "half width", "needed", "remark")
+    cells = [
+        [
+            *(str(row[key]) for key in columns[:4]),
+            f"{row['half_width']:.4f}",
+            "" if math.isnan(row["needed"]) else f"{row['needed']:,.0f}",
+            row["remark"],
+        ]
+        for row in rows
+    ]
+    notes = (
+        "Needed: audited items, of those that the value depends on, with the users of the run.",
+    )
+    title = f"{name}: human labels for intervals of ± {half_width:g}"
+    numeric = ("items", "audited", "half width", "needed")
+    print_rows(columns, cells, title=title, numeric=numeric, notes=notes)
 
 
 def _find_pilot(run: str, out: Path) -> Path:

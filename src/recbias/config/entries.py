@@ -80,6 +80,9 @@ _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
 
 
+AUDITED = ".audited"
+"""The end of the name of human labels, after that of the labels that they check."""
+
 KINDS = ("log", "float", "int", "choice")
 """The kinds of search interval."""
 
@@ -96,12 +99,14 @@ class Resolver:
     Args:
         k: The cutoff of metrics without one.
         device: The device of models without one; None for the default of each model.
+        audited: The names of the labels that people checked, whose metrics are corrected.
     """
 
     document: Document
     registries: _Registries
     k: int
     device: str | None = None
+    audited: frozenset[str] = frozenset()
 
     def resolve_datasets(self, entries: Sequence[tuple[Any, KeyPath]]) -> tuple[DatasetSpec, ...]:
         """Return the datasets that have no fault, with labels that tell them apart."""
@@ -142,12 +147,46 @@ class Resolver:
             return ()
         read = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
         specs = [spec for spec in read if spec is not None]
-        if kind == "models":
+        if kind == "detectors":
+            specs += [*self._resolve_audits(raw, read, location)]
+        elif kind == "metrics":
+            specs = [each for spec in specs for each in self._add_corrected(spec)]
+        elif kind == "models":
             specs = distinguish_plugins(specs)
         elif kind == "tests":
             specs = distinguish_plugins(specs, omitted=("alpha", "correction", "family"))
         variants = [variant for spec in specs for variant in _expand(spec)]
         return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
+
+    def _resolve_audits(
+        self, raw: Sequence[Any], specs: Sequence[PluginSpec | None], location: KeyPath
+    ) -> Iterator[PluginSpec]:
+        """Yield the human labels of the entries with ``audited``."""
+        for at, (entry, spec) in enumerate(zip(raw, specs, strict=True)):
+            if spec is None or not isinstance(entry, dict) or entry.get("audited") is None:
+                continue
+            audited = entry["audited"]
+            settings = audited if isinstance(audited, dict) else {"path": audited}
+            named = {"name": f"{spec.label}{AUDITED}", "detector": "human_labels"}
+            labels = {"columns": list(spec.plugin.kinds), **settings, **named}
+            if audit := self.resolve("detectors", labels, (*location, at, "audited")):
+                yield audit
+
+    def _add_corrected(self, spec: PluginSpec) -> Iterator[PluginSpec]:
+        """Yield a metric, and if its label is audited also the one with corrected values."""
+        column = str(spec.parameters.get("label", ""))
+        name = column.rpartition(".")[0] or column
+        if name not in self.audited or spec.parameters.get("corrected", True) is not None:
+            yield spec
+            return
+        for corrected in (False, True):
+            parameters = spec.parameters | {"corrected": corrected}
+            label = f"{spec.label}(corrected=True)" if corrected else spec.label
+            if not spec.is_labelled:
+                shown = parameters if corrected else spec.parameters
+                label = create_label("metrics", spec.plugin, spec.name, shown, spec.grouping)
+            plugin = replace(spec.plugin, corrected=corrected)
+            yield replace(spec, plugin=plugin, parameters=parameters, label=label)
 
     def resolve(
         self, kind: str, raw: Any, location: KeyPath, default_name: str = ""
@@ -174,6 +213,8 @@ class Resolver:
         if not default_name:
             self._refuse_misspelt_name(kind, name_key, entry, location)
         label = entry.pop("name", None) if kind == "detectors" else None
+        if kind == "detectors":
+            entry.pop("audited", None)
         name = entry.pop(name_key, default_name or label)
         if not isinstance(name, str) or not name:
             message = "has no name" if name is None else f"{describe_value(name)} is not a name"
@@ -433,7 +474,7 @@ def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
         "models": ("tune", "rerank", "baseline"),
         "rerankers": ("tune",),
         "metrics": ("by", *beside_by),
-        "detectors": ("detector",),
+        "detectors": ("detector", "audited"),
     }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
 

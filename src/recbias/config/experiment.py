@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.checks import Check, CheckSpec, find_metrics, resolve_checks
-from recbias.config.entries import Resolver
+from recbias.config.entries import AUDITED, Resolver
 from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
 from recbias.config.source import read_spec
 from recbias.config.specs import (
@@ -301,6 +301,10 @@ class _Loader:
 
     def load(self, sweep: Mapping[str, Sequence[str]]) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
+        labels = self.load_list("detectors", "labels")
+        ends = [each.label.rpartition(AUDITED) for each in labels]
+        audited = frozenset(name for name, end, rest in ends if end and not rest)
+        self.resolver = replace(self.resolver, audited=audited)
         n_faults = len(self.document.faults)
         models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
         are_valid = all(
@@ -325,7 +329,7 @@ class _Loader:
             k=self.values["k"],
             device=self.values["device"],
             models=models,
-            labels=self.load_list("detectors", "labels"),
+            labels=labels,
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
             checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),

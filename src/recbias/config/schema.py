@@ -35,6 +35,10 @@ _Schema: TypeAlias = dict[str, Any]
 
 _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
+_AUDITED: _Schema = {
+    "description": "Human labels of a sample of the items: a file, or settings of human_labels.",
+    "type": ["string", "object"],
+}
 _GROUPING: _Schema = {
     "by": {
         "description": "Labels or conditions of the queries, joined by &; bins or quantiles of "
@@ -188,7 +192,7 @@ class _EntrySchemas:
         schema = build_mapping_schema(cls)
         properties: _Schema = {self.name_key: self.build_name(name)}
         if self.kind == "detectors":
-            properties["name"] = _TEXT
+            properties |= {"name": _TEXT, "audited": _AUDITED}
         properties |= {"label": _TEXT} | self.build_entry_keys(cls)
         schema["properties"] = properties | schema["properties"]
         if self.kind == "rerankers" and (dial := getattr(cls, "dial", "")):

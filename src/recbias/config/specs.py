@@ -235,8 +235,11 @@ _Entry: TypeAlias = Any
 _Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
-_Format: TypeAlias = Literal["csv", "json", "md", "html", "latex", "card", "pdf", "png"]
-"""A file format of reports; ``card`` is the audit card, ``pdf`` and ``png`` are of figures."""
+_Format: TypeAlias = Literal[
+    "csv", "json", "md", "html", "latex", "card", "card_hub", "pdf", "png"
+]
+"""A file format of reports: ``card`` is the audit card, ``card_hub`` that for the Hugging Face
+hub, ``pdf`` and ``png`` are of figures."""
 
 DEFAULT_SEED = 42
 """The seed of a spec without ``seed``."""

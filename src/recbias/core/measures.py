@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import FloatArray, Ids
+from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.errors import WrongType
 
 
@@ -498,6 +498,7 @@ class UnitScores:
         totals: What each unit adds to the totals of a ratio, of which the values are the
             linearised form (``linearize_ratio``), so that groups of units have ratios of their
             own; None for other metrics.
+        errors: The errors that the values share; see ``statistics.prediction_powered``.
     """
 
     unit: str
@@ -505,6 +506,7 @@ class UnitScores:
     values: FloatArray
     share: bool = False
     totals: FloatArray | None = None
+    errors: Any = None
 
     @property
     def compared(self) -> FloatArray:
@@ -519,6 +521,13 @@ class UnitScores:
         ratio = self.values[defined].mean()
         spread = (self.values - ratio) / defined.mean()
         return np.asarray(np.where(defined, ratio + spread, ratio))
+
+    def take(self, rows: AnyArray) -> UnitScores:
+        """Return some of the units, by position; a ratio is that of these units."""
+        errors = None if self.errors is None else self.errors.take(rows)
+        totals = None if self.totals is None else self.totals[rows]
+        values = self.values[rows] if totals is None else linearize_ratio(totals)
+        return replace(self, ids=self.ids[rows], values=values, totals=totals, errors=errors)
 
 
 def linearize_ratio(totals: FloatArray) -> FloatArray:
@@ -602,6 +611,8 @@ class Measurement:
         (0.5, 2, 1)
         """
         summary = cls.from_values(units.values, share=units.share)
+        if units.errors is not None:
+            summary = units.errors.summarize(units.values)
         return replace(summary, group=group, target=target, units=units)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Ge, Gt, Interval, MinLen
 
 from recbias.core.context import record_fact, report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
@@ -22,7 +22,7 @@ from recbias.core.errors import (
 )
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.formats.delimited import check_ids
-from recbias.formats.tables import read_text_table
+from recbias.formats.tables import TextTable, read_text_table
 from recbias.kernels.devices import OnDevice
 from recbias.language.groups import (
     Candidates,
@@ -39,6 +39,7 @@ from recbias.language.groups import (
 )
 from recbias.language.local_models import LocalModel, MaskedModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
+from recbias.statistics.agreement import Level, krippendorff_alpha
 
 _CHARACTERS_PER_BLOCK = 2**20
 """The number of characters of the texts that are evaluated before their values are stored."""
@@ -349,6 +350,114 @@ class Column:
             remedy = "set a threshold: the least value that is labelled 1"
             raise OutOfRange(f"{message}, neither 0 nor 1", where="from", remedy=remedy)
         return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanLabels:
+    """Take labels that people gave to some of the items, with the error of their raters.
+
+        label = mean of the ratings of the item,    or 1 if most of them are 1, else 0
+
+    ``audited: labels.csv`` in the entry of another detector, ``judge`` say, makes these labels,
+    ``judge.audited``, by which metrics correct the values of its labels (``corrected``). The file
+    has a row for each rating: ``item_id``, a column of 0, 1 or grades in between for each of
+    ``columns``, and perhaps ``probability``, that with which the item was chosen for the sample.
+    Rows of one item are ratings by several people: their number and Krippendorff's alpha are said.
+    The variance of the mean of r ratings is s²/r, with s² the variance within the items that have
+    several; that of a majority is q(1 - q), with q its probability if r ratings were drawn from
+    those of the item. A tie is 0.5. Items without a rating have no label.
+
+    Args:
+        path: The file; one with a single column of labels may call it ``label``.
+        columns: The kinds of labels: those of the detector.
+        raters: Whether the label is the ``mean`` of the ratings or their ``majority``.
+
+    Raises:
+        UnknownColumn: The file has none of the columns.
+        OutOfRange: A rating, or a probability, is not within 0 and 1.
+        NothingLeft: No item of the dataset is in the file.
+
+    Source:
+        Krippendorff, "Content Analysis: An Introduction to its Methodology", 2nd edition, 2004,
+        chapter 11.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    path: InputFile
+    columns: Annotated[tuple[str, ...], MinLen(1)]
+    raters: Literal["mean", "majority"] = "mean"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the labels, their variances, and the probability of the items."""
+        variances = (f"{name}_variance" for name in self.columns)
+        return (*self.columns, *variances, "probability")
+
+    def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
+        """Return the labels; ``rng`` is unused: they are deterministic."""
+        table, n_items = read_text_table(self.path), len(items.ids)
+        table.need("item_id")
+        rows = items.ids.find(table.ids("item_id"))
+        if not (rows >= 0).any():
+            raise NothingLeft(f"no item of {self.path.name} is in the dataset", where="path")
+        if n_other := len(dict.fromkeys(table.ids("item_id")[rows < 0])):
+            warn(f"{n_other:,} items of {self.path.name} are not in the dataset")
+        names = {name: name for name in self.columns if name in table.columns}
+        if not names and len(self.columns) == 1 and "label" in table.columns:
+            names = {self.columns[0]: "label"}
+        if not names:
+            table.need(self.columns[0])
+        columns = dict.fromkeys(self.kinds, np.full(n_items, np.nan))
+        for kind, name in names.items():
+            ratings = _read_ratings(table, name)
+            used = (rows >= 0) & ~np.isnan(ratings)
+            columns[kind], columns[f"{kind}_variance"] = self._summarize(
+                kind, rows[used], ratings[used], n_items
+            )
+        if "probability" in table.columns:
+            values = _read_ratings(table, "probability")
+            columns["probability"] = columns["probability"].copy()
+            columns["probability"][rows[rows >= 0]] = values[rows >= 0]
+        return columns
+
+    def _summarize(
+        self, kind: str, rows: AnyArray, ratings: FloatArray, n_items: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the label of each item and its variance."""
+        n = np.bincount(rows, minlength=n_items)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.bincount(rows, ratings, minlength=n_items) / n
+            within = float(((ratings - means[rows]) ** 2).sum()) / max((n[n > 1] - 1).sum(), 1)
+            labels, variance = means, within / n
+        if self.raters == "majority":
+            from scipy.stats import binom
+
+            labels = np.where(n > 0, (np.sign(means - 0.5) + 1.0) / 2.0, np.nan)
+            most, half = binom.sf(n / 2.0, n, means), binom.pmf(n / 2.0, n, means) / 2.0
+            variance = (most + half) * (1.0 - most - half)
+        record_fact(f"audited.{kind}", int((n > 0).sum()))
+        if (n > 1).any():
+            several, order = int((n > 1).sum()), np.argsort(rows, kind="stable")
+            table = np.full((int(n.max()), n_items), np.nan)
+            turn = np.arange(rows.size) - np.repeat(np.cumsum(n) - n, n)
+            table[turn, rows[order]] = ratings[order]
+            level: Level = "nominal" if np.isin(ratings, (0.0, 1.0)).all() else "interval"
+            alpha = krippendorff_alpha(table, level)
+            record_fact(f"agreement.{kind}.alpha", alpha)
+            used = f"the {self.raters} of the ratings is used, and its error counts"
+            agreement = f"their agreement is {alpha:.2f} (Krippendorff's alpha)"
+            warn(f"{several:,} items have several ratings of {kind}: {agreement}; {used}")
+        return labels, variance
+
+
+def _read_ratings(table: TextTable, name: str) -> FloatArray:
+    values = table.numbers(name)
+    if (wrong := np.flatnonzero((values < 0) | (values > 1))).size:
+        row = int(wrong[0])
+        message = f"{name} is {values[row]:g}, not within 0 and 1"
+        raise OutOfRange(message, where=table.place(row), remedy="write 0, 1 or a share")
+    return values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,20 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from annotated_types import Gt, Le, MinLen
 
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Vocabulary
+from recbias.core.context import record_fact, warn
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Bounds, Direction, Measurement
+from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
 from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
+from recbias.statistics.prediction_powered import (
+    LEAST,
+    Correction,
+    HumanLabels,
+    correct_lists,
+    estimate_mean,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,11 +286,14 @@ class _LabelMetric(PerQuery):
         label: The column of the items that holds the label, 0 to 1: ``ngim.gender``.
         threshold: The lowest label that counts as stereotyped; by default all above 0.
         k: How many ranks of each list are evaluated; by default all.
+        corrected: Correct the value by the human labels of a sample of the items, by
+            prediction-powered inference: the interval then holds the errors of the labels too. By
+            default both values are given if the labels are ``audited``.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
         OutOfRange: A label is not within 0 and 1.
-        NothingLeft: No item carries the label.
+        NothingLeft: No item carries the label, or none is audited.
 
     Range:
         0 to 1; undefined if no item of the list carries the label.
@@ -297,28 +308,56 @@ class _LabelMetric(PerQuery):
     label: str
     threshold: Annotated[float, Gt(0.0), Le(1.0)] | None = None
     k: Cutoff = None
+    corrected: bool | None = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label, or it is not within 0 and 1."""
         _read_grades(evidence, self.label)
+        if self.corrected:
+            read_audit(evidence, self.label)
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each query."""
-        items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
-        labels = np.append(_read_grades(evidence, self.label), np.nan)
-        grades = labels[np.where(known, items, -1)]
-        has_label = ~np.isnan(grades)
-        n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(has_label))
-        warn_excluded(evidence, n_unlabelled, f"an item without the label {self.label!r}")
-        return np.where(has_label.any(axis=1), self._score(evidence, grades), np.nan)
+        places, labels = self._place(evidence)
+        found = np.append(labels, np.nan)[places]
+        values = self._score(np.nan_to_num(found), _find_unlabelled(evidence, places))
+        return np.where((places >= 0).any(axis=1), values, np.nan)
 
-    def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
-        """Return the value of each list from the label at each position, NaN without one."""
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        if not self.corrected:
+            return super().measure(evidence)
+        places, labels = self._place(evidence)
+        unlabelled = _find_unlabelled(evidence, places)
+        corrected = correct_lists(
+            lambda found: self._score(found, unlabelled),
+            places,
+            np.asarray((places >= 0).any(axis=1)),
+            np.nan_to_num(labels),
+            read_audit(evidence, self.label),
+        )
+        units = UnitScores(*self.units(evidence), corrected.values, errors=corrected.audit)
+        row = Measurement.from_units(units)
+        _report_correction(evidence, corrected, row)
+        return [row]
+
+    def _place(self, evidence: Evidence) -> tuple[Codes, FloatArray]:
+        """Return the item at each rank, -1 without the label, and the label of each item."""
+        items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
+        labels = self._mark(_read_grades(evidence, self.label))
+        is_labelled = np.append(~np.isnan(labels), False)[np.where(known, items, -1)]
+        n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(is_labelled))
+        warn_excluded(evidence, n_unlabelled, f"an item without the label {self.label!r}")
+        return np.where(is_labelled, items, -1), labels
+
+    def _score(self, labels: FloatArray, unlabelled: BoolArray) -> AnyArray:
+        """Return the value of each list, linear in the label at each rank, 0 without one."""
         raise NotImplementedError
 
-    def _mark_stereotyped(self, grades: FloatArray) -> BoolArray:
-        """Return which positions hold a stereotyped item, ``bool[q, m]``."""
-        return np.asarray(grades > 0 if self.threshold is None else grades >= self.threshold)
+    def _mark(self, grades: FloatArray) -> FloatArray:
+        """Return 1 for stereotyped items, 0 for others, and NaN without a label."""
+        marked = grades > 0 if self.threshold is None else grades >= self.threshold
+        return np.where(np.isnan(grades), np.nan, marked)
 
 
 class HitBad(_LabelMetric):
@@ -333,8 +372,8 @@ class HitBad(_LabelMetric):
     direction: ClassVar[Direction] = "lower"
     is_share = True
 
-    def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
-        return np.asarray(self._mark_stereotyped(grades).any(axis=1))
+    def _score(self, labels: FloatArray, unlabelled: BoolArray) -> AnyArray:
+        return np.asarray(1.0 - (1.0 - labels).prod(axis=1))
 
 
 class MrrBad(_LabelMetric):
@@ -349,10 +388,10 @@ class MrrBad(_LabelMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
-        stereotyped = self._mark_stereotyped(grades)
-        ranks = np.argmax(stereotyped, axis=1) + 1 if grades.shape[1] else np.ones(len(grades))
-        return np.asarray(stereotyped.any(axis=1) / ranks)
+    def _score(self, labels: FloatArray, unlabelled: BoolArray) -> AnyArray:
+        none_before = np.ones_like(labels)
+        none_before[:, 1:] = (1.0 - labels[:, :-1]).cumprod(axis=1)
+        return np.asarray((none_before * labels) @ (1.0 / (1.0 + np.arange(labels.shape[1]))))
 
 
 class RecST(_LabelMetric):
@@ -373,15 +412,54 @@ class RecST(_LabelMetric):
 
     direction: ClassVar[Direction] = "lower"
 
-    def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
-        gains = np.nan_to_num(grades)
-        if self.threshold is not None:
-            gains = self._mark_stereotyped(grades).astype(np.float64)
-        k = self.k or max(evidence.ranked.k, 1)
-        weights = k - np.arange(grades.shape[1], dtype=np.float64)
-        unlabelled = np.isnan(grades) & evidence.ranked.filled[:, : self.k]
+    def _mark(self, grades: FloatArray) -> FloatArray:
+        return grades if self.threshold is None else super()._mark(grades)
+
+    def _score(self, labels: FloatArray, unlabelled: BoolArray) -> AnyArray:
+        k = self.k or max(labels.shape[1], 1)
+        weights = k - np.arange(labels.shape[1], dtype=np.float64)
         maximum = k * (k + 1) / 2 - unlabelled @ weights
-        return np.asarray(gains @ weights / np.maximum(maximum, 1.0))
+        return np.asarray(labels @ weights / np.maximum(maximum, 1.0))
+
+
+def _find_unlabelled(evidence: Evidence, places: Codes) -> BoolArray:
+    """Return which ranks hold an item without the label, ``bool[q, m]``."""
+    return np.asarray((places < 0) & evidence.ranked.filled[:, : places.shape[1]])
+
+
+def read_audit(evidence: Evidence, label: str) -> HumanLabels:
+    """Return the human labels of the items.
+
+    Those of ``judge.gender`` and of its grades ``judge.gender_score`` are the columns
+    ``judge.audited.gender``, ``..._variance`` and ``judge.audited.probability``.
+
+    Raises:
+        NothingLeft: The labels are not audited.
+    """
+    name, _, kind = label.removesuffix("_score").rpartition(".")
+    start = f"{name or kind}.audited."
+    columns = [f"{start}{column}" for column in (kind, f"{kind}_variance", "probability")]
+    items: Any = evidence.items
+    if columns[0] not in items.names or np.isnan(items.numbers(columns[0])).all():
+        message = f"no item has a human label beside {label!r}"
+        remedy = f"give a sample: labels: [{{name: {name}, ..., audited: labels.csv}}]"
+        raise NothingLeft(message, where="corrected", remedy=remedy)
+    human, variance, probability = (items.numbers(column) for column in columns)
+    is_given = not np.isnan(probability).all()
+    return HumanLabels(human, np.nan_to_num(variance), probability if is_given else None)
+
+
+def _report_correction(evidence: Evidence, corrected: Correction, row: Measurement) -> None:
+    """Record how a value was corrected, and warn if too few of its items are audited."""
+    n = int(np.count_nonzero(corrected.audit.shares))
+    if math.isnan(row.value):
+        message = f"people labelled {n:,} of the recommended items, fewer than {LEAST}"
+        warn(f"{evidence.metric}: {message}: there is no corrected value")
+        return
+    codes = np.zeros(corrected.values.size, dtype=np.int64)
+    parts = corrected.audit.estimate(corrected.values, codes, 1).describe(0)
+    for name, value in {"lambda": corrected.lam, **parts}.items():
+        record_fact(f"correction.{name}", value)
 
 
 def _read_grades(evidence: Evidence, label: str) -> FloatArray:
@@ -422,11 +500,14 @@ class LabelledItems:
         threshold: The lowest label that counts; by default all above 0.
         attribute: The column of the items whose values are counted apart: ``genres``.
         form: ``count`` or ``share``.
+        corrected: Correct the value by the human labels of a sample of the items
+            (prediction-powered inference, PPI++). By default both values are given if the labels
+            are ``audited``.
 
     Raises:
         UnknownColumn: The items have no such column, or the label is not numeric.
         OutOfRange: A label is not within 0 and 1.
-        NothingLeft: No item carries the label.
+        NothingLeft: No item carries the label, or none is audited.
 
     Range:
         0 to the number of items, or to 1.
@@ -444,10 +525,13 @@ class LabelledItems:
     threshold: Annotated[float, Gt(0.0), Le(1.0)] | None = None
     attribute: str | None = None
     form: Literal["count", "share"] = "count"
+    corrected: bool | None = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise an error if the items lack the label or the attribute."""
         _read_grades(evidence, self.label)
+        if self.corrected:
+            read_audit(evidence, self.label)
         list(self._iterate_targets(evidence))
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -455,11 +539,11 @@ class LabelledItems:
         grades = _read_grades(evidence, self.label)
         is_labelled = grades > 0 if self.threshold is None else grades >= self.threshold
         labels = np.where(np.isnan(grades), np.nan, is_labelled)
-        everywhere = np.ones(labels.size, dtype=bool)
-        return [
-            self._summarize(labels[rows], target)
-            for target, rows in (("", everywhere), *self._iterate_targets(evidence))
-        ]
+        parts = (("", np.ones(labels.size, dtype=bool)), *self._iterate_targets(evidence))
+        if not self.corrected:
+            return [self._summarize(labels[rows], target) for target, rows in parts]
+        human = read_audit(evidence, self.label)
+        return [self._correct(labels, human, rows, target) for target, rows in parts]
 
     def find_bounds(self, row: Measurement) -> Bounds:
         """Return 0 and the number of items, or 1."""
@@ -470,6 +554,27 @@ class LabelledItems:
         if self.form == "share":
             return share
         return Measurement(float(np.nansum(labels)), share.n, share.undefined, target=target)
+
+    def _correct(
+        self, labels: FloatArray, human: HumanLabels, rows: BoolArray, target: str
+    ) -> Measurement:
+        known = rows & ~np.isnan(labels)
+        n, is_audited = int(known.sum()), ~np.isnan(human.labels)
+        audited, others = known & is_audited, known & ~is_audited
+        if audited.sum() < LEAST or not others.any():
+            return Measurement(math.nan, 0, int(rows.sum()), target=target)
+        weights: list[FloatArray | None] = [None, None]
+        if human.probability is not None:
+            weights = [1.0 / human.probability[audited], None]
+        mean = estimate_mean(
+            human.labels[audited], labels[audited], labels[others], None, *weights
+        )
+        size = 1.0 if self.form == "share" else float(n)
+        low, high = (size * end for end in mean.interval)
+        undefined = int(rows.sum()) - n
+        return Measurement(
+            size * mean.value, n, undefined, target=target, ci_low=low, ci_high=high
+        )
 
     def _iterate_targets(self, evidence: Evidence) -> Iterator[tuple[str, BoolArray]]:
         """Yield each value of the attribute, and which items have it."""

@@ -288,6 +288,46 @@ def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]
         yield f"card.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
+def render_hub_card(card: Card, content: Content) -> str:
+    """Return the ``README.md`` of the card for the Hugging Face hub.
+
+    Its front matter is a ``model-index``: for each model and dataset the defined values, with the
+    interval and the number of units in ``args``. The text is that of ``card.md``.
+
+    Source:
+        https://huggingface.co/docs/hub/model-cards (the metadata ``model-index``).
+    """
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in card.estimates:
+        if row["value"] is None:
+            continue
+        parts = [str(row[name]) for name in ("group", "target") if row[name]]
+        title = ", ".join([row["metric"], *parts])
+        names = ("ci_low", "ci_high", "n", "seed", "fold")
+        kept = {name: row[name] for name in names if row.get(name) is not None}
+        metric = {
+            "type": re.split(r"[(@]", row["metric"])[0],
+            "name": title,
+            "value": row["value"],
+        }
+        of_model = results.setdefault(str(row["model"]), {})
+        of_model.setdefault(str(row["dataset"]), []).append(metric | {"args": kept})
+    task = {"type": "recommendation", "name": "Recommendation"}
+    index = [
+        {
+            "name": model,
+            "results": [
+                {"task": task, "dataset": {"type": name, "name": name}, "metrics": metrics}
+                for name, metrics in datasets.items()
+            ],
+        }
+        for model, datasets in results.items()
+    ]
+    front = {"tags": ["recommender-systems", "recbias"], "model-index": index}
+    text = json.dumps(front, indent=1).replace("<", "\\u003c")  # JSON is YAML
+    return f"---\n{text}\n---\n\n{dict(render_card_files(card, content))['card.md']}"
+
+
 def _render_part(part: Any) -> str:
     """Return a part as JSON, with one line for each row."""
     is_table = isinstance(part, list) and part

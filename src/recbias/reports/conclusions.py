@@ -164,6 +164,45 @@ def _find_detectable(rows: Sequence[Row]) -> float:
 
 
 def _write_answer(question: Question) -> _Answer:
+    """Return the answer, with how wrong labels that nobody checked would have to be to turn it."""
+    answer = _write_finding(question)
+    return answer._replace(detail=_combine(answer.detail, _describe_label_errors(question)))
+
+
+_LABELLED = {"REC-ST": "items", "HIT_BAD": "lists"}
+"""What the values of metrics of labels are shares of."""
+
+
+def _describe_label_errors(question: Question) -> str:
+    """Return the errors of unchecked labels at which a difference between two sides turns.
+
+    A difference d of two shares, of which M is the larger, is 0 if d / (1 - M + d) of what has no
+    label is labelled wrongly on that side alone, or d / M of what has one is missed on the other.
+    It is not significant from the end of its interval that is nearer to 0. Errors that are as
+    frequent on both sides make a difference smaller, and never turn it.
+    """
+    settings, name = question.metric.parameters, _LABELLED.get(question.metric.name)
+    is_unchecked = "." in str(settings.get("label")) and settings.get("corrected", True) is None
+    if name is None or not is_unchecked or question.metric.gap or not question.significant:
+        return ""
+    rows = question.significant if question.compares_models else question.select_leads()
+    row = rows[0]
+    sides = "ab" if row["difference"] > 0 else "ba"
+    high, low = (_name_side(question, row, side) for side in sides)
+    most, size = float(row[f"mean_{sides[0]}"]), abs(float(row["difference"]))
+    least = min(abs(float(row["ci_low"])), abs(float(row["ci_high"])))
+    if not 0 < least <= size < most < 1:
+        return ""
+    false, zero = (f"{each / (1.0 - most + size):.1%}" for each in (least, size))
+    missed, none = (f"{each / most:.1%}" for each in (least, size))
+    return (
+        "People did not check the labels. The difference is not significant if "
+        f"{false} more of the {name} without one are labelled wrongly for {high} than for {low}, "
+        f"or {missed} more of those with one are missed for {low}; it is 0 at {zero} or {none}."
+    )
+
+
+def _write_finding(question: Question) -> _Answer:
     """Return the answer: the largest significant difference, or what could have been detected."""
     if question.served is not None:
         return _write_served(question, question.served)
@@ -194,7 +233,7 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
         estimates=selected,
         served=None,
     )
-    whole, answer = (_write_answer(each) for each in (replace(question, served=None), part))
+    whole, answer = (_write_finding(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
     own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
     return whole._replace(sentence=f"{scope}, {own}", more=(f"For all, {total}", *whole.more))

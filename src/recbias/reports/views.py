@@ -515,6 +515,7 @@ _TESTS = {
     "newcombe": "Newcombe's test of two shares",
     "overlap_t": "t-test of groups that share units",
     "uncertain_t": "t-test of groups known as probabilities",
+    "prediction_powered": "t-test of values corrected by human labels",
     "permutation": "permutation test",
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",

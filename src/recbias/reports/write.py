@@ -15,7 +15,7 @@ from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
-from recbias.reports.card import build_card, render_card_files
+from recbias.reports.card import build_card, render_card_files, render_hub_card
 from recbias.reports.environments import render_latex
 from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.gallery import load_gallery
@@ -26,7 +26,7 @@ from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
-FORMATS = ("csv", "json", "md", "html", "latex", "card", *IMAGES)
+FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
 
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
@@ -84,6 +84,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
         files += render_card_files(build_card(content.run, key), content)
+    if "card_hub" in formats:
+        files.append(("hub/README.md", render_hub_card(build_card(content.run), content)))
     paths = [_write_file(folder, name, text) for name, text in files]
     # a card is signed for its own run
     _record_digests(run, paths, None if "card" in formats else address)

@@ -43,6 +43,7 @@ from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.queries import Queries
 from recbias.runner.stages import ItemLabels, ModelOutputs
 from recbias.runner.tuning import load_search, load_trials, save_search, save_trials
+from recbias.statistics.prediction_powered import Audit
 
 ARRAYS = "arrays.npz"
 """The file of named arrays in a folder."""
@@ -322,6 +323,11 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
             number = list(unit_ids).index(id(units.ids))
             record |= {"unit": units.unit, "ids": number, "share": units.share}
             arrays |= {f"values_{index}": units.values, f"totals_{index}": units.totals}
+            if units.errors is not None:
+                arrays |= {
+                    f"audit_{index}_{name}": array
+                    for name, array in units.errors.to_arrays().items()
+                }
         arrays |= {f"{name}_{index}": vars(measurement)[name] for name in _ARRAYS}
         record["axes"], record["parts"] = list(measurement.axes), list(measurement.parts)
         if measurement.parts:
@@ -350,8 +356,15 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
     for index, record in enumerate(records):
         units = None
         if (values := arrays.get(f"values_{index}")) is not None:
-            ids, totals = unit_ids[record["ids"]], arrays.get(f"totals_{index}")
-            units = UnitScores(record["unit"], ids, values, record["share"], totals)
+            start = f"audit_{index}_"
+            audit = {
+                name.removeprefix(start): array
+                for name, array in arrays.items()
+                if name.startswith(start)
+            }
+            errors = Audit.from_arrays(audit) if audit else None
+            unit = record["unit"], unit_ids[record["ids"]], values, record["share"]
+            units = UnitScores(*unit, arrays.get(f"totals_{index}"), errors)
         contrasts = tuple(
             Contrast(**_read_numbers(contrast)) for contrast in record.get("contrasts", ())
         )

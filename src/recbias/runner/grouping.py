@@ -5,13 +5,14 @@ Metrics by group of queries: ``by:`` in a spec.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from recbias.config.specs import Grouping
-from recbias.core.context import warn
+from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
 from recbias.core.measures import Direction, Measurement
@@ -174,8 +175,14 @@ class GroupMeasurements:
         if gap in {"difference", "ratio", "std", "ugf"}:
             kind = _get_gap_kind(self.grouping)
             of_two = compute_gap_of(members, kind, rng=rng, min_group=least)
+            if members.corrected is not None and len(members.names) == 2 and kind == "difference":
+                for name, value in members.corrected.describe(0, 1).items():
+                    record_fact(f"correction.{name}", value)
             # the test of ugf belongs to the groups
             return replace(of_two, contrasts=()) if gap == "ugf" else of_two
+        if members.audit is not None:
+            warn(f"{self.name}: {gap} is not defined for corrected values; gap: difference is")
+            return Measurement(math.nan, 0, members.n_units, target=members.target)
         kind_of_index: InequalityKind = gap  # type: ignore[assignment]  # the others are above
         index = GroupInequality(kind=kind_of_index, direction=self.direction, min_group=least)
         return index.measure_members(members, rng)

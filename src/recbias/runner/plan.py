@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
+from recbias.config.entries import AUDITED
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.settings import (
     Setting,
@@ -126,7 +127,8 @@ def _list_idle(experiment: Experiment) -> Iterator[str]:
     texts = str([reader.parameters for reader in readers])
     are_known = not any(locate_code(type(reader.plugin)) for reader in readers)
     for labels in experiment.labels:
-        if are_known and f"{labels.label}." not in texts:
+        is_read = f"{labels.label.removesuffix(AUDITED)}." in texts
+        if are_known and not is_read:
             yield f"labels {labels.label} have no effect: no metric or re-ranker names them"
 
 

@@ -143,6 +143,9 @@ def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple
         ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
         low, high = ends.mean(axis=0)
         return float(low), float(high)
+    if all(row.units is not None and row.units.errors is not None for row in measurements):
+        (pooled,) = pool_groups(measurements)
+        return pooled.ci_low, pooled.ci_high
     values, replicates = pool_units(measurements), average_replicates(measurements)
     if replicates is not None:
         log_scale = all(row.log_scale for row in measurements)
@@ -860,7 +863,8 @@ def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
 def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
     """Yield ``per_unit.parquet`` in chunks: one chunk per measurement that has units."""
     for row in measurements:
-        if (units := row.measurement.units) is None:
+        units = row.measurement.units
+        if units is None or units.errors is not None:  # of which no mean has the interval alone
             continue
         n = units.values.size
         ids = {"unit": encode_constant(units.unit, n)}

@@ -9,6 +9,7 @@ The power of the comparisons of a finished run.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -548,3 +549,60 @@ def power(
     metrics = replace_groups(tables.metrics, tables.groups)
     frames = (metrics, tables.significance, tables.per_unit, tables.manifest)
     return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)
+
+
+_MEASURE = re.compile(r"measure (.+) of (.+)")
+
+
+def count_labels(
+    run: Run | Path | str, half_width: float, *, out: Path | str = "results"
+) -> pd.DataFrame:
+    """Return how many human labels each corrected value needs for an interval of ± a half width.
+
+        z² (V_users + V_labels (1/n' - 1/N) / (1/n - 1/N)) = h²
+
+    V_users and V_labels are the parts of the variance in the run, n the audited and N all items
+    that the value depends on. The users of the run stay.
+
+    Args:
+        run: A run, its folder, or the name of an experiment, for its latest run.
+        half_width: h, in the unit of the metric.
+        out: The folder of results in which a name is looked up.
+
+    Returns:
+        One row for each corrected value or gap of two groups: ``needed`` is n', NaN with a
+        ``remark`` where the users alone make the interval wider.
+
+    Raises:
+        OutOfRange: The half width is not above 0.
+        MissingEvidence: The run has no corrected values, which a sample of 50 labels gives.
+    """
+    if not half_width > 0:
+        _refuse("--half-width", "above 0", half_width)
+    manifest = read_run(run.folder if isinstance(run, Run) else find_run(run, out)).manifest
+    rows = [row for stage in manifest["stages"] if (row := _count_labels(stage, half_width))]
+    if not rows:
+        message = "the run has no values that human labels correct, which give the variance"
+        remedy = "label 50 items and run it again: labels: [{name: ..., audited: labels.csv}]"
+        raise MissingEvidence(message, remedy=remedy)
+    return pd.DataFrame(rows)
+
+
+def _count_labels(stage: Mapping[str, Any], half_width: float) -> dict[str, Any]:
+    facts = stage.get("facts") or {}
+    match = _MEASURE.fullmatch(str(stage["stage"]))
+    if match is None or "correction.labels" not in facts:
+        return {}
+    items, n, users, labels = (
+        float(facts[f"correction.{name}"]) for name in ("items", "audited", "users", "labels")
+    )
+    z = 1.959963984540054
+    allowed, known = (half_width / z) ** 2 - users, 1.0 / n - 1.0 / items
+    keys = {name: stage[name] for name in ("dataset", "model", "seed", "fold")}
+    row = {**keys, "metric": match[1], "items": int(items), "audited": int(n)}
+    row |= {"half_width": z * math.sqrt(users + labels), "needed": math.nan, "remark": ""}
+    if allowed <= 0:
+        row["remark"] = f"the users alone give {z * math.sqrt(users):.2g}"
+    elif known > 0 and labels > 0:
+        row["needed"] = math.ceil(1.0 / (allowed * known / labels + 1.0 / items) - 1e-9)
+    return row

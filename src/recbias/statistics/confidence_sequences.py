@@ -76,10 +76,10 @@ class NormalMixture:
         log E_t(m) = ½ log(ρ / (V + ρ)) + S² / (2 (V + ρ)),    S = Σ (x - m),  V = Σ (x - m)²
 
     Exact if the values are distributed symmetrically about m, as differences of two requests are
-    under the hypothesis that they are answered alike (de la Peña 1999); else asymptotic: of lognormal values (σ = 1), 16 of 100
-    sequences lost the mean. ρ is
-    chosen so that the sequence is narrowest after ``best_at`` values; its scale is that of the
-    first ten values that are not m, which no symmetric distribution can use. Before them E is 1.
+    under the hypothesis that they are answered alike (de la Peña 1999); else asymptotic: of
+    lognormal values (σ = 1), 16 of 100 sequences lost the mean. ρ is chosen so that the sequence
+    is narrowest after ``best_at`` values; its scale is that of the first ten values that are not
+    m, which no symmetric distribution can use. Before them E is 1.
 
     Args:
         best_at: The number of values.

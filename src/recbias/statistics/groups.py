@@ -20,6 +20,12 @@ from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import compare_share_ratio, compare_shares, solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs
+from recbias.statistics.prediction_powered import (
+    Audit,
+    CorrectedMeans,
+    compare_corrected,
+    resample_corrected,
+)
 from recbias.statistics.spread import MOST_COMPARED, estimate_spread
 from recbias.statistics.trend import compare_trend
 
@@ -157,6 +163,7 @@ class Members:
         values: The value of each membership, ``float64[m]``; NaN if undefined.
         n_units: The number of units, also of those without a group.
         share: Whether every value is 0 or 1.
+        audit: The errors that corrected values share, a row for each membership.
     """
 
     names: tuple[str, ...]
@@ -166,18 +173,20 @@ class Members:
     n_units: int
     target: str = ""
     share: bool = False
+    audit: Audit | None = None
 
     @classmethod
     def of_queries(cls, measurement: Measurement, groups: Groups) -> Self:
         """Return the queries of each group, with their values."""
         scores, inside = _get_units(measurement), np.flatnonzero(groups.codes >= 0)
         rows = inside if groups.rows is None else groups.rows[inside]
-        codes, values = groups.codes[inside], scores.values[rows]
-        if scores.totals is not None:
+        part, fields = scores.take(rows), (measurement.target, scores.share)
+        n_units, codes = scores.values.size, groups.codes[inside]
+        values = part.values
+        if part.totals is not None:
             for code in range(len(groups.names)):
-                values[codes == code] = linearize_ratio(scores.totals[rows[codes == code]])
-        fields = (measurement.target, scores.share)
-        return cls(groups.names, codes, rows, values, scores.values.size, *fields)
+                values[codes == code] = linearize_ratio(part.totals[codes == code])
+        return cls(groups.names, codes, rows, values, n_units, *fields, part.errors)
 
     @classmethod
     def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
@@ -187,12 +196,20 @@ class Members:
         values = np.concatenate([row.values for row in scores])
         ids, units = np.unique(np.concatenate([row.ids for row in scores]), return_inverse=True)
         share = all(row.share for row in scores)
-        return cls(names, codes, units, values, ids.size, groups[0].target, share)
+        audit = _stack_audits(scores)
+        return cls(names, codes, units, values, ids.size, groups[0].target, share, audit)
 
     @cached_property
     def moments(self) -> _Moments:
         """The number, mean and variance of the defined values of each group."""
         return compute_moments(self.values, self.codes, len(self.names))
+
+    @cached_property
+    def corrected(self) -> CorrectedMeans | None:
+        """The means of corrected values, with their errors; None for other values."""
+        if self.audit is None:
+            return None
+        return self.audit.estimate(self.values, self.codes, len(self.names))
 
     @cached_property
     def overlap(self) -> bool:
@@ -222,6 +239,7 @@ class Members:
             codes=recode[self.codes[inside]],
             units=self.units[inside],
             values=self.values[inside],
+            audit=None if self.audit is None else self.audit.take(np.flatnonzero(inside)),
         )
         return large, bool((is_large == (counts >= least)).all())
 
@@ -531,12 +549,7 @@ def summarize_groups(
     units = _get_units(measurement)
     measurements = []
     for code, name in enumerate(groups.names):
-        queries = groups.find_rows(code)
-        values, totals = units.values[queries], units.totals
-        if totals is not None:
-            totals = totals[queries]
-            values = linearize_ratio(totals)
-        group_units = replace(units, ids=units.ids[queries], values=values, totals=totals)
+        group_units = units.take(groups.find_rows(code))
         measurements.append(
             Measurement.from_units(group_units, group=name, target=measurement.target)
         )
@@ -565,6 +578,8 @@ def list_group_pairs(
 
 
 def _compare_groups(members: Members, pairs: _Pairs) -> list[Contrast]:
+    if members.corrected is not None:
+        return compare_corrected(members.names, members.corrected, pairs)
     if members.share and not members.overlap:
         return share_contrasts(members.names, members.moments, pairs)
     if not members.overlap:
@@ -641,7 +656,9 @@ def compute_gap_of(
     samples: FloatArray
     parts: dict[str, FloatArray] = {}
     replicates: FloatArray | None
-    if members.overlap:
+    if members.corrected is not None:
+        samples = resample_corrected(members.corrected, members.codes, n_samples)
+    elif members.overlap:
         samples = resample_shared_units(members.tabulate(), n_samples, rng)
     else:
         samples = resample_group_means(members.values, members.codes, means.size, n_samples, rng)
@@ -665,6 +682,8 @@ def compute_gap_of(
 
 def _measure_covariance(members: Members) -> FloatArray:
     """Return the covariance matrix of the means; groups without shared units have covariance 0."""
+    if members.corrected is not None:
+        return members.corrected.covariance
     n, variance = members.moments.n, _fill_variance(members.moments)
     covariance = np.diag(variance / n)
     if members.overlap:
@@ -730,7 +749,7 @@ def _test_gap(members: Members) -> tuple[Contrast, ...]:
     if len(members.names) == 2:
         pairs = np.array([0]), np.array([1])
         return tuple(_compare_groups(members, pairs)) if members.moments.n.all() else ()
-    if members.overlap:
+    if members.overlap or members.audit is not None:
         return ()
     return (*_compare_all_groups(members.names, members.moments), *_test_order(members))
 
@@ -861,7 +880,16 @@ def _average_units(folds: Sequence[UnitScores]) -> UnitScores:
     ids, codes = np.unique(np.concatenate([units.ids for units in folds]), return_inverse=True)
     means = compute_moments(values, codes, ids.size).mean
     share = all(units.share for units in folds) and ids.size == codes.size
-    return replace(folds[0], ids=ids, values=means, share=share)
+    audit = _stack_audits(folds)
+    if audit is not None:
+        audit = audit.average(values, codes, ids.size)
+    return replace(folds[0], ids=ids, values=means, share=share, errors=audit)
+
+
+def _stack_audits(parts: Sequence[UnitScores]) -> Audit | None:
+    """Return the shared errors of all parts, None if the values are not corrected."""
+    audits = [part.errors for part in parts if part.errors is not None]
+    return Audit.stack(audits) if audits else None
 
 
 def _get_units(group: Measurement) -> UnitScores:

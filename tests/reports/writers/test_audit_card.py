@@ -7,9 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from recbias.core.errors import DataError
-from recbias.reports.card import Card, build_card, check_signature, read_card, render_card_files
+from recbias.reports.card import (
+    Card,
+    build_card,
+    check_signature,
+    read_card,
+    render_card_files,
+    render_hub_card,
+)
 from recbias.reports.render import Content
 from recbias.reports.run import read_run
 from recbias.reports.write import write_reports
@@ -98,3 +106,19 @@ def test_the_card_has_no_time_and_no_folder_of_the_machine(tmp_path: Path) -> No
         texts.append([path.read_text(encoding="utf-8") for path in written])
     assert texts[0] == texts[1]
     assert all("/home/ann" not in text and ".../x.csv" in text for text in texts[0])
+
+
+def test_the_card_for_the_hub_has_a_model_index(folder: Path, card: Card) -> None:
+    text = render_hub_card(card, Content(read_run(folder)))
+    _, front, body = text.split("---\n", 2)
+    index = yaml.safe_load(front)["model-index"]
+    values = {
+        (model["name"], result["dataset"]["name"], metric["name"]): metric
+        for model in index
+        for result in model["results"]
+        for metric in result["metrics"]
+    }
+    defined = [row for row in card.estimates if row["value"] is not None]
+    assert len(values) == len(defined) > 0
+    assert {row["value"] for row in defined} == {metric["value"] for metric in values.values()}
+    assert body.lstrip().startswith("# ")
