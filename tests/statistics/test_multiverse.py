@@ -97,3 +97,16 @@ def test_shares_of_a_full_factorial_are_its_analysis_of_variance() -> None:
     interaction = np.var(cells) - np.var(mean_b) - np.var(mean_c)
     assert shares[1, 2] == pytest.approx(interaction / total)
     assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_hits_have_the_intervals_of_shares() -> None:
+    hits = np.repeat([1.0, 0.0, 1.0, 0.0], [56, 14, 48, 32])[None]
+    groups = np.repeat([1, 0], [70, 80]).astype(np.int8)[None]
+    gap = estimate(Contrasts(hits, None, groups))
+    assert [float(gap.ends[0][0]), float(gap.ends[1][0])] == pytest.approx(
+        [0.0524, 0.3339],
+        abs=5e-5,  # Newcombe 1998, table II, method 10
+    )
+    mean = estimate(Contrasts(hits[:, 70:78], np.full((1, 8), 0.5)))  # 8 of 8
+    assert float(mean.ends[0][0]) == pytest.approx(0.6756 - 0.5, abs=5e-5)
+    assert float(mean.p[0]) == pytest.approx(0.004678, abs=1e-6)  # z = 0.5 / sqrt(0.25 / 8)
