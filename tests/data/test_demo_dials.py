@@ -48,6 +48,15 @@ def test_a_dial_changes_nothing_that_others_plant(
     np.testing.assert_array_equal(*counts)
 
 
+def test_cohort_b_has_its_share_of_users_and_shorter_histories() -> None:
+    world = sample_demo(n_users=4001, n_items=400, cohort_length=0.7, cohort_share=0.25)
+    assert world.users is not None
+    in_b = world.users.frame["cohort"].to_numpy() == "B"
+    assert in_b.sum() == 1000
+    counts = world.interactions.user_counts()
+    assert counts[in_b].mean() / counts[~in_b].mean() == pytest.approx(np.exp(-0.7), rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("settings", "where"),
     [

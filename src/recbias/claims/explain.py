@@ -97,7 +97,7 @@ class Explanation:
 
     @property
     def plots(self) -> dict[str, Plot]:
-        """The plots by table: ``parts``, ``interventions`` and ``changes``, where there are any."""
+        """The plots by table: ``parts``, ``interventions``, ``changes``; those there are."""
         return explanation.draw_explanation(self.gap, self.parts, self.interventions, self.changes)
 
     def write(self, folder: Path | str) -> None:

@@ -100,15 +100,12 @@ def _draw_frontier(gap: Mapping[str, Any], changes: pd.DataFrame) -> Plot:
     )
     rows = to_records(changes)
     points = [axes.at(row["mean"], row["gap"]) for row in rows]
-    dots = [
-        svg.draw_circle(
-            point,
-            5,
-            f"dot {'c1' if row['model'] == gap['model'] else 'c0'}{'' if row['frontier'] else ' open'}",
-            f"{row['model']}: gap {row['gap']:.4f}, mean {row['mean']:.4f}",
-        )
-        for row, point in zip(rows, points, strict=True)
-    ]
+    dots = []
+    for row, point in zip(rows, points, strict=True):
+        colour = "c1" if row["model"] == gap["model"] else "c0"
+        title = f"{row['model']}: gap {row['gap']:.4f}, mean {row['mean']:.4f}"
+        class_ = f"dot{' open' * (not row['frontier'])} {colour}"
+        dots.append(svg.draw_circle(point, 5, class_, title))
     names = svg.shorten_all(row["model"] for row in rows)
     half = axes.y.at(limit)
     return svg.draw_chart(

@@ -45,9 +45,9 @@ def draw_first_picture(
 ) -> Plot | None:
     """Return the chart that answers what a spec asks; None if there is nothing to draw.
 
-    It shows the estimate of a claim, groups with their gaps for checks of groups and for groups, values with their limit
-    for other checks, measured against published values for a reference, versions before and after
-    re-ranking, and else accuracy against bias.
+    It shows the estimate of a claim, groups with their gaps for checks of groups and for groups,
+    values with their limit for other checks, measured against published values for a reference,
+    versions before and after re-ranking, and else accuracy against bias.
 
     Args:
         run: The run.
