@@ -104,8 +104,9 @@ def test_the_power_of_a_run_is_found_by_the_name_of_its_experiment(tmp_path: Pat
 
 
 def test_the_public_names_are_those_that_are_documented() -> None:
-    functions = ["compare", "examples", "explain", "list_runs", "load", "multiverse"]
-    names = ["Run", "__version__", *functions, "plan", "power", "run", "verify"]
+    functions = ["compare", "examples", "explain", "list_runs", "load", "monitor"]
+    names = ["Run", "__version__", *functions, "multiverse", "plan", "power", "probe"]
+    names += ["run", "verify"]
     assert sorted(recbias.__all__) == names
     assert all(callable(getattr(recbias, name)) for name in names if name != "__version__")
     with pytest.raises(AttributeError):

@@ -14,9 +14,17 @@ DESCRIPTIVE: Mapping[str, str] = {
     "attribute_share": "Counts the catalogue or the lists; it has neither interval nor test.",
     "catalogue_counts": "Counts the catalogue; it has neither interval nor test.",
     "effective_sample_size": "Counts the log; it has neither interval nor test.",
+    **dict.fromkeys(
+        ("propensity_nDCG", "propensity_recall", "propensity_MAP"),
+        "Planted in tests/metrics/test_propensity.py.",
+    ),
+    **dict.fromkeys(
+        ("position_bias", "examination_sensitivity", "propensity_sensitivity"),
+        "Planted in tests/metrics/test_assumptions.py.",
+    ),
     "direction_similarity": "Compares directions of one sample; it has neither interval nor test.",
 }
-"""Metrics in which nothing is planted, each with the reason."""
+"""Metrics in which nothing is planted here, each with the reason."""
 
 NOTHING = "nothing"
 """How ``plants`` of a world begins in which the value without an effect is measured."""

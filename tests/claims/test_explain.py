@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_gap_that_may_be_chance_is_said_first(run: recbias.Run) -> None:
     found = recbias.explain(run, "nDCG by gender", model="MostPop", resamples=5)
     if found.gap["ci_low"] <= 0:
         assert found.parts.empty
-        assert "holds 0" in found.sentences[1]
+        assert "holds 0" in found.sentences[0]
     else:
         assert not found.parts.empty
 
@@ -65,11 +66,35 @@ def test_faults(
         recbias.explain(run, gap, **options)
 
 
+def test_a_model_is_tuned_for_its_worst_group(run: recbias.Run, tmp_path: Path) -> None:
+    with pytest.raises(Contradiction, match="no search that could optimize its worst group"):
+        recbias.explain(run, "nDCG by gender", retrain=["worst"])
+    space = {"neighbors": {"choice": [1, 30]}}
+    tuned = {"name": "ItemKNN", "tune": {"metric": "Gini", "trials": 2, "space": space}}
+    split = {"name": "random", "test": 0.2, "validation": 0.2}
+    spec = {**SPEC, "models": [tuned], "split": split, "metrics": ["nDCG"]}
+    run = recbias.run(spec, out=tmp_path / "results", progress=False)
+    found = recbias.explain(run, "nDCG by gender", retrain=["worst"], anyway=True, resamples=2)
+    before, worst, after = found.interventions["effect"]
+    assert before == pytest.approx(found.gap["difference"])
+    assert before + worst == pytest.approx(after)
+    assert {*found.plots} == {"parts", "interventions"}
+    found.write(tmp_path / "report")
+    document = json.loads((tmp_path / "report" / "explanation.json").read_text(encoding="utf-8"))
+    assert [row["change"] for row in document["interventions"]] == ["before", "worst", "after"]
+    for name in ("report.md", "report.html"):
+        text = (tmp_path / "report" / name).read_text(encoding="utf-8")
+        assert found.sentences[0].split(";")[0] in text
+
+
 def test_the_command(run: recbias.Run) -> None:
     folder = run.folder.parents[2]
     shown = invoke_recbias("explain", "small", "--gap", "nDCG by gender", folder=folder)
     assert shown.code == 0
     assert "models of the run" in shown.out
+    page = run.folder.parent / "explained" / "ndcg-by-gender-of-itemknn" / "report.html"
+    assert str(page) in shown.out.replace("\n", "")
+    assert "Gap against the mean" in page.read_text(encoding="utf-8")
     shown = invoke_recbias("explain", "small", "--gap", "nDCG by gender", "--json", folder=folder)
     assert json.loads(shown.out)["gap"]["by"] == "gender"
     wrong = invoke_recbias("explain", "small", "--gap", "nDCG", folder=folder)

@@ -140,3 +140,18 @@ def test_a_run_decides_its_claim_by_the_metric_with_its_cutoff(tmp_path: Path) -
     expected = values["ItemKNN", 3] - values["MostPop", 3]
     assert claim["estimate"] == pytest.approx(expected, abs=1e-12)
     assert claim["verdict"] == "holds"
+
+
+def test_a_claim_is_corrected_as_the_tests_of_the_run(tmp_path: Path) -> None:
+    spec = make_spec({"by": None}, correction=["none", "bonferroni", "holm"])
+    result = recbias.multiverse(spec, out=tmp_path, progress=False)
+    p = result.universes.set_index("correction")["p"]
+    assert p["bonferroni"] == pytest.approx(min(1.0, 3 * p["none"]))
+    del spec["multiverse"]
+    spec["claim"]["correction"] = "holm"
+    tests = [{"name": "paired_t", "correction": "holm"}]
+    run = recbias.run({**spec, "metrics": ["nDCG"], "tests": tests}, out=tmp_path, progress=False)
+    rows = run.significance
+    own = rows[rows["a"].isin(["ItemKNN", "MostPop"]) & rows["b"].isin(["ItemKNN", "MostPop"])]
+    assert run.manifest["claim"]["p"] == pytest.approx(own["p_adjusted"].iloc[0])
+    assert p["holm"] == pytest.approx(run.manifest["claim"]["p"])

@@ -8,13 +8,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import recbias
+from recbias.core.dataset import Dataset
 from recbias.core.errors import OutOfRange, UserError
 from recbias.data.demo import Demo
 from support.specs import make_small_spec
+
+
+def sample_demo(seed: int = 1, **settings: Any) -> Dataset:
+    return Demo(**settings).load(Path(), np.random.default_rng(seed))
+
+
+def test_cohort_b_has_its_share_of_users_and_shorter_histories() -> None:
+    world = sample_demo(n_users=4001, n_items=400, cohort_length=0.7, cohort_share=0.25)
+    assert world.users is not None
+    in_b = world.users.frame["cohort"].to_numpy() == "B"
+    assert in_b.sum() == 1000
+    counts = world.interactions.user_counts()
+    assert counts[in_b].mean() / counts[~in_b].mean() == pytest.approx(np.exp(-0.7), rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,17 @@ def test_the_part_by_regression_is_that_of_oaxaca_and_blinder() -> None:
     assert part == pytest.approx((3.0 - 1.5) * 1.0)
 
 
+def test_the_part_by_regression_is_that_of_statsmodels() -> None:
+    # pip install statsmodels==0.15.0, with x and y as below:
+    # OaxacaBlinder(y, DataFrame({"a": a, "x": x, "z": z}), "a", hasconst=False).three_fold()
+    t = np.arange(60)
+    in_a = t % 3 == 0
+    x = np.column_stack([np.sin(t) + 0.5 * in_a, np.cos(2.0 * t)])
+    y = 1.0 + x @ [2.0, -1.0] + 0.3 * in_a + 0.1 * np.sin(7.0 * t)
+    part = explain_by_regression(y, in_a, x, np.ones(60))
+    assert part == pytest.approx(1.0855301540593774, abs=1e-10)
+
+
 def test_the_part_by_reweighting_of_a_binary_property_is_that_of_kitagawa() -> None:
     values = np.array([4.0, 4.0, 4.0, 2.0, 3.0, 1.0, 1.0, 1.0])
     in_a = np.array([True] * 4 + [False] * 4)

@@ -97,3 +97,28 @@ def test_shares_of_a_full_factorial_are_its_analysis_of_variance() -> None:
     interaction = np.var(cells) - np.var(mean_b) - np.var(mean_c)
     assert shares[1, 2] == pytest.approx(interaction / total)
     assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_hits_have_the_intervals_of_shares() -> None:
+    hits = np.repeat([1.0, 0.0, 1.0, 0.0], [56, 14, 48, 32])[None]
+    groups = np.repeat([1, 0], [70, 80]).astype(np.int8)[None]
+    gap = estimate(Contrasts(hits, None, groups))
+    assert [float(gap.ends[0][0]), float(gap.ends[1][0])] == pytest.approx(
+        [0.0524, 0.3339],
+        abs=5e-5,  # Newcombe 1998, table II, method 10
+    )
+    mean = estimate(Contrasts(hits[:, 70:78], np.full((1, 8), 0.5)))  # 8 of 8
+    assert float(mean.ends[0][0]) == pytest.approx(0.6756 - 0.5, abs=5e-5)
+    assert float(mean.p[0]) == pytest.approx(0.004678, abs=1e-6)  # z = 0.5 / sqrt(0.25 / 8)
+
+
+def test_estimates_are_those_of_the_specification_curve_package() -> None:
+    # pip install specification-curve==0.3.9; its specifications without the control c of
+    # SpecificationCurve(DataFrame({"y1": ..., "a": t % 2, "c": cos(t)}), [y1, y2, y3], [a], [c])
+    t = np.arange(40)
+    values = np.array([np.sin(k * t) + 0.3 * k * (t % 2) for k in (1, 2, 3)])
+    estimates = estimate(Contrasts(values, None, np.tile((t % 2).astype(np.int8), (3, 1))))
+    expected = [0.34139413934938406, 0.6183859254247457, 0.9800230838248285]
+    errors = [0.2284476773767975, 0.2265856935878482, 0.23743991006244364]
+    assert estimates.value == pytest.approx(expected, abs=1e-12)
+    assert estimates.error == pytest.approx(errors, abs=1e-12)

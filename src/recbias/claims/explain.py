@@ -24,8 +24,10 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import MissingEvidence, NothingLeft, WrongType
 from recbias.core.queries import Queries, split_crossing
+from recbias.reports import explanation
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
+from recbias.reports.svg import Plot
 from recbias.runner.claims import code_pair
 from recbias.runner.options import RunOptions
 from recbias.runs.tables import Run, load
@@ -48,6 +50,7 @@ _NOUNS = {
     "size": "equal numbers of users in both groups",
     "length": "equal lengths of history",
     "popularity": "equal popularity of histories",
+    "worst": "settings tuned for the worst group",
     "seed": "another seed",
 }
 _ALPHA = 0.05
@@ -87,6 +90,26 @@ class Explanation:
         """The answer in sentences."""
         return [*_list_sentences(self)]
 
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables by name."""
+        return {name: getattr(self, name) for name in explanation.TITLES}
+
+    @property
+    def plots(self) -> dict[str, Plot]:
+        """The plots by table: ``parts``, ``interventions``, ``changes``; those there are."""
+        return explanation.draw_explanation(self.gap, self.parts, self.interventions, self.changes)
+
+    def write(self, folder: Path | str) -> None:
+        """Write ``report.html``, ``report.md``, ``explanation.json`` and the plots to a folder."""
+        explanation.write_explanation(
+            Path(folder),
+            gap=self.gap,
+            sentences=self.sentences,
+            notes=self.notes,
+            tables=self.tables,
+        )
+
     def __str__(self) -> str:
         """Return the answer in sentences."""
         return "\n".join(self.sentences)
@@ -117,7 +140,7 @@ def explain(  # noqa: PLR0913  as keywords
         groups: The two groups, if the label has more.
         anyway: Explain a gap whose interval holds 0 too.
         retrain: Interventions after which the model is trained again, once for each subset of
-            them: ``size``, ``length``, ``popularity`` or ``seed``; see
+            them: ``size``, ``length``, ``popularity``, ``worst`` or ``seed``; see
             ``recbias.claims.interventions``.
         resamples: The number of bootstrap samples of the intervals of the parts.
         data: The folder of datasets, for ``retrain``; as that of ``recbias.run``.
@@ -430,22 +453,34 @@ def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float
     return table.sort_values("gap", ignore_index=True)
 
 
+def _answer(gap: Mapping[str, Any], parts: pd.DataFrame) -> str:
+    """Return the first sentence: the gap, and what accounts for it."""
+    text = (
+        f"{gap['metric']} of {gap['model']} is {gap['difference']:.4f} higher for {gap['a']} than "
+        f"for {gap['b']}"
+    )
+    if parts.empty:
+        return f"{text}, but the interval holds 0: it may be chance, explained only on request."
+    text += " (the interval holds 0)" if gap["ci_low"] <= 0 else ""
+    known = parts[parts["property"] != _REST]
+    if known.empty:
+        return f"{text}; no measured property differs between users."
+    shares = known.groupby("method", sort=False)["share"].sum()
+    told = " and ".join(f"{round(100 * share)}% by {method}" for method, share in shares.items())
+    means = known.groupby("property", sort=False)["part"].mean()
+    return f"{text}; measured properties account for {told}, most of all {means.abs().idxmax()}."
+
+
 def _list_sentences(found: Explanation) -> Iterator[str]:
     gap = found.gap
+    yield _answer(gap, found.parts)
     yield (
-        f"{gap['metric']} of {gap['model']}: {gap['a']} {gap['mean_a']:.4f}, {gap['b']} "
-        f"{gap['mean_b']:.4f}; gap {gap['difference']:.4f} "
-        f"[{gap['ci_low']:.4f}, {gap['ci_high']:.4f}]."
+        f"Means: {gap['a']} {gap['mean_a']:.4f} ({gap['n_a']:,} users), {gap['b']} "
+        f"{gap['mean_b']:.4f} ({gap['n_b']:,}); interval of the gap {gap['ci_low']:.4f} to "
+        f"{gap['ci_high']:.4f}."
     )
-    if found.parts.empty:
-        yield "Its interval holds 0: the gap may be chance, and is explained only on request."
-    for method, rows in found.parts.groupby("method", sort=False):
-        known = rows[rows["property"] != _REST]
-        largest = known.iloc[int(np.argmax(known["part"].abs()))] if len(known) else None
-        text = f"By {method}, measured properties account for {known['share'].sum():.0%} of it"
-        if largest is not None:
-            text += f", the largest part {largest['property']} ({largest['share']:.0%})"
-        yield f"{text}; this is an association, not an effect."
+    if not found.parts.empty:
+        yield "What properties account for is an association, not an effect."
     for change in to_records(found.interventions.iloc[1:-1]):
         yield (
             f"Trained again with {_NOUNS[change['change']]}, the gap changes by "

@@ -1,4 +1,4 @@
-"""A gap when what the groups differ in is changed: the model is trained again on equalised data.
+"""A gap when what the groups differ in is changed: the model is trained again.
 
 Each subset of the interventions is one training, a stored stage; only training rows change, so
 that all trainings are measured on the same users and test items.
@@ -17,6 +17,7 @@ import pandas as pd
 
 from recbias.api import create_executor, read_experiment
 from recbias.config.experiment import PluginSpec
+from recbias.config.specs import Grouping
 from recbias.core.dataset import AnyArray, Dataset, FloatArray, Interactions, Split
 from recbias.core.errors import (
     BrokenContract,
@@ -42,9 +43,10 @@ from recbias.runner.stages import ModelOutputs, select_rows
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.decomposition import compute_shapley
 
-Intervention: TypeAlias = Literal["size", "length", "popularity", "seed"]
+Intervention: TypeAlias = Literal["size", "length", "popularity", "worst", "seed"]
 """What is made equal: the number of users of both groups in training, the distribution of the
-length of their histories, that of the popularity of their items; or only the seed of training."""
+length of their histories, that of the popularity of their items; or the model's search optimizes
+the value of its worst group, or only the seed of training is another."""
 
 INTERVENTIONS: tuple[Intervention, ...] = get_args(Intervention)
 
@@ -266,21 +268,33 @@ def _plan_trainings(
     seed, plans = experiment.seeds[0], {}
     for chosen in _list_subsets(len(interventions)):
         names = tuple(interventions[at] for at in chosen)
-        split = context.split
-        if names:
+        split, model = context.split, kept[0]
+        if "worst" in names:
+            model = _tune_for_worst(model, metrics[0], gap.by)
+        if set(names) - {"worst"}:
             keys = replace(split.keys, seed=seed + ("seed" in names))
-            work = EqualiseTraining(
-                *(gap.by, gap.groups, tuple(n for n in names if n != "seed"), seed)
-            )
+            equalised = tuple(name for name in names if name not in {"seed", "worst"})
+            work = EqualiseTraining(gap.by, gap.groups, equalised, seed)
             title = f"equalise {', '.join(names)}"
             stage = Stage(
                 "split", title, "", work, (context.dataset, split, context.queries), keys
             )
             split = planner.place(stage, identity={**vars(work), "training": keys.seed})
         own = replace(context, split=split)
-        model_plan = _plan_answer(planner, context, own, kept[0], metrics[0])
+        model_plan = _plan_answer(planner, context, own, model, metrics[0])
         plans[chosen] = replace(first, data_contexts=(own,), model_plans=(model_plan,))
     return first, plans
+
+
+def _tune_for_worst(model: PluginSpec, metric: PluginSpec, by: str) -> PluginSpec:
+    """Return the model with its search, which optimizes the value of the worst group."""
+    if model.tune is None:
+        message = f"{model.label} has no search that could optimize its worst group"
+        remedy = "add tune: {metric: nDCG, trials: 20, space: {...}} to the model, and run again"
+        raise Contradiction(message, where="--retrain worst", remedy=remedy)
+    label = f"{metric.label} of the worst group"
+    worst = replace(metric, grouping=Grouping(by, "worst"), label=label)
+    return replace(model, tune=replace(model.tune, metric=worst))
 
 
 @dataclass(frozen=True)

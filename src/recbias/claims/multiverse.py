@@ -43,6 +43,7 @@ from recbias.registry import REGISTRIES
 from recbias.runner.address import digest_package
 from recbias.runner.claims import (
     ClaimValues,
+    adjust_claim,
     decide,
     describe_claim,
     describe_option,
@@ -74,7 +75,7 @@ _SAMPLE = "sample"
 _MOST_UNIVERSES = 1_000
 """The largest number of universes that are run."""
 
-_OF_THE_CLAIM = ("metric", "by", "groups", "model", "against")
+_OF_THE_CLAIM = ("metric", "by", "groups", "model", "against", "correction")
 """Choices that are keys of the claim."""
 
 _UNUSED = ("checks", "tests", "report", "claim", KEY)
@@ -298,7 +299,7 @@ def _change(document: Document, choices: Sequence[Choice], options: Sequence[int
 
 
 def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
-    """Return the experiment of a universe, with the models of the claim only."""
+    """Return the experiment of a universe, with the models that its claim is about."""
     claim_entry = changed.data.get("claim")
     metric = claim_entry.get("metric") if isinstance(claim_entry, dict) else None
     data = {key: value for key, value in changed.data.items() if key not in _UNUSED}
@@ -314,8 +315,11 @@ def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
     labels = {normalize_name(model.label): model for model in experiment.models}
     names = [claim.model, *filter(None, [claim.against])]
     chosen = [labels[normalize_name(name)] for name in names]
-    kept = tuple(model for model in experiment.models if model in chosen)
-    return replace(experiment, models=kept), claim
+    if claim.correction == "none":
+        experiment = replace(
+            experiment, models=tuple(model for model in experiment.models if model in chosen)
+        )
+    return experiment, claim
 
 
 def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
@@ -507,7 +511,7 @@ def _write(result: Multiverse, planned: MultiversePlan) -> None:
 def _evaluate(
     planned: MultiversePlan, executor: Executor, problems: Mapping[int, str]
 ) -> Multiverse:
-    values, found = ClaimValues(executor), dict[int, Any]()
+    values, found, families = ClaimValues(executor), dict[int, Any](), dict[int, list[float]]()
     reasons = {at: u.problem for at, u in enumerate(planned.universes) if u.plan is None}
     for at, universe in enumerate(planned.universes):
         plan, claim = universe.plan, universe.claim
@@ -517,18 +521,23 @@ def _evaluate(
             reasons[at] = problem
             continue
         try:
-            found[at] = values.read_claim(plan, claim)
+            own = values.read_claim(plan, claim)
+            families[at], found[at] = values.read_family(plan, claim), own
         except (UserError, StageError) as error:
             reasons[at] = getattr(error, "message", str(error))
     if not found:
         raise StageError(f"every universe failed: {next(iter(reasons.values()))}")
     rows = np.array([*found])
     contrasts = stack_values([*found.values()], len(values.ids), planned.claim)
-    return _summarize(planned, contrasts, rows, reasons)
+    return _summarize(planned, contrasts, rows, reasons, [*families.values()])
 
 
 def _summarize(
-    planned: MultiversePlan, contrasts: Contrasts, at: AnyArray, reasons: Mapping[int, str]
+    planned: MultiversePlan,
+    contrasts: Contrasts,
+    at: AnyArray,
+    reasons: Mapping[int, str],
+    families: Sequence[Sequence[float]],
 ) -> Multiverse:
     claim, choices, rows = planned.claim, planned.choices, planned.universes
     options = np.array([universe.options for universe in rows], dtype=np.int64)
@@ -537,7 +546,11 @@ def _summarize(
         table[choice.name] = [choice.labels[row[column]] for row in options]
     estimates = estimate(contrasts)
     low, high = estimates.ends
-    columns = {"estimate": estimates.value, "ci_low": low, "ci_high": high, "p": estimates.p}
+    p = [
+        adjust_claim(own, family, rows[row].claim or claim)
+        for row, own, family in zip(at, estimates.p, families, strict=True)
+    ]
+    columns = {"estimate": estimates.value, "ci_low": low, "ci_high": high, "p": p}
     for name, numbers in columns.items():
         table[name] = pd.Series(numbers, index=at)
     table["n"] = pd.Series(estimates.n, index=at).reindex(table.index, fill_value=0)

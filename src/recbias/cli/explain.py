@@ -30,25 +30,31 @@ def explain(
     retrain: Annotated[
         list[str] | None,
         typer.Option(
-            help="Train the model again with equal: size, length, popularity; or another seed. "
-            "Repeatable: one training for each subset.",
-            metavar="size|length|popularity|seed",
+            help="Train the model again with equal: size, length, popularity; tuned for its worst "
+            "group; or another seed. Repeatable: one training for each subset.",
+            metavar="size|length|popularity|worst|seed",
         ),
     ] = None,
     as_json: AsJson = False,
     data: Data = None,
     out: Out = Path("results"),
 ) -> None:
-    """Say what a gap between two groups comes from, who is worst off, and what would halve it."""
+    """Say what a gap between two groups comes from, who is worst off, and what would halve it.
+
+    The report is written to a folder beside the run.
+    """
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.claims.explain import explain as explain_gap
         from recbias.claims.interventions import read_interventions
         from recbias.core.context import collect_warnings
         from recbias.reports.run import to_records
+        from recbias.reports.svg import FileNames
+        from recbias.runs.tables import load
 
+        loaded = load(run, out)
         with collect_warnings() as warnings:
             found = explain_gap(
-                run,
+                loaded,
                 gap,
                 model=model,
                 groups=groups or (),
@@ -59,9 +65,12 @@ def explain(
             )
         for warning in warnings:
             print_line(f"warning: {warning}", to_stderr=True)
-        names = ("parts", "properties", "worst", "examples", "changes", "interventions")
-        tables = {name: to_records(getattr(found, name)) for name in names}
+        tables = {name: to_records(table) for name, table in found.tables.items()}
+        name = FileNames().free(f"{gap} of {found.gap['model']}")
+        folder = loaded.folder.parent / "explained" / name
+        found.write(folder)
         if as_json:
+            document["folder"] = str(folder)
             document.update({"gap": dict(found.gap), **tables, "notes": [*found.notes]})
             document["sentences"] = found.sentences
             return
@@ -73,6 +82,7 @@ def explain(
             tables["worst"][:_MOST_ROWS], "groups of users, found in one half, tested in the other"
         )
         _print(tables["changes"][:_MOST_ROWS], "models of the run")
+        print_line(f"report: {folder / 'report.html'}")
 
 
 def _print(rows: Sequence[Mapping[str, Any]], title: str) -> None:

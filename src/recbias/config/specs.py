@@ -341,6 +341,8 @@ class ClaimSpec:
         direction: Whether the claim is "higher" or "lower".
         than: The number that a value without ``against`` and ``by`` is compared with.
         alpha: The significance level.
+        correction: How p is corrected for the same claim about every pair of models of the spec,
+            or, without ``against``, about every model: ``none``, ``bonferroni``, ``holm``, ``bh``.
     """
 
     metric: str | dict[str, Any]
@@ -352,6 +354,7 @@ class ClaimSpec:
     direction: Literal["higher", "lower"]
     than: float | None = None
     alpha: Annotated[float, Gt(0), Le(0.5)] = 0.05
+    correction: Literal["none", "bonferroni", "holm", "bh"] = "none"
 
     def __post_init__(self) -> None:
         """Refuse a claim that compares with nothing, or with two things.

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.context import report_progress
 from recbias.core.dataset import (
@@ -180,9 +180,11 @@ def _sample_studios(n_items: int, n_studios: int, rng: np.random.Generator) -> d
     }
 
 
-def _sample_cohorts(n_users: int, rng: np.random.Generator) -> Ids:
-    """Sample the cohort of each user: half are A, rounded up, and half are B."""
-    cohorts: Ids = np.array(_COHORTS, dtype=object)[rng.permutation(n_users) % len(_COHORTS)]
+def _sample_cohorts(n_users: int, share: float, rng: np.random.Generator) -> Ids:
+    """Sample the cohort of each user: B for a share, rounded down, and else A."""
+    at = rng.permutation(n_users)
+    in_last = np.floor((at + 1) * share) > np.floor(at * share)
+    cohorts: Ids = np.array(_COHORTS, dtype=object)[in_last.astype(np.int64)]
     return cohorts
 
 
@@ -401,14 +403,17 @@ class Demo:
       and ``provider_gap`` of ``studio_group``, ``provider_gini`` of ``studio``);
     - ``noise``: 1 makes all picks uniformly random, so no model is better than Random;
     - ``cohort_noise``: the picks of the users of cohort B are nearer to uniformly random, so lists
-      predict them worse than those of A (``nDCG`` by ``cohort``).
+      predict them worse than those of A (``nDCG`` by ``cohort``);
+    - ``cohort_length``: users of cohort B have ``exp(-cohort_length)`` times as many interactions,
+      so their histories and test sets are smaller (``nDCG`` by ``cohort``, which
+      ``recbias explain`` puts down to the length).
 
     With 0 a setting plants nothing, and the groups differ by chance only. No setting concerns age,
     race, occupation, year, price and categories: a measured bias by one of them is due to chance
     or to the recommender.
 
     Users have ``age`` (8 to 70), ``gender`` (F, M), ``race`` (white, black), ``occupation``,
-    ``favourite`` (a genre, independent of the gender) and ``cohort`` (A, B, half each). Items have
+    ``favourite`` (a genre, independent of the gender) and ``cohort`` (A, B). Items have
     ``title``, ``year``, ``price`` ($ to $$$$), ``price_level`` (1 to 4), ``categories``,
     ``genres``, ``cast``, ``overview``, ``stereotype``, ``popularity_rank`` (1 is the most
     popular), ``studio`` and ``studio_group`` (major, minor). Of two users or more, both genders
@@ -437,6 +442,8 @@ class Demo:
         noise: How near all picks are to uniformly random ones: log-odds are multiplied by
             ``1 - noise``.
         cohort_noise: The same for the users of cohort B, besides ``noise``.
+        cohort_length: How much shorter the histories of cohort B are, as a logarithm.
+        cohort_share: Share of the users that are of cohort B, rounded down to whole users.
         reviews: Whether each interaction has a review text.
 
     >>> world = Demo(n_users=20, n_items=30, per_user=5).load(Path(), np.random.default_rng(1))
@@ -447,7 +454,7 @@ class Demo:
         OutOfRange: More than 10^11 pairs of a user and an item, or 2 * 10^8 interactions;
             a share of the items, rounded to whole items, is none or all of them; there are
             fewer studios than two, or more than items, with ``provider``; there is one user with
-            ``preference`` or ``cohort_noise``.
+            ``preference``, ``cohort_noise`` or ``cohort_length``.
 
     Source:
         The model of the picks: Plackett, "The Analysis of Permutations", Applied Statistics 24,
@@ -468,6 +475,8 @@ class Demo:
     studios: Annotated[int, Gt(0), Le(100_000)] = 20
     noise: _Share = 0.0
     cohort_noise: _Share = 0.0
+    cohort_length: Annotated[float, Ge(-3.0), Le(3.0)] = 0.0
+    cohort_share: Annotated[float, Gt(0.0), Lt(1.0)] = 0.5
     reviews: bool = False
 
     def __post_init__(self) -> None:
@@ -477,6 +486,7 @@ class Demo:
         _require_items_of_studios(self.provider, self.studios, self.n_items)
         _require_groups("preference", self.preference, self.n_users, "user")
         _require_groups("cohort_noise", self.cohort_noise, self.n_users, "user")
+        _require_groups("cohort_length", self.cohort_length, self.n_users, "user")
 
     def gives(self) -> frozenset[str]:
         """Return the parts of the dataset."""
@@ -494,9 +504,13 @@ class Demo:
         in_texts = stereotype ^ _sample_flags(self.n_items, self.misleading, label_rng)
         studios = _sample_studios(self.n_items, self.studios, studio_rng)
         items = _sample_items(stereotype, in_texts, studios, item_rng)
-        users = _sample_users(_sample_cohorts(self.n_users, cohort_rng), user_rng)
+        users = _sample_users(
+            _sample_cohorts(self.n_users, self.cohort_share, cohort_rng), user_rng
+        )
         odds = self.compute_odds(users, items)
-        picks = sample_without_replacement(odds, self._sample_pick_counts(pick_rng), pick_rng)
+        picks = sample_without_replacement(
+            odds, self._sample_pick_counts(users, pick_rng), pick_rng
+        )
         user_codes, item_codes = (codes.astype(np.int32) for codes in picks)
         liked = encode_genres(items)[encode_favourites(users)[user_codes], item_codes]
         ratings = np.rint(3.0 + liked + pick_rng.standard_normal(user_codes.size)).clip(1, 5)
@@ -523,13 +537,15 @@ class Demo:
         types = encode_favourites(users) + len(GENRES) * (is_woman + 2 * in_last)
         return Odds(by_cohort.reshape(-1, len(items.ids)), types)
 
-    def _sample_pick_counts(self, rng: np.random.Generator) -> AnyArray:
+    def _sample_pick_counts(self, users: Attributes, rng: np.random.Generator) -> AnyArray:
         """Sample the number of picks of each user: bounded log-normal, ``int64[n_users]``."""
-        sigma = 0.5
-        counts = rng.lognormal(np.log(self.per_user) - sigma**2 / 2, sigma, self.n_users)
+        sigma, in_last = 0.5, _mark_members(users.frame["cohort"].to_numpy(), _COHORTS[-1])
+        means = self.per_user * np.exp(-self.cohort_length * in_last)
+        counts = rng.lognormal(np.log(means) - sigma**2 / 2, sigma)
         most = self.n_items // 2
-        least = min(int(np.ceil(self.per_user / 4)), most)
-        return np.clip(np.rint(counts).astype(np.int64), least, most)
+        least = np.minimum(np.ceil(means / 4).astype(np.int64), most)
+        picks: AnyArray = np.clip(np.rint(counts).astype(np.int64), least, most)
+        return picks
 
 
 def _write_reviews(rows: Interactions, items: Attributes) -> Reviews:

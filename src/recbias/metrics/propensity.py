@@ -100,7 +100,7 @@ class _WeightedAccuracy(PerQuery):
         UnknownColumn: The items have no such column.
 
     Range:
-        0 to 1 with ``snips``, 0 or more with ``ips``; undefined for a query without test items.
+        0 to 1 with snips, 0 or more with ips; undefined for a query without test items.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test", "train"})

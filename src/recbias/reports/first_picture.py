@@ -19,13 +19,18 @@ from recbias.reports.plots_models import (
 )
 from recbias.reports.plots_prompts import (
     Check,
+    Forest,
+    Mark,
+    Panel,
+    Row,
+    draw_forest,
     draw_groups,
     draw_values,
     list_group_rows,
     list_group_tests,
 )
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.svg import Plot
+from recbias.reports.svg import Interval, Plot
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, count_decimals, format_value, to_line
 
@@ -39,9 +44,9 @@ def draw_first_picture(
 ) -> Plot | None:
     """Return the chart that answers what a spec asks; None if there is nothing to draw.
 
-    It shows groups with their gaps for checks of groups and for groups, values with their limit
-    for other checks, measured against published values for a reference, versions before and after
-    re-ranking, and else accuracy against bias.
+    It shows the estimate of a claim, groups with their gaps for checks of groups and for groups,
+    values with their limit for other checks, measured against published values for a reference,
+    versions before and after re-ranking, and else accuracy against bias.
 
     Args:
         run: The run.
@@ -60,11 +65,31 @@ def _draw_pictures(
         yield _draw_reference(run, reference, name)
     if subject == "checks":
         yield from _draw_check(run, name)
+    if subject == "claim" and run.manifest["claim"].get("estimate") is not None:
+        yield _draw_claim(run, name)
     for dataset in rows.list_plotted_datasets(run)[:1]:
         if subject in {"groups", "claim"}:
             yield from _draw_gaps(run, dataset, name)
         yield from draw_tradeoff_curves(run, dataset, lambda _: name)
         yield from _draw_models(run, dataset, name)
+
+
+def _draw_claim(run: RunTables, name: str) -> Plot:
+    """Return the estimate of the claim with its interval, beside the side that it claims."""
+    claim, spec = run.manifest["claim"], run.spec["claim"]
+    interval = Interval(*(claim[key] for key in ("estimate", "ci_low", "ci_high")))
+    other = spec.get("against") or spec.get("than") or "0"
+    label = f"{spec['model']} \N{MINUS SIGN} {other}" if other != "0" else spec["model"]
+    mark = Mark(interval, 0 if claim["verdict"] == "holds" else 1, interval.describe(4))
+    forest = Forest(
+        panels=(Panel("", (Row(label, (mark,)),)),),
+        series=("",),
+        axis="difference of gaps" if spec.get("by") and spec.get("against") else "difference",
+        note=f"claimed: {'above' if spec['direction'] == 'higher' else 'below'} 0",
+        neutral=0.0,
+    )
+    caption = " ".join([f"{to_line(claim['claim'])}.", *svg.describe_lines([interval])])
+    return draw_forest(forest, name=name, title="The estimate of the claim", caption=caption)
 
 
 def _draw_models(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:

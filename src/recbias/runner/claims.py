@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.statistics.multiverse import Contrasts, estimate
+from recbias.statistics.paired import adjust
 
 Verdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
 
@@ -46,7 +48,8 @@ def evaluate_claim(plan: Plan, executor: Executor) -> Claim | None:
     (low,), (high,) = estimates.ends
     numbers = {"estimate": estimates.value[0], "ci_low": low, "ci_high": high, "p": estimates.p[0]}
     sign = 1.0 if claim.direction == "higher" else -1.0
-    row["verdict"] = decide(sign * estimates.value[0], estimates.p[0], claim.alpha)
+    numbers["p"] = adjust_claim(estimates.p[0], values.read_family(plan, claim), claim)
+    row["verdict"] = decide(sign * estimates.value[0], numbers["p"], claim.alpha)
     row |= {name: None if math.isnan(each) else float(each) for name, each in numbers.items()}
     return Claim(**row, n=int(estimates.n[0]))
 
@@ -72,6 +75,22 @@ class ClaimValues:
         if groups is not None and len(np.unique(groups[1])) < 2:
             raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
         return first, second, groups
+
+    def read_family(self, plan: Plan, claim: ClaimSpec) -> list[float]:
+        """Return the p-values of the same claim about the other models, or pairs of models."""
+        if claim.correction == "none":
+            return []
+        labels = [*dict.fromkeys(each.model.label for each in plan.model_plans)]
+        family = (
+            [replace(claim, model=label) for label in labels]
+            if claim.against is None
+            else [replace(claim, model=a, against=b) for a, b in combinations(labels, 2)]
+        )
+        own, p = _name_models(claim), []
+        for other in (each for each in family if _name_models(each) != own):
+            contrasts = [self.read_claim(plan, other)]
+            p.append(float(estimate(stack_values(contrasts, len(self.ids), other)).p[0]))
+        return p
 
     def read(
         self, plan: Plan, label: str, metric: str | Mapping[str, Any]
@@ -134,6 +153,15 @@ class ClaimValues:
         return np.array(
             [self.ids.setdefault(str(name), len(self.ids)) for name in names], np.int64
         )
+
+
+def _name_models(claim: ClaimSpec) -> set[str]:
+    return {normalize_name(label) for label in (claim.model, claim.against) if label}
+
+
+def adjust_claim(p: float, family: Sequence[float], claim: ClaimSpec) -> float:
+    """Return the p-value of a claim, corrected in the family of ``ClaimValues.read_family``."""
+    return float(adjust(np.array([p, *family]), claim.correction)[0])
 
 
 def code_pair(

@@ -40,7 +40,7 @@ _PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
 
 NAMES: Mapping[tuple[str, str], frozenset[str]] = {
     ("metrics", "needs"): _PARTS | set(REMEDIES),
-    ("models", "needs"): _PARTS | {"times", "validation"},
+    ("models", "needs"): _PARTS | {"times", "validation", "log"},
     ("models", "provides"): OUTPUTS,
     ("rerankers", "needs"): _PARTS,
     ("datasets", "gives"): _PARTS,

@@ -119,7 +119,7 @@ def find_best_rho(v: float, alpha: float) -> float:
         ρ = v / (2 log(1/α) + log(1 + 2 log(1/α)))
 
     >>> round(find_best_rho(50.0, 0.05), 3)
-    6.383
+    6.3
     """
     log = 2 * math.log(1 / alpha)
     return v / (log + math.log1p(log))

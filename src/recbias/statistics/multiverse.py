@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.measures import compute_wilson_interval
+from recbias.statistics.intervals import compare_shares
 
 _BLOCK = 2**24
 """The most signs or labels that are held at a time."""
@@ -58,37 +60,25 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The estimate of each universe with its standard error, degrees of freedom and units."""
+    """The estimate of each universe with its standard error, degrees of freedom and units.
+
+    ``ends`` are those of the 95% intervals, and ``p`` is two-sided: NaN without spread.
+    """
 
     value: FloatArray
     error: FloatArray
     df: FloatArray
     n: AnyArray
-
-    @property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
-        """The ends of the 95% intervals, by Student's t."""
-        from scipy.special import stdtrit
-
-        half = stdtrit(self.df, 0.975) * self.error
-        return self.value - half, self.value + half
-
-    @property
-    def p(self) -> FloatArray:
-        """The two-sided p-values, by Student's t; NaN without spread."""
-        from scipy.special import stdtr
-
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = np.where(self.error > 0, np.abs(self.value) / self.error, np.nan)
-        p: FloatArray = 2.0 * stdtr(self.df, -statistic)
-        return p
+    ends: tuple[FloatArray, FloatArray]
+    p: FloatArray
 
 
 def estimate(contrasts: Contrasts) -> Estimates:
     """Return the estimate of each universe: a paired t-test, or Welch's between two groups.
 
     The difference of two absolute gaps is linear in the values where the signs of both gaps are
-    known, and its error is that of the values with these signs.
+    known, and its error is that of the values with these signs. Of values of 0 and 1, the interval
+    of the gap of one model is Newcombe's, and that of one mean is Wilson's, both with their p.
 
     >>> first = np.array([[1.0, 0.0, 1.0, 1.0]])
     >>> estimates = estimate(Contrasts(first, np.zeros_like(first)))
@@ -98,8 +88,42 @@ def estimate(contrasts: Contrasts) -> Estimates:
     rows = [
         _estimate_one(contrasts.select(np.array([row]))) for row in range(len(contrasts.first))
     ]
+    from scipy.special import stdtr, stdtrit
+
     value, error, df, n = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    return Estimates(value, error, df, n.astype(np.int64))
+    half = stdtrit(df, 0.975) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2.0 * stdtr(df, -np.where(error > 0, np.abs(value) / error, np.nan))
+    low, high = value - half, value + half
+    for row in range(len(rows)):
+        if (shares := _compare_shares(contrasts, row)) is not None:
+            low[row], high[row], p[row] = shares
+    return Estimates(value, error, df, n.astype(np.int64), (low, high), p)
+
+
+def _compare_shares(contrasts: Contrasts, row: int) -> tuple[float, float, float] | None:
+    """Return the interval and p of values of 0 and 1 of one model; None for others."""
+    from scipy.special import ndtr
+
+    used = contrasts.defined[row]
+    first = contrasts.first[row, used]
+    second = np.zeros(1) if contrasts.second is None else contrasts.second[row, used]
+    n = len(first)
+    if n < 2 or np.ptp(second) or not ((first == 0) | (first == 1)).all():
+        return None
+    if contrasts.groups is None:
+        share, than = float(first.mean()), float(second[0])
+        low, high = compute_wilson_interval(share, n)
+        error = math.sqrt(max(than * (1 - than), 0.0) / n)
+        p = 2.0 * float(ndtr(-abs(share - than) / error)) if error else math.nan
+        return low - than, high - than, p
+    in_one = contrasts.groups[row, used] == 1
+    sizes = int(in_one.sum()), int((~in_one).sum())
+    if contrasts.second is not None or contrasts.absolute or min(sizes) < 2:
+        return None
+    found = compare_shares(first[in_one].mean(), sizes[0], first[~in_one].mean(), sizes[1])
+    low, high, p = (float(each) for each in found)
+    return low, high, p
 
 
 def _estimate_one(contrasts: Contrasts) -> tuple[float, float, float, int]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,16 @@ def test_a_run_without_results_has_no_picture(tmp_path: Path) -> None:
     metrics = pd.read_csv(tmp_path / "metrics.csv")
     metrics.head(0).to_csv(tmp_path / "metrics.csv", index=False)
     assert draw_first_picture(read_run(tmp_path), "models", name="answer") is None
+
+
+def test_a_claim_shows_its_estimate_beside_zero(tmp_path: Path) -> None:
+    run = write_groups(tmp_path)
+    claim = {"claim": "nDCG of x is higher than that of y", "verdict": "holds", "problem": ""}
+    found = {**claim, "estimate": 0.2, "ci_low": 0.1, "ci_high": 0.3}
+    asked = {"model": "x", "against": "y", "direction": "higher"}
+    manifest, spec = {**run.manifest, "claim": found}, {**run.spec, "claim": asked}
+    run = replace(run, manifest=manifest, spec=spec)
+    plot = draw(run, "claim")
+    assert plot.title == "The estimate of the claim"
+    assert {"x \N{MINUS SIGN} y", "0"} <= {*read_texts(plot)}
+    assert len(find_marks(plot)) == 1
