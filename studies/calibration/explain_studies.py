@@ -125,7 +125,9 @@ def study_parts(n_samples: int, name: str, resamples: int) -> list[str]:
         truth = world.explain(everyone, method, rng, 1)
         found = [world.explain(rows, method, rng, resamples) for rows in divide(world, n_samples)]
         held = np.mean([(f.ci_low <= truth.parts) & (truth.parts <= f.ci_high) for f in found], 0)
-        parts = " | ".join(f"{part:.4f}, {share:.1%}" for part, share in zip(truth.parts, held))
+        parts = " | ".join(
+            f"{part:.4f}, {share:.1%}" for part, share in zip(truth.parts, held, strict=True)
+        )
         told = ", ".join(f"{dial} {share:.4f}" for dial, share in caused.items())
         lines.append(f"| {name} | {told} | {method} | {truth.gap:.4f} | {parts} |")
     return lines

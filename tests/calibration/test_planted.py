@@ -13,6 +13,9 @@ from recbias.registry import METRICS
 FOLDER = ROOT / "studies" / "calibration"
 DESCRIPTIVE = {"top_words", "attribute_share", "catalogue_counts", "direction_similarity"}
 DESCRIPTIVE |= {"effective_sample_size"}
+# whose worlds are in tests/metrics
+DESCRIPTIVE |= {f"propensity_{name}" for name in ("nDCG", "recall", "MAP", "sensitivity")}
+DESCRIPTIVE |= {"position_bias", "examination_sensitivity"}
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -113,7 +113,8 @@ def fit_position_bias(shown: FloatArray, clicks: FloatArray) -> PositionBias:
         shown: ``float64[s, k]``.
         clicks: ``float64[s, k]``.
 
-    >>> fit_position_bias(np.array([[10.0, 20.0]]), np.array([[5.0, 4.0]])).values.round(9).tolist()
+    >>> shown, clicks = np.array([[10.0, 20.0]]), np.array([[5.0, 4.0]])
+    >>> fit_position_bias(shown, clicks).values.round(9).tolist()
     [1.0, 0.4]
 
     Source:

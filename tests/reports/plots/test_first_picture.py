@@ -141,8 +141,8 @@ def test_a_claim_shows_its_estimate_beside_zero(tmp_path: Path) -> None:
     claim = {"claim": "nDCG of x is higher than that of y", "verdict": "holds", "problem": ""}
     found = {**claim, "estimate": 0.2, "ci_low": 0.1, "ci_high": 0.3}
     asked = {"model": "x", "against": "y", "direction": "higher"}
-    manifest, spec = {**run.manifest, "claim": found}, {**run.spec, "claim": asked}
-    run = replace(run, manifest=manifest, spec=spec)
+    run = replace(run, manifest={**run.manifest, "claim": found})
+    run.spec["claim"] = asked  # type: ignore[index]
     plot = draw(run, "claim")
     assert plot.title == "The estimate of the claim"
     assert {"x \N{MINUS SIGN} y", "0"} <= {*read_texts(plot)}
