@@ -252,8 +252,10 @@ class Store:
             target = self.path(digest)
             if os.path.lexists(target) and (replace or not self.has(digest)):
                 self.remove(digest)
-            if not target.parent.is_dir():
-                self.remove_path(target.parent)  # a file or a broken link
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:  # a file or a broken link
+                self.remove_path(target.parent)
                 target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 folder.rename(target)
