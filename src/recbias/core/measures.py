@@ -515,12 +515,7 @@ class UnitScores:
         A unit that adds nothing to a ratio has its value, and the others are spread accordingly,
         so that models with other units can be subtracted, such as variants with other users.
         """
-        defined = ~np.isnan(self.values)
-        if self.totals is None or defined.all() or not defined.any():
-            return self.values
-        ratio = self.values[defined].mean()
-        spread = (self.values - ratio) / defined.mean()
-        return np.asarray(np.where(defined, ratio + spread, ratio))
+        return self.values if self.totals is None else spread_ratio(self.totals)
 
     def take(self, rows: AnyArray) -> UnitScores:
         """Return some of the units, by position; a ratio is that of these units."""
@@ -548,11 +543,18 @@ def linearize_ratio(totals: FloatArray) -> FloatArray:
     Source:
         Cochran, "Sampling techniques", 1977, section 6.3; Deng, Knoblich and Lu, KDD 2018.
     """
+    values = np.full(len(totals), np.nan)
+    defined = totals[:, 1] != 0
+    values[defined] = spread_ratio(totals[defined])
+    return values
+
+
+def spread_ratio(totals: FloatArray) -> FloatArray:
+    """Return ``linearize_ratio`` over all units; one that adds nothing has the ratio itself."""
     n, d = totals.T
-    defined = d != 0
-    ratio = n.sum() / d.sum() if defined.any() else np.nan
-    scale = d[defined].mean() if defined.any() else np.nan
-    return np.where(defined, ratio + (n - ratio * d) / scale, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = n.sum() / d.sum()
+        return np.asarray(ratio + (n - ratio * d) / d.mean())
 
 
 @dataclass(frozen=True, eq=False)

@@ -305,8 +305,9 @@ class _Dispatch:
                 again = [(job, delay) for job, delay in zip(batch, delays, strict=True) if delay]
                 if again:
                     self._stopped.wait(max(delay for _, delay in again))
+                    put = self._jobs.extend if self.watch is None else self._jobs.extendleft
                     with self._lock:
-                        self._jobs.extendleft(job for job, _ in again)
+                        put(job for job, _ in again)
         except Exception as error:  # noqa: BLE001  # raised in the thread of the caller
             with self._lock:
                 self._n_threads -= 1

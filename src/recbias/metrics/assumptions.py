@@ -21,7 +21,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction, Measurement, spread_ratio
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
@@ -266,14 +266,10 @@ def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Me
 
     A user may add to both ratios: with one kind of rows only, its part of the other is its mean.
     """
-    numerators, denominators = totals[:, ::2], totals[:, 1::2]
-    is_defined = (denominators != 0).any(axis=1)
-    n, d = numerators[is_defined], denominators[is_defined]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = n.sum(axis=0) / d.sum(axis=0)
-        parts = ratios + (n - ratios * d) / d.mean(axis=0)
+    is_defined = totals[:, 1::2].any(axis=1)
+    first, *others = np.hsplit(totals[is_defined], totals.shape[1] // 2)
     values = np.full(len(totals), np.nan)
-    values[is_defined] = parts[:, 0] - parts[:, 1:].sum(axis=1)
+    values[is_defined] = spread_ratio(first) - sum(map(spread_ratio, others))
     return replace(evidence.measure_queries(values), target=target, units=None)
 
 

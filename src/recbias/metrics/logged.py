@@ -67,7 +67,7 @@ def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressio
     log: ImpressionLog = evidence.log  # type: ignore[assignment]
     users = evidence.queries.users
     query_of = np.full(int(users.max(initial=-1)) + 2, -1, dtype=np.int64)
-    query_of[users] = np.arange(users.size)
+    query_of[users[users >= 0]] = np.flatnonzero(users >= 0)
     n_rows = 0
     for block in log.read_blocks():
         queries = query_of[np.minimum(block.users, query_of.size - 1)]
