@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, TrainingData
-from recbias.core.errors import MalformedLine, MissingEvidence, UserError
+from recbias.core.dataset import Attributes, TrainingData, Vocabulary
+from recbias.core.errors import MalformedLine, MissingEvidence, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.core.queries import Queries, group_by
@@ -299,6 +299,22 @@ def test_groups_that_the_log_never_showed(tmp_path: Path, stage_warnings: list[s
     assert [row.value for row in shares] == [0.5, 0.5, 0.0]
     assert any("no item with kind=z was ever shown" in text for text in stage_warnings)
     assert any("users.csv: 1 users are not in the log" in text for text in stage_warnings)
+
+
+def test_rows_of_users_that_are_not_asked_are_of_no_query(tmp_path: Path) -> None:
+    log = pd.DataFrame({"user_id": ["a", "b", "c"], "item_id": ["i"] * 3, "reward": [1, 0, 1]})
+    evidence = _load(log, tmp_path)
+    ids = Vocabulary.of(["a", "nobody"])
+    labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
+    asked = Queries(ids, labels, np.array([0, -1], dtype=np.int32))
+    (row,) = _measure(ClickThroughRate(), replace(evidence, queries=asked), Shown())
+    assert (row.value, row.n, row.undefined) == (1.0, 1, 1)
+
+
+def test_a_column_that_no_file_has_is_refused(tmp_path: Path) -> None:
+    log = pd.DataFrame({"item_id": ["i"], "reward": [1], "p": [0.5]})
+    with pytest.raises(UnknownColumn, match="propensty"):
+        _load(log, tmp_path, columns={"propensty": "propensity"})
 
 
 def test_unknown_variant(tmp_path: Path) -> None:

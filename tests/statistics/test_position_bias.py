@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.statistics.position_bias import estimate_position_bias, fit_position_bias
+from recbias.statistics.position_bias import fit_position_bias, tally_positions
 
 EXAMINED = np.array([1.0, 0.6, 0.4, 0.25])
+
+
+def estimate_position_bias(
+    strata: AnyArray, positions: AnyArray, rewards: AnyArray, users: AnyArray
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    shape = int(strata.max()) + 1, int(positions.max()) + 1
+    fit = fit_position_bias(*tally_positions(strata, positions, rewards, shape))
+    scores = fit.score_users(strata, positions, rewards, users, int(users.max()) + 1)
+    return (fit.values, *fit.find_intervals(scores))
 
 
 def test_harvested_ratios_of_two_items() -> None:

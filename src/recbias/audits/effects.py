@@ -24,14 +24,7 @@ from recbias.audits.design import (
 )
 from recbias.language.endpoints import ChatReply
 from recbias.metrics.identity import measure_overlap
-from recbias.statistics.confidence_sequences import (
-    Betting,
-    NormalMixture,
-    find_interval,
-)
-from recbias.statistics.confidence_sequences import (
-    Sequence as Bets,
-)
+from recbias.statistics.confidence_sequences import Bets, Betting, NormalMixture, find_interval
 
 _TRUE = {"true", "1", "yes"}
 

@@ -554,7 +554,7 @@ def spread_ratio(totals: FloatArray) -> FloatArray:
     n, d = totals.T
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = n.sum() / d.sum()
-        return np.asarray(ratio + (n - ratio * d) / d.mean())
+        return np.asarray(ratio + (n - ratio * d) * (d.size / d.sum()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
 from recbias.formats.delimited import align_columns
-from recbias.formats.tables import TableColumns, TableSettings, read_file
+from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
 from recbias.formats.text_files import require_file
 
 _BLOCK = 2**20  # rows of a Parquet file at once
@@ -113,6 +113,8 @@ class ImpressionTable(TableSettings):
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the users and items of the log, and check its rows."""
+        files = [*map(list_file_columns, self.files(data))] if self.layout != "mind" else []
+        self.refuse_unknown_columns(name for names in files for name in names)
         names = self.find_columns()
         has_users, labels = "user_id" in names, self._list_labels(names)
         keys, check = ["user_id"] * has_users + labels, _Check(self.path)
@@ -193,7 +195,7 @@ class ImpressionTable(TableSettings):
             return {name: name for name in ("request_id", "user_id", "item_id", "reward")}
         if self.layout == "open_bandit":
             renamed = _OPEN_BANDIT | renamed
-        names = {renamed.get(name, name): name for name in _list_columns(self.path)}
+        names = {renamed.get(name, name): name for name in list_file_columns(self.path)}
         for name in ("item_id", "reward"):
             if name not in names:
                 message, remedy = f"there is no column {name!r}", suggest(name, [*names])
@@ -224,16 +226,6 @@ class ImpressionTable(TableSettings):
 def _make_empty_interactions(user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
     codes = np.empty(0, dtype=np.int32)
     return Interactions(codes, codes, np.empty(0, np.float32), None, user_ids, item_ids)
-
-
-def _list_columns(path: Path) -> list[str]:
-    return list(_open_text(path).schema.names) if _is_text(path) else _read_schema(path)
-
-
-def _read_schema(path: Path) -> list[str]:
-    from pyarrow import parquet
-
-    return list(parquet.read_schema(path).names)
 
 
 def _is_text(path: Path) -> bool:

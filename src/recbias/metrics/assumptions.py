@@ -20,10 +20,10 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownName
-from recbias.core.evidence import Evidence, Impressions, Policy
+from recbias.core.evidence import Evidence, Impressions
 from recbias.core.measures import Direction, Measurement, spread_ratio
 from recbias.core.text import suggest
-from recbias.metrics.logged import Weights, read_rows, require_positions
+from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
 from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
 
@@ -31,11 +31,6 @@ _TURNS = "turns"  # the target of the row with the value at which a conclusion t
 _MOST_EXPONENT, _MOST_FACTOR = 5.0, 100.0
 _Exponent = Annotated[float, Ge(0)]
 _Factor = Annotated[float, Ge(1)]
-
-
-def _require_log(evidence: Evidence, what: str) -> None:
-    evidence.need("log")
-    evidence.need(what)
 
 
 class _OfLog(InheritsSections):
@@ -83,9 +78,8 @@ class PositionBias(_OfLog):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each position."""
-        _require_log(evidence, "shown")
+        policy = get_policy(evidence, "shown")
         require_positions(evidence, "position_bias")
-        policy: Policy = evidence.shown  # type: ignore[assignment]
         read, n = partial(read_rows, evidence, policy.variant), len(evidence.queries)
         keys, n_positions = np.empty(0, dtype=np.int64), 1
         for block, queries in read():
@@ -218,9 +212,8 @@ class ExaminationSensitivity(_OfLog):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap at each exponent, and the exponent at which it turns."""
-        _require_log(evidence, "shown")
+        policy = get_policy(evidence, "shown")
         require_positions(evidence, "examination_sensitivity")
-        policy: Policy = evidence.shown  # type: ignore[assignment]
         members, n = self.groups.find(evidence), len(evidence.queries)
         totals = np.zeros((len(self.exponents), n, 4 if self.count == "clicks" else 2))
         shown, rewards = np.zeros((3, 1)), np.zeros(2)
@@ -324,17 +317,17 @@ class PropensitySensitivity(_OfLog):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap with its bounds at each factor, and the factor at which it turns."""
-        _require_log(evidence, "policy")
-        policy: Policy = evidence.policy  # type: ignore[assignment]
+        policy = get_policy(evidence, "policy")
         n, targets = len(evidence.queries), [f"factor={factor:g}" for factor in self.factors]
         undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, _TURNS)]
         if policy.is_shown:
             return undefined
-        gap = _Gap(evidence, Weights(evidence, self.clip), self.groups)
+        weights = Weights(evidence, self.clip)
+        gap = _Gap(evidence, weights, self.groups)
+        weights.warn_clipped()
         if gap.lacks_support:
             warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
             return undefined
-        gap.warn_clipped(self.clip)
         rows = [
             replace(row, target=target)
             for row, target in zip(gap.measure(self.factors), targets, strict=True)
@@ -356,12 +349,6 @@ class _Gap:
             self.lacks_support |= bool(missing[contexts].any())
             for table, side in zip(self._tables, self._weigh(queries, weight), strict=True):
                 table.add(block.rewards, side)
-
-    def warn_clipped(self, clip: float | None) -> None:
-        """Say how many weights were cut."""
-        if self._weights.n_clipped:
-            share = self._weights.n_clipped / self._weights.n_rows
-            warn(f"{self._evidence.metric}: {share:.2%} of the weights were above {clip} and cut")
 
     def find_worst(self, log_factor: float) -> float:
         """Return the bound of the gap that is nearest to the other sign."""

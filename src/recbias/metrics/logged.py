@@ -49,12 +49,19 @@ class _LogMetric(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the ratio, with the values of the users."""
-        evidence.need("shown")
-        policy: Policy = evidence.shown  # type: ignore[assignment]
+        policy = get_policy(evidence, "shown")
         totals = np.zeros((len(evidence.queries), 2))
         for block, queries in read_rows(evidence, policy.variant):
             totals += _add_by_query(queries, self.add_rows(block), len(totals))
         return [measure_ratio(evidence, totals)]
+
+
+def get_policy(evidence: Evidence, kind: str) -> Policy:
+    """Return what was shown, or what a candidate would show; MissingEvidence without it."""
+    evidence.need("log")
+    evidence.need(kind)
+    policy: Policy = getattr(evidence, kind)
+    return policy
 
 
 def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressions, AnyArray]]:
@@ -63,8 +70,7 @@ def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressio
     Raises:
         UnknownName: The log has no such variant.
     """
-    evidence.need("log")
-    log: ImpressionLog = evidence.log  # type: ignore[assignment]
+    log: ImpressionLog = evidence.log  # type: ignore[assignment]  # see get_policy
     users = evidence.queries.users
     query_of = np.full(int(users.max(initial=-1)) + 2, -1, dtype=np.int64)
     query_of[users[users >= 0]] = np.flatnonzero(users >= 0)
@@ -148,28 +154,28 @@ class ShownShare(_LogMetric):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the share of each value."""
-        evidence.need("shown")
-        policy: Policy = evidence.shown  # type: ignore[assignment]
+        policy = get_policy(evidence, "shown")
         evidence.need("items")
+        if self.discount:
+            require_positions(evidence, "discount")
         membership = evidence.items.categories(self.attribute)  # type: ignore[union-attr]
-        members = membership.matrix.toarray().astype(np.float64)
+        members = membership.matrix.toarray()
         n = len(evidence.queries)
-        totals = np.zeros((len(membership.values), n, 2))
+        shown, total = np.zeros((len(membership.values), n)), np.zeros(n)
         for block, queries in read_rows(evidence, policy.variant):
+            exposure = np.ones(queries.size)
             if self.discount:
-                require_positions(evidence, "discount")
-            exposure = (
-                1 / np.log2(block.positions + 1.0) if self.discount else np.ones(queries.size)
-            )
-            for code in range(len(totals)):
-                terms = Terms(exposure * members[block.items, code], exposure)
-                totals[code] += _add_by_query(queries, terms, n)
-        for value, total in zip(membership.values, totals, strict=True):
-            if not total[:, 0].any():
+                exposure /= np.log2(block.positions + 1.0)
+            total += np.bincount(queries, exposure, n)
+            for code in range(len(shown)):
+                has = members[block.items, code]
+                shown[code] += np.bincount(queries[has], exposure[has], n)
+        for value, own in zip(membership.values, shown, strict=True):
+            if not own.any():
                 warn(f"{evidence.metric}: no item with {self.attribute}={value} was ever shown")
         return [
-            measure_ratio(evidence, total, f"{self.attribute}={value}")
-            for value, total in zip(membership.values, totals, strict=True)
+            measure_ratio(evidence, np.stack([own, total], axis=1), f"{self.attribute}={value}")
+            for value, own in zip(membership.values, shown, strict=True)
         ]
 
 
@@ -378,6 +384,12 @@ class Weights:
             self.n_rows += weights.size
             yield block, queries, contexts, weights
 
+    def warn_clipped(self) -> None:
+        """Say how many weights were cut."""
+        if self.n_clipped:
+            share, metric = self.n_clipped / self.n_rows, self._evidence.metric
+            warn(f"{metric}: {share:.2%} of the weights were above {self._clip:g} and cut")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyValue(InheritsSections):
@@ -389,11 +401,11 @@ class PolicyValue(InheritsSections):
     ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
     ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
     towards the mean of the position. ``direct`` needs no propensities, and is right only if users
-    who were shown an item at a position do not differ from the others. These are of an impression.
-    ``iips``, ``rips``, ``sips`` and
-    ``slate_pi`` are of the sum over a request: by position, by the items above too (reward
-    interaction), by the whole list, and by the pseudo-inverse, for lists whose positions were
-    filled independently of each other.
+    who were shown an item at a position do not differ from the others.
+
+    These are of an impression. ``iips``, ``rips``, ``sips`` and ``slate_pi`` are of the sum over a
+    request: by position, by the items above too (reward interaction), by the whole list, and by
+    the pseudo-inverse, for lists whose positions were filled independently of each other.
 
     Of the model ``shown`` it is the mean reward itself. Where the candidate shows items that the
     log never shows at a position, no estimate is unbiased: the value is undefined, and there is a
@@ -420,9 +432,7 @@ class PolicyValue(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""
-        evidence.need("log")
-        evidence.need("policy")
-        policy: Policy = evidence.policy  # type: ignore[assignment]
+        policy = get_policy(evidence, "policy")
         totals = np.zeros((len(evidence.queries), 2))
         if policy.is_shown:
             for block, queries in read_rows(evidence, policy.variant):
@@ -453,9 +463,7 @@ class PolicyValue(InheritsSections):
             totals += _add_by_query(queries, terms, len(totals))
             lost += _add_by_query(queries, Terms(mass, mass), len(totals))
             n_rows += mass.size
-        if weights.n_clipped:
-            share = weights.n_clipped / weights.n_rows
-            warn(f"{evidence.metric}: {share:.2%} of the weights were above {self.clip:g} and cut")
+        weights.warn_clipped()
         if not lost.any():
             return [measure_ratio(evidence, totals)]
         message = f"{lost[:, 0].sum() / n_rows:.1%} of what the candidate shows was never shown"
@@ -515,17 +523,17 @@ class EffectiveSampleSize(InheritsSections):
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the size, of all users and of each group."""
-        evidence.need("log")
-        evidence.need("policy")
-        policy: Policy = evidence.policy  # type: ignore[assignment]
+        policy = get_policy(evidence, "policy")
         n = len(evidence.queries)
         totals = np.zeros((n, 2))
         if policy.is_shown:
             for _, queries in read_rows(evidence, policy.variant):
                 totals += _add_by_query(queries, Terms(*np.ones((2, queries.size))), n)
         else:
-            for _, queries, _, weights in Weights(evidence, self.clip).read():
-                totals += _add_by_query(queries, Terms(weights, weights**2), n)
+            weights = Weights(evidence, self.clip)
+            for _, queries, _, weight in weights.read():
+                totals += _add_by_query(queries, Terms(weight, weight**2), n)
+            weights.warn_clipped()
         rows = [self._count("", totals)]
         if self.label is not None:
             groups = group_by(evidence.queries.labels, self.label, split_cells=True)

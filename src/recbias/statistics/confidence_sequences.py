@@ -22,7 +22,7 @@ _STEPS = 40  # the number of bisections of an end
 _FAR = 2.0**30  # an end so many standard deviations away is infinite
 
 
-class Sequence(Protocol):
+class Bets(Protocol):
     """A way to bet against a mean."""
 
     def log_e(self, values: FloatArray, mean: float) -> FloatArray:
@@ -125,7 +125,7 @@ def find_best_rho(v: float, alpha: float) -> float:
     return v / (log + math.log1p(log))
 
 
-def find_interval(sequence: Sequence, values: FloatArray, alpha: float) -> tuple[float, float]:
+def find_interval(sequence: Bets, values: FloatArray, alpha: float) -> tuple[float, float]:
     """Return the ends of the confidence sequence after the last value; infinite where it has none.
 
     Args:

@@ -157,13 +157,3 @@ def _differentiate(wins: FloatArray, values: FloatArray) -> tuple[FloatArray, Fl
     np.fill_diagonal(information, 0.0)
     np.fill_diagonal(information, -information.sum(axis=1))
     return gradient, information
-
-
-def estimate_position_bias(
-    strata: AnyArray, positions: AnyArray, rewards: FloatArray, users: AnyArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the values of all positions (from 0) and the ends of their intervals."""
-    shape = int(strata.max()) + 1, int(positions.max()) + 1
-    fit = fit_position_bias(*tally_positions(strata, positions, rewards, shape))
-    scores = fit.score_users(strata, positions, rewards, users, int(users.max()) + 1)
-    return (fit.values, *fit.find_intervals(scores))

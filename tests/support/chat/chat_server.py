@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from support.loopback import answer_in_thread
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -174,11 +176,5 @@ def serve_chat(
 
     server = Server(("127.0.0.1", 0), Handler)
     chat.origin = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answer_in_thread(server):
         yield chat
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from zlib import crc32
 
+from support.loopback import answer_in_thread
+
 CATALOGUE = 200
 
 
@@ -68,7 +70,7 @@ class Shop:
 
 
 @contextmanager
-def open_shop(shop: Shop, port: int = 0) -> Iterator[Shop]:
+def open_shop(shop: Shop) -> Iterator[Shop]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -97,13 +99,7 @@ def open_shop(shop: Shop, port: int = 0) -> Iterator[Shop]:
         def log_message(self, *_arguments: object) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     shop.url = f"http://127.0.0.1:{server.server_port}/recommend"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answer_in_thread(server):
         yield shop
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, repeat
 from typing import Any
 
+from support.loopback import answer_in_thread
+
 
 @dataclass
 class Publisher:
@@ -53,14 +55,8 @@ class Publisher:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.base = f"http://127.0.0.1:{server.server_address[1]}/"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
+        with answer_in_thread(server):
             yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         name, byte_range = request.path.lstrip("/"), request.headers.get("Range", "")
