@@ -49,6 +49,7 @@ def make_spec(url: str, n_bought: int = 6, **settings: Any) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def token(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SHOP_TOKEN", "s3cret-of-the-shop")
+    monkeypatch.setattr("secrets.randbits", lambda _: 1)  # the same order every day
     return "s3cret-of-the-shop"
 
 
@@ -63,7 +64,7 @@ def test_known_discrimination_is_found_before_the_budget_is_spent(
     row = result.effects[(result.effects["effect"] == "price") & result.effects["e"].gt(40)]
     assert len(row) == 1
     low, high = row[["ci_low", "ci_high"]].to_numpy()[0]
-    assert low < np.log(1.1) < high
+    assert low < 0.1 < high
     assert "prices shown to 'retired' are higher by" in result.verdict
     for path in result.folder.rglob("*"):
         assert path.is_dir() or token.encode() not in path.read_bytes(), path
@@ -84,7 +85,8 @@ def test_faults_are_retried_and_an_endpoint_without_items_is_an_error(tmp_path: 
         result = probe(make_spec(shop.url), out=tmp_path / "a")
     assert "prices shown to 'retired' are higher" in result.verdict
     with open_shop(Shop(always=(200, "<html>"))) as shop, pytest.raises(MissingReplies):
-        probe(make_spec(shop.url), out=tmp_path / "b")
+        spec = make_spec(shop.url)
+        probe({**spec, "endpoint": {**spec["endpoint"], "retries": 1}}, out=tmp_path / "b")
     with open_shop(Shop(always=(403, "no"))) as shop, pytest.raises(RequestRefused):
         probe(make_spec(shop.url), out=tmp_path / "c")
 
