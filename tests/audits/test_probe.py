@@ -84,9 +84,9 @@ def test_faults_are_retried_and_an_endpoint_without_items_is_an_error(tmp_path: 
     with open_shop(Shop(markup={"retired": 1.2}, faults=faults)) as shop:
         result = probe(make_spec(shop.url), out=tmp_path / "a")
     assert "prices shown to 'retired' are higher" in result.verdict
+    once = {"overrides": ["endpoint.retries=1"], "out": tmp_path / "b"}
     with open_shop(Shop(always=(200, "<html>"))) as shop, pytest.raises(MissingReplies):
-        spec = make_spec(shop.url)
-        probe({**spec, "endpoint": {**spec["endpoint"], "retries": 1}}, out=tmp_path / "b")
+        probe(make_spec(shop.url), **once)  # type: ignore[arg-type]
     with open_shop(Shop(always=(403, "no"))) as shop, pytest.raises(RequestRefused):
         probe(make_spec(shop.url), out=tmp_path / "c")
 
