@@ -85,7 +85,7 @@ def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_pat
     assert verdict.sentences == (
         f"m0: {FAILED}.",
         f"m1: {FAILED}.",
-        "2 more are in the table of checks.",
+        "2 more failed or undecided checks are in the table.",
     )
 
 
@@ -183,7 +183,10 @@ def test_groups_come_before_models(tmp_path: Path) -> None:
         "nDCG is lower for gender=F (0.2000) than for gender=M (0.3000)"
     )
     assert verdict.sentences[0].startswith("EASE has higher nDCG than ALS: 0.9000 against 0.1000")
-    assert [tile.label for tile in verdict.tiles] == ["EASE", "ALS"]
+    assert [tile.label for tile in verdict.tiles] == [
+        "EASE: gap of nDCG by gender",
+        "ALS: gap of nDCG by gender",
+    ]
     assert verdict.tiles[0].value == "0.1000 [0.0500, 0.1500]"
 
 

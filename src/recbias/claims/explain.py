@@ -179,6 +179,7 @@ def explain(  # noqa: PLR0913  as keywords
     del described["flipped"]
     described |= {"metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
     properties, notes = _collect_properties(queries, split, dataset, by, used)
+    columns = pd.concat([pd.DataFrame(index=range(int(used.sum()))), *properties.values()], axis=1)
     in_a = codes[used] == 1
     rng = np.random.default_rng(0)
     parts = pd.DataFrame(columns=["method", "property", "part", "ci_low", "ci_high", "share"])
@@ -186,13 +187,13 @@ def explain(  # noqa: PLR0913  as keywords
         rows = _explain_parts(values[used], in_a, properties, rng, resamples)
         parts = pd.DataFrame([*rows], columns=parts.columns)
     means = {
-        "property": [*properties],
-        names[0]: [float(columns[in_a].mean()) for columns in properties.values()],
-        names[1]: [float(columns[~in_a].mean()) for columns in properties.values()],
+        "property": [*columns],
+        names[0]: columns[in_a].mean().tolist(),
+        names[1]: columns[~in_a].mean().tolist(),
     }
     sign = 1.0 if direction == "higher" else -1.0
     units = wide.index.to_numpy()[used]
-    worst, members = _find_worst(sign * values[used], properties, units, rng)
+    worst, members = _find_worst(sign * values[used], columns, units, rng)
     worst[["mean", "others", "difference"]] *= sign
     stages.read_lists(members)
     examples = [
@@ -263,26 +264,25 @@ def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -
 
 def _collect_properties(
     queries: Queries, split: Split, dataset: Dataset, by: str, used: BoolArray
-) -> tuple[dict[str, FloatArray], list[str]]:
-    """Return the columns of each property, ``float64[users, columns]``, and which are left out."""
-    properties: dict[str, FloatArray] = {}
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Return the columns of each property, a row for each user, and which are left out."""
     users = queries.ids.ids[used]
-    properties |= _describe_histories(split.train, users)
+    numbers = _describe_histories(split.train, users)
     if split.test is not None:
-        properties["log of test items"] = np.log1p(_count(split.test, users))
+        numbers["log of test items"] = np.log1p(_count(split.test, users))
     if dataset.items is not None:
-        properties |= _describe_tastes(split.train, users, dataset.items)
+        numbers |= _describe_tastes(split.train, users, dataset.items)
+    properties = {name: pd.DataFrame({name: column}) for name, column in numbers.items()}
     labels = _encode_labels(queries.labels, by, used)
     notes = []
     if len(properties) + len(labels) > _MOST_PROPERTIES:
         notes.append(f"other labels are {', '.join(labels)}")
-        labels = {"other labels": np.hstack([*labels.values()])}
+        labels = {"other labels": pd.concat([*labels.values()], axis=1)}
     properties |= labels
     for name in [*properties]:
-        columns = properties[name].reshape(len(users), -1)
-        columns = columns[:, columns.std(axis=0) > 0]
-        properties[name] = columns
-        if not columns.shape[1]:
+        own = properties[name]
+        properties[name] = own.loc[:, (own != own.iloc[0]).any()]
+        if properties[name].empty:
             notes.append(f"{name} is the same for all users")
             del properties[name]
     return properties, notes
@@ -353,19 +353,19 @@ def _describe_tastes(
     return {}
 
 
-def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, FloatArray]:
+def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, pd.DataFrame]:
     """Return the other labels: numbers as they are, texts as one column for each value but one."""
     encoded = {}
     grouping = {re.split(r"\W", part.removeprefix("not "))[0] for part in split_crossing(by)}
     for name in labels.names:
         if name in grouping or name == "history_length":  # which is a property already
             continue
-        column = labels.frame[name][used]
+        column = labels.frame[name][used].reset_index(drop=True)
         if column.dtype.kind == "f" and not column.isna().any():
-            encoded[str(name)] = column.to_numpy(dtype=np.float64).reshape(-1, 1)
+            encoded[name] = column.to_frame(name)
         elif 1 < column.nunique(dropna=False) <= _MOST_VALUES:
-            dummies = pd.get_dummies(column.astype(str), drop_first=True)
-            encoded[str(name)] = dummies.to_numpy(dtype=np.float64)
+            texts = column.astype(str)
+            encoded[name] = pd.get_dummies(texts, prefix=name, prefix_sep="=", drop_first=True)
     return encoded
 
 
@@ -375,14 +375,15 @@ def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, Fl
 def _explain_parts(
     values: FloatArray,
     in_a: BoolArray,
-    properties: Mapping[str, FloatArray],
+    properties: Mapping[str, pd.DataFrame],
     rng: np.random.Generator,
     resamples: int,
 ) -> Iterator[tuple[str, str, float, float, float, float]]:
     seed = int(rng.integers(2**32))
     for method in METHODS:
         own = np.random.default_rng(seed)  # the same resamples for both
-        found = decompose_gap(values, in_a, [*properties.values()], method, own, resamples)
+        columns = [part.to_numpy(dtype=np.float64) for part in properties.values()]
+        found = decompose_gap(values, in_a, columns, method, own, resamples)
         rows = zip([*properties, _REST], found.parts, found.ci_low, found.ci_high, strict=True)
         for name, part, low, high in rows:
             yield method, name, float(part), float(low), float(high), float(part / found.gap)
@@ -390,23 +391,18 @@ def _explain_parts(
 
 def _find_worst(
     values: FloatArray,
-    properties: Mapping[str, FloatArray],
+    properties: pd.DataFrame,
     units: AnyArray,
     rng: np.random.Generator,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the groups of an honest tree, and the worst members of the worst that is real."""
     columns = ["rule", "n", "mean", "others", "difference", "ci_low", "ci_high", "p", "p_adjusted"]
-    names = [
-        name if own.shape[1] == 1 else f"{name} ({at + 1})"
-        for name, own in properties.items()
-        for at in range(own.shape[1])
-    ]
-    if not names or len(values) < 80:
+    if properties.empty or len(values) < 80:
         return pd.DataFrame(columns=columns), []
-    leaves = find_honest_groups(values, np.hstack([*properties.values()]), rng)
+    leaves = find_honest_groups(values, properties.to_numpy(dtype=np.float64), rng)
     rows = [
         (
-            " and ".join(f"{names[at]} {sign} {bound:.3g}" for at, sign, bound in leaf.rule),
+            " and ".join(_describe_condition(properties, *condition) for condition in leaf.rule),
             len(leaf.rows),
             *(leaf.mean, leaf.others, leaf.difference, leaf.ci_low, leaf.ci_high),
             *(leaf.p, leaf.p_adjusted),
@@ -419,6 +415,14 @@ def _find_worst(
         order = np.argsort(values[real[0].rows], kind="stable")[:_N_EXAMPLES]
         members = [str(unit) for unit in units[real[0].rows[order]]]
     return pd.DataFrame(rows, columns=columns), members
+
+
+def _describe_condition(properties: pd.DataFrame, at: int, sign: str, bound: float) -> str:
+    """Return ``age <= 30``, or of a value of a label ``job=clerk`` or ``not job=clerk``."""
+    name, column = properties.columns[at], properties.iloc[:, at]
+    if column.dtype == bool:
+        return f"{'not ' * (sign == '<=')}{name}"
+    return f"{name} {sign} {bound:.3g}"
 
 
 def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float) -> pd.DataFrame:

@@ -489,7 +489,8 @@ class Dataset:
     Args:
         interactions: The interactions; their vocabularies are the users and items of the dataset,
             to which the tables of attributes are aligned.
-        counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on.
+        counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on;
+            reports do not show those that begin with ``_``.
     """
 
     interactions: Interactions

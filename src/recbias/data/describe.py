@@ -81,7 +81,7 @@ def describe(dataset: Dataset, labels: Sequence[pd.DataFrame] = ()) -> dict[str,
 
 def _describe_log(dataset: Dataset) -> dict[str, Any]:
     """Return the size of a log of impressions, and which questions it can answer."""
-    counts, prefix = dataset.counts, "variant "
+    counts, prefix = dataset.counts, "_variant "
     n, positions = counts["impressions"], counts.get("positions", 0)
     variants = {
         key[len(prefix) :]: count for key, count in counts.items() if key.startswith(prefix)
@@ -96,7 +96,7 @@ def _describe_log(dataset: Dataset) -> dict[str, Any]:
         "positions": positions,
         "share with a reward": counts["rewarded"] / n,
         "share with a propensity": counts.get("with_propensity", 0) / n,
-        "share of the items and positions that were shown": counts["cells"] / places,
+        "share of the items and positions that were shown": counts["_cells"] / places,
         "variants": variants or None,
         "answers": {
             "what was shown and clicked": "yes",

@@ -368,7 +368,7 @@ class _Check:
         cells = self._cells.to_pandas()
         if "variant" in cells:
             self._check_variants(cells.groupby("variant", sort=True)[["shown", "with_reward"]])
-        self.counts["cells"] = len(cells.drop_duplicates([*{*_CELL[:2]} & {*cells.columns}]))
+        self.counts["_cells"] = len(cells.drop_duplicates([*{*_CELL[:2]} & {*cells.columns}]))
         if "position" in cells:
             self._check_positions(np.unique(cells["position"]))
 
@@ -380,10 +380,10 @@ class _Check:
                 remedy = "write 0 where nothing was clicked, or leave the variant out"
                 message = f"variant {name!r} has {reason}"
                 raise MalformedLine(message, where=self._path, remedy=remedy)
-            self.counts[f"variant {name}"] = int(n)
+            self.counts[f"_variant {name}"] = int(n)
 
     def _check_positions(self, positions: AnyArray) -> None:
-        first = self.counts["first_position"] = int(positions[0] > 0)
+        first = self.counts["_first_position"] = int(positions[0] > 0)
         self.counts["positions"] = positions.size
         if not first:
             warn(
@@ -462,7 +462,7 @@ class _Log:
             users = _find(table["user_id"], self.dataset.user_ids)
         positions = np.zeros(n, dtype=np.int32)
         if self.has_positions:
-            first = self.dataset.counts["first_position"]
+            first = self.dataset.counts["_first_position"]
             positions = table["position"].to_numpy() + np.int32(1 - first)
         missing = np.full(n, np.nan)
         variants = np.full(n, "", dtype=object)

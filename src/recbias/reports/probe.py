@@ -97,9 +97,9 @@ def describe_probe(
     lines = [f"{start}: {found}{unsure}."]
     lines += [f"{text}: the endpoint learns from being asked, or is unstable." for text in drifts]
     if said["none"]:
-        lines.append(f"Within the margin: {'; '.join(said['none'])}.")
+        lines.append(f"Within the margin: {_list_effects(rows, 'none')}.")
     if said[""]:
-        lines.append(f"Undecided {_REPLACED[summary['stopped']]}: {'; '.join(said[''])}.")
+        lines.append(f"Undecided {_REPLACED[summary['stopped']]}: {_list_effects(rows, '')}.")
     if floor is not None:
         lines.append(f"Identical requests share {floor:.0%} of their items (Jaccard).")
     if any(row["kind"] == "placebo" for row in effects) and not drifts:
@@ -117,6 +117,15 @@ def describe_probe(
             "personas without all their answers are left out."
         )
     return lines
+
+
+def _list_effects(rows: Sequence[Mapping[str, Any]], verdict: str) -> str:
+    """Return the effects with a verdict by value: ``overlap and price for 'retired'``."""
+    by_value: dict[str, list[str]] = {}
+    for row in rows:
+        if row["verdict"] == verdict:
+            by_value.setdefault(row["value"], []).append(row["effect"])
+    return "; ".join(f"{' and '.join(names)} for '{value}'" for value, names in by_value.items())
 
 
 def _list_drifts(effects: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -42,7 +42,7 @@ def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
     sizes = ", ".join(
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in counts.items()
-        if number and not name.startswith(_BEFORE)
+        if number and not name.startswith((_BEFORE, "_"))
     )
     yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
     before = [number for name, number in counts.items() if name.startswith(_BEFORE)]

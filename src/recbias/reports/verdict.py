@@ -100,7 +100,9 @@ def _judge_checks(run: RunTables) -> Verdict | None:
         listed += [f"Undecided: {state_check(run, check)}" for check in undecided]
     if len(listed) > _MOST_SENTENCES:
         n_more = len(listed) - _MOST_SENTENCES + 1
-        listed[_MOST_SENTENCES - 1 :] = [f"{n_more:,} more are in the table of checks"]
+        listed[_MOST_SENTENCES - 1 :] = [
+            f"{n_more:,} more failed or undecided checks are in the table"
+        ]
     n_left = _MOST_SENTENCES - len(listed)
     sentences, small = _unite(split_conclusions(run)[0][:n_left])
     return Verdict(
@@ -142,7 +144,9 @@ def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
 
 def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
     state: State = "fail" if check["failed"] else check["verdict"]
-    return Tile(name_check(run, check), _format_check(check), state, to_line(check["limit"]))
+    return Tile(
+        name_check(run, check), _format_check(check), state, f"limit {to_line(check['limit'])}"
+    )
 
 
 def _format_check(check: Mapping[str, Any]) -> str:
@@ -223,7 +227,7 @@ def _make_system_tile(rows: Sequence[Row]) -> Tile:
         sum(row["within"] for row in rows),
         max(rows, key=lambda row: float(abs(row["difference"]))),
     )
-    state: State = "pass" if n_within == len(rows) else "none"
+    state: State = "pass" if n_within == len(rows) else "fail"
     note = f"largest difference {_state_distance(farthest).partition(' of ')[0]})"
     value = f"{n_within:,} of {len(rows):,} within"
     return Tile(to_line(rows[0]["system"]), value, state, note)
@@ -261,7 +265,8 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
     if subject == "groups" and first is not None:
         strongest = {row["model"]: row for row in reversed(first.rows)}
         rows = [strongest[name] for name in first.models if name in strongest]
-        return [_make_gap_tile(row, str(first.metric.parameters.get("by", ""))) for row in rows]
+        name, by = views.name_metric(run, first.metric), str(first.metric.parameters.get("by", ""))
+        return [_make_gap_tile(row, name.partition(", gap")[0], by) for row in rows]
     tiles = []
     for finding in findings:
         rows = [row for row in _list_values(run, finding) if not math.isnan(row["value"])]
@@ -276,14 +281,14 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
     return tiles
 
 
-def _make_gap_tile(row: Row, by: str) -> Tile:
+def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
     a, b, sign, low, high = "a", "b", 1, "ci_low", "ci_high"
     if row["difference"] < 0:
         a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
     value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
     names = (to_line(name_group(row[side], by)) for side in (a, b))
-    return Tile(to_line(row["model"]), value, note=" minus ".join(names))
+    return Tile(f"{to_line(row['model'])}: gap of {name}", value, note=" minus ".join(names))
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
