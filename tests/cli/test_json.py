@@ -254,3 +254,25 @@ def test_errors_have_their_place(error: RecbiasError, place: tuple[object, ...])
     (row,) = describe_errors(error)
     assert tuple(row[name] for name in ("where", "file", "line", "column")) == place
     assert (row["message"], row["help"]) == ("m", error.remedy or None)
+
+
+def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
+    llm = "{model: small, max_tokens: 100, prices: {input: 0, output: 100}}"
+    text = SMALL.replace("MostPop, ItemKNN]", f"{{name: WOK, llm: {llm}}}]")
+    write_small_spec(tmp_path, text)
+    document = read_document_of_json_commands(
+        invoke_recbias("plan", "small.yaml", "--json", "--limit", 3, folder=tmp_path)
+    )
+    assert document["requests"] == [
+        {
+            "model": "WOK",
+            "requests": 3,
+            "stored": 0,
+            "to_send": 3,
+            "tokens_out": 300,
+            "money": 0.03,
+            "tokens_in": document["requests"][0]["tokens_in"],
+            "problem": None,
+        }
+    ]
+    assert document["requests"][0]["tokens_in"] > 300

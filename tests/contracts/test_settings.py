@@ -18,7 +18,9 @@ import pytest
 
 from contracts.test_metrics import SETTINGS as METRIC_SETTINGS
 from contracts.test_recommenders import FROM_FILES, SMALL
+from recbias.config.entries import Resolver
 from recbias.config.settings import as_plain, read_settings
+from recbias.config.source import read_mapping
 from recbias.core.dataset import Attributes, Dataset, Reviews, TrainingData
 from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.plugins import Candidates
@@ -313,3 +315,53 @@ def test_settings_of_models(name: str) -> None:
     base = as_plain(SMALL_MODELS.get(name, {}))
     base |= {key: value for key, value in EPOCHS.items() if key in names}
     assert World("models", name, recommend, base, company=COMPANY).find_idle() == set()
+
+
+ALPHA_SEARCH = {"metric": "nDCG", "space": {"alpha": {"float": [0.0, 1.0]}}}
+BOTH_SEARCH = {
+    "metric": "nDCG",
+    "space": {"alpha": {"float": [0.0, 1.0]}, "similarity": {"choice": ["cosine", "asymmetric"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "fault"),
+    [
+        ("models", {"name": "ItemKNN", "alpha": 0.5}, ""),
+        ("models", {"name": "ItemKNN", "alpha": 0.3, "similarity": "asymmetric"}, ""),
+        (
+            "models",
+            {"name": "ItemKNN", "alpha": 0.3},
+            "models.alpha: has no effect with similarity: cosine",
+        ),
+        (
+            "models",
+            {"name": "ItemKNN", "tune": ALPHA_SEARCH},
+            "models.tune.space.alpha: has no effect with similarity: cosine",
+        ),
+        ("models", {"name": "ItemKNN", "tune": BOTH_SEARCH}, ""),
+        (
+            "models",
+            {"name": "BERT4Rec", "negatives": 8},
+            "models.negatives: has no effect with loss: cross_entropy",
+        ),
+        (
+            "metrics",
+            {"name": "nDCG", "by": "gender", "gap": "difference", "reference_group": "M"},
+            "metrics.reference_group: has no effect with gap: difference",
+        ),
+        (
+            "metrics",
+            {"name": "direction_checks", "groups": METRIC_SETTINGS["EAA"]["groups"], "top_n": 9},
+            "metrics.top_n: has no effect with directions: [centroid]",
+        ),
+    ],
+)
+def test_a_setting_that_another_one_switches_off_is_refused(
+    kind: str, entry: dict[str, Any], fault: str
+) -> None:
+    """It is refused with another value than its default only: a resolved spec has them all."""
+    document = read_mapping({"name": "x"})
+    Resolver(document, REGISTRIES, 4, None).resolve(kind, entry, (kind,))
+    faults = [str(error) for _, error in document.faults]
+    assert faults == ([fault] if fault else [])

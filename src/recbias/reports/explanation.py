@@ -6,19 +6,19 @@ It is made of the tables of ``recbias.explain``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from recbias.reports import svg
-from recbias.reports.environments import read_resource, render
 from recbias.reports.plots_prompts import Forest, Mark, Panel, Row, draw_forest
 from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records
+from recbias.reports.sections import Section, write_sections
 from recbias.reports.svg import Interval, Plot
-from recbias.reports.wording import Safe, join
+from recbias.reports.wording import join
 
 TITLES: Mapping[str, tuple[str, str]] = {
     "parts": (
@@ -142,44 +142,12 @@ def write_explanation(
         tables: The tables by the keys of ``TITLES``.
     """
     plots = draw_explanation(gap, tables["parts"], tables["interventions"], tables["changes"])
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for plot in plots.values():
-        path = folder / "figures" / f"{plot.name}.svg"
-        path.write_text(plot.document(), encoding="utf-8")
-    content = {
-        "answer": sentences[0],
-        "sentences": sentences[1:],
-        "notes": notes,
-        "sections": [*_list_sections(tables, plots)],
-    }
-    styles = {
-        "style": Safe(read_resource("page.css")),
-        "plot_style": Safe(svg.read_style_sheet()),
-    }
+    sections = [
+        Section(title, tables[name], note, plots.get(name))
+        for name, (title, note) in TITLES.items()
+    ]
+    write_sections(folder, sentences, notes, sections)
     records = {name: to_records(table) for name, table in tables.items()}
     document = {"sentences": [*sentences], "gap": dict(gap), **records, "notes": [*notes]}
-    files = {
-        "report.md": render("explanation.md.jinja", **content),
-        "report.html": render("explanation.html.jinja", **content, **styles),
-        "explanation.json": json.dumps(replace_undefined(document), indent=1, ensure_ascii=False)
-        + "\n",
-    }
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _list_sections(
-    tables: Mapping[str, pd.DataFrame], plots: Mapping[str, Plot]
-) -> Iterator[dict[str, Any]]:
-    for name, (title, note) in TITLES.items():
-        rows = to_records(tables[name])
-        if rows:
-            cells = [[_render(value) for value in row.values()] for row in rows]
-            plot = plots.get(name)
-            yield {"title": title, "note": note, "plot": plot, "names": [*rows[0]], "rows": cells}
-
-
-def _render(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = json.dumps(replace_undefined(document), indent=1, ensure_ascii=False)
+    (folder / "explanation.json").write_text(text + "\n", encoding="utf-8")

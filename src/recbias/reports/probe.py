@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from recbias.reports import svg
-from recbias.reports.environments import read_resource, render
-from recbias.reports.run import to_records
+from recbias.reports.sections import Section, write_sections
 from recbias.reports.svg import Axes, Curve, Plot, Scale, draw_curves, draw_line, draw_title
-from recbias.reports.wording import Safe, join
+from recbias.reports.wording import join
 
 _PANEL, _TOP, _FOOT = 170.0, 30.0, 34.0
 _SIDES = (60.0, 456.0)
@@ -204,41 +203,9 @@ def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) ->
         value=looks["attribute"] + "=" + looks["value"]
     )
     last = looks.groupby(["kind", "attribute", "value", "effect"], sort=False).last().reset_index()
-    columns = [
-        "attribute",
-        "value",
-        "effect",
-        "estimate",
-        "ci_low",
-        "ci_high",
-        "e",
-        "n",
-        "verdict",
-    ]
+    keys, numbers = ["attribute", "value", "effect"], ["estimate", "ci_low", "ci_high", "e", "n"]
     plot = draw_sequences(shown, "requests", "confidence-sequences", "Effects over the requests")
     last["attribute"] = last["attribute"].where(last["kind"] == "effect", "(placebo)")
-    write_report(folder, sentences, last[columns], plot)
-
-
-def write_report(folder: Path, sentences: Sequence[str], table: pd.DataFrame, plot: Plot) -> None:
-    """Write a report that begins with its verdict: as HTML, Markdown and a picture."""
-    content = {
-        "verdict": sentences[0],
-        "sentences": [*sentences[1:]],
-        "columns": [*table.columns],
-        "rows": [
-            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()]
-            for row in to_records(table)
-        ],
-        "plot": plot,
-    }
-    styles = {
-        "style": Safe(read_resource("page.css")),
-        "plot_style": Safe(svg.read_style_sheet()),
-    }
-    (folder / "figures").mkdir(exist_ok=True)
-    figure = folder / "figures" / f"{plot.name}.svg"
-    figure.write_text(plot.document(), encoding="utf-8")
-    for name, extra in (("md", {}), ("html", styles)):
-        text = render(f"sequences.{name}.jinja", **content, **extra)
-        (folder / f"report.{name}").write_text(text, encoding="utf-8")
+    answer = sentences[0][:1].upper() + sentences[0][1:]
+    section = Section("Effects", last[[*keys, *numbers, "verdict"]], plot=plot)
+    write_sections(folder, [answer, *sentences[1:]], (), [section])
