@@ -60,7 +60,7 @@ def write_sections(
         "sections": shown,
     }
     for kind, extra in (("md", {}), ("html", styles)):
-        text = render(f"sections.{kind}.jinja", **content, sections=shown, **extra)
+        text = render(f"sections.{kind}.jinja", **content, **extra)
         (folder / f"report.{kind}").write_text(text, encoding="utf-8")
 
 
