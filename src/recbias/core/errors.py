@@ -225,12 +225,6 @@ class StageError(RecbiasError):
         return [*trace, *super().lines()]
 
 
-class DeadProcess(RecbiasError):
-    """A process that trained a model with others has ended."""
-
-    default_remedy = "run the same command again to go on from the last checkpoint"
-
-
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
 

@@ -107,9 +107,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def copy_to_array(tensor: Tensor) -> AnyArray:
-    """Return a copy of a tensor as an array; all processes gather one that they share."""
-    if hasattr(tensor, "full_tensor"):
-        tensor = tensor.full_tensor()
+    """Return a copy of a tensor as an array."""
     is_shared = tensor.device.type == "cpu"
     array: AnyArray = tensor.detach().contiguous().cpu().numpy()
     return array.copy() if is_shared else array
@@ -129,15 +127,10 @@ def copy_to_device(array: AnyArray, device: Any) -> Tensor:
 
 
 def place_like(array: AnyArray, tensor: Tensor) -> Tensor:
-    """Return an array on the device of a tensor, shared by processes as the tensor is."""
+    """Return an array on the device of a tensor."""
     import torch
 
-    values = torch.from_numpy(array).to(tensor.device)
-    if not hasattr(tensor, "full_tensor"):
-        return values
-    from torch.distributed.tensor import distribute_tensor
-
-    return distribute_tensor(values, tensor.device_mesh, tensor.placements)
+    return torch.from_numpy(array).to(tensor.device)
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
