@@ -69,7 +69,6 @@ def test_compiled_loops_give_the_same_lists(
         UserKNN(neighbors=5).fit(data, rng),
         EASE(reg=5.0).fit(data, rng),
     ]
-    monkeypatch.setattr(topk, "DENSE_TILE", 7)
     found = []
     for least in (0, np.inf):
         monkeypatch.setattr(topk, "MIN_SCORES", least)
