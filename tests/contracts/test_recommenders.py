@@ -20,11 +20,8 @@ FROM_FILES = {
 }
 """Models that need files, reviews, or a language model: see their own tests."""
 
-UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
-RATING_BASED = {
-    *("MF", "FunkSVD", "PMF", "ConvMF"),
-    *("lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"),
-}
+UNPERSONALISED = {"Random", "MostPop"}
+RATING_BASED = {"MF", "FunkSVD", "PMF", "ConvMF", "lenskit/BiasedMF"}
 """Models that learn from rating values, not from which items a user has."""
 ATTRIBUTE_BASED = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
 """Models that learn from attributes; the attributes of the checkerboard hide the colours."""
@@ -43,13 +40,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuMF": {"batch_size": 64, "learning_rate": 0.01, "epochs": 30},
     "DeepFM": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.01},
     "implicit/ALS": {"reg": 1.0},
-    "implicit/BPR": {"learning_rate": 0.05},
-    "implicit/LMF": {"embedding_size": 8},
-    "lenskit/BiasedSVD": {"embedding_size": 4},
-    "lenskit/FunkSVD": {"embedding_size": 4},
-    "lenskit/NMF": {"embedding_size": 2},
-    "lenskit/FlexMFImplicit": {"embedding_size": 8, "batch_size": 32, "reg": 0.1},
-    "lenskit/FlexMFExplicit": {"embedding_size": 8, "batch_size": 32},
 }
 """Settings that fit 40 users, where the defaults are for thousands."""
 

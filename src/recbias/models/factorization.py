@@ -823,7 +823,7 @@ class FunkSVD(_TrainedFactorModel):
 
     ``r_ui`` is the rating and ``mean`` the mean of all ratings. If all ratings are equal, r_ui is
     1 for a training pair and 0 for each of its ``negatives`` unseen items, which are sampled anew
-    each epoch. All factors are trained jointly; ``lenskit/FunkSVD`` trains one after another. On a
+    each epoch. All factors are trained jointly. On a
     CPU, compiled loops make one SGD step per pair, as in the paper; on a GPU a step is the sum
     over a batch. A user without training items has an empty list.
 
