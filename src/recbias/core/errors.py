@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -227,6 +228,15 @@ class StageError(RecbiasError):
 
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
+
+
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
 
 
 CODE_FAULTS = (Exception, SystemExit)
