@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -244,10 +245,9 @@ class LensKitBiasedMF(FactorModel, _LensKitModel):
 
 def _export_factors(scorer: Any, item_bias: Any = None) -> FittedFactors:
     """Return factors of any array type as contiguous ``float32`` arrays."""
-    arrays = (scorer.user_embeddings, scorer.item_embeddings, item_bias)
-    return FittedFactors(
-        *(None if array is None else np.ascontiguousarray(array, np.float32) for array in arrays)
-    )
+    convert = partial(np.ascontiguousarray, dtype=np.float32)
+    bias = None if item_bias is None else convert(item_bias)
+    return FittedFactors(convert(scorer.user_embeddings), convert(scorer.item_embeddings), bias)
 
 
 _Feedback = Literal["implicit", "explicit"]
