@@ -91,7 +91,7 @@ FAMILIES = {
             *("NeuMF", "DeepFM", "MultiVAE", "ConvMF", "LightGCN", "SASRec", "GRU4Rec"),
             "BERT4Rec",
         ),
-        "Other libraries": ("implicit/", "lenskit/", "recbole"),
+        "Other libraries": ("implicit/", "lenskit/"),
         "Language models": (
             *("WOK", "LMRerank", "ChatRecommender", "LMLikelihood", "LMRec", "TFIDF-LR"),
             *("Encoder-LR", "language_model"),
