@@ -27,7 +27,12 @@ from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery
 from recbias.reports.group_tables import build_cards, build_dataset_tables
-from recbias.reports.llm import build_reply_tables, collect_searches, read_trials
+from recbias.reports.llm import (
+    build_reply_tables,
+    collect_searches,
+    read_trials,
+    tabulate_searches,
+)
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
@@ -35,7 +40,6 @@ from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
     build_round_table,
-    build_settings_tables,
     build_summary,
     tabulate_comparisons,
 )
@@ -75,7 +79,6 @@ class Content:
     definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
-    settings_tables = _build_by(build_settings_tables)
     tradeoffs = _build_by(views.build_tradeoff_table)
     rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
@@ -87,6 +90,11 @@ class Content:
     gallery = _build_by(draw_gallery)
     families = _build_by(views.collect_comparisons)
     searches = _build_by(collect_searches)
+
+    @cached_property
+    def search_table(self) -> wording.Table:
+        """The searches, a row for each."""
+        return tabulate_searches(self.searches)
 
     @cached_property
     def published(self) -> dict[str, wording.Table]:
@@ -147,7 +155,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.settings_tables, self.tradeoffs, self.rounds, self.checks, *self.group_tables),
+            *(self.tradeoffs, self.rounds, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]
