@@ -166,17 +166,6 @@ def _explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
     return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
 
 
-def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
-    existing = [table for table in tables if table is not None]
-    if not existing:
-        return ""
-    first, *others = existing
-    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
-    verdict = "are the same" if is_same else "differ"
-    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -191,7 +180,6 @@ class _RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
-        rounds: A sentence on the rounds of feedback after the first, if runs have them.
         renamings: The entries that are compared although their automatic names differ.
     """
 
@@ -203,7 +191,6 @@ class _RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
-    rounds: str = ""
     renamings: Sequence[Renaming] = ()
 
     @property
@@ -222,9 +209,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)
@@ -241,7 +227,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "rounds": self.rounds,
             "renamed": [vars(renaming) for renaming in self.renamings],
         }
 
@@ -258,7 +243,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] if self.rounds else []
         excluded += _explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
@@ -343,10 +327,9 @@ def _compare_side_by_side(
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    rounds = _explain_rounds([run.rounds for run in runs])
     return _RunComparison(
         *(frames, values, gaps, worse, correction, definitions),
-        *(ungated, results, rounds, renamings),
+        *(ungated, results, renamings),
     )
 
 
