@@ -17,7 +17,6 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
-    KeyEnv,
     Out,
     allow_closed_output,
     open_document,
@@ -449,20 +448,15 @@ def report(
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
-    key_env: KeyEnv = None,
     out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
-        from recbias.reports.card import read_key
         from recbias.reports.write import write_reports
 
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
-        if key_env is not None and "card" not in names:
-            remedy = "add --format card, or leave out --key-env"
-            raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
-        settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
-        for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
+        paths = write_reports(folder, formats=names, reference=reference, tolerance=tolerance)
+        for path in paths:
             print_line(path, longest=None)
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
+from recbias.core.text import flatten_settings
 from recbias.reports import views, wording
 from recbias.reports.questions import (
     compute_effect,
@@ -503,7 +504,7 @@ def collect_variants(run: RunTables) -> tuple[Variants, ...]:
     for model in run.manifest.get("models", []):
         if model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
             continue
-        settings = dict(_flatten(model.get("parameters") or {}))
+        settings = dict(flatten_settings(model.get("parameters") or {}))
         groups.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
     found = (Variants(name, _select_differing(models)) for name, models in groups.items())
     return tuple(group for group in found if _has_numbers(group))
@@ -541,15 +542,6 @@ def _tabulate_settings(summary: Table, group: Variants) -> Table:
 def _build_setting_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
     for value in settings.values():
         yield Cell(render_setting(value), float(value) if is_number(value) else math.nan)
-
-
-def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{start}{name}.")
-        else:
-            yield f"{start}{name}", value
 
 
 def _select_differing(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
