@@ -448,16 +448,26 @@ def report(
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
+    track: Annotated[
+        str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
+    ] = None,
     out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
+        from recbias.core.packages import TRACKERS
+        from recbias.reports.trackers import track_run
         from recbias.reports.write import write_reports
 
+        if track is not None and track not in TRACKERS:
+            message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
+            raise UnknownName(message, where="--track", remedy=remedy)
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
         paths = write_reports(folder, formats=names, reference=reference, tolerance=tolerance)
         for path in paths:
             print_line(path, longest=None)
+        if track is not None:
+            track_run(folder, track)
 
 
 def compare(
