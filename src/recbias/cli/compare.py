@@ -208,9 +208,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)

@@ -80,7 +80,6 @@ class Content:
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     tradeoffs = _build_by(views.build_tradeoff_table)
-    rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)

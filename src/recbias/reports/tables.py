@@ -1,4 +1,4 @@
-"""The tables of a report: results, settings, rounds, checks, comparisons.
+"""The tables of a report: results, settings, checks, comparisons.
 
 The best value of a column is bold, superscript marks show what is significant, and footnotes count
 undefined values.
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
+from recbias.core.text import flatten_settings
 from recbias.reports import views, wording
 from recbias.reports.questions import (
     compute_effect,

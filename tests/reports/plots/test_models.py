@@ -6,9 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.measures import ROUNDS
 from recbias.reports.agreement import build_agreement_tables
-from recbias.reports.conclusions import split_conclusions
 from recbias.reports.gallery import draw_gallery
 from recbias.reports.llm import collect_searches
 from recbias.reports.plots_models import (
@@ -19,7 +17,6 @@ from recbias.reports.plots_models import (
 from recbias.reports.plots_units import draw_round_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
-from recbias.reports.tables import build_round_table
 from reports.plots.svg_reading import (
     find_elements,
     find_marks,
