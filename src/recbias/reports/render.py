@@ -39,7 +39,6 @@ from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
-    build_round_table,
     build_summary,
     tabulate_comparisons,
 )
@@ -154,7 +153,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(self.tradeoffs, self.rounds, self.checks, *self.group_tables),
+            *(self.tradeoffs, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]
