@@ -640,18 +640,7 @@ def _build_contrasts(
     """Return the permutation test of a spread, named by the groups that are furthest apart."""
     if np.isnan(means).any():
         return ()
-    top, bottom = int(means.argmax()), int(means.argmin())
-    return (
-        Contrast(
-            between="groups",
-            a=names[top],
-            b=names[bottom],
-            test="permutation",
-            n=n,
-            mean_a=float(means[top]),
-            mean_b=float(means[bottom]),
-            difference=float(means[top] - means[bottom]),
-            statistic=spread.value,
-            p=spread.p,
-        ),
-    )
+    ends = int(means.argmax()), int(means.argmin())
+    sides = [names[end] for end in ends]
+    others = {"test": "permutation", "n": n, "statistic": spread.value, "p": spread.p}
+    return (Contrast.of_means("groups", sides, means[[*ends]], **others),)

@@ -286,21 +286,13 @@ def build_contrasts(
     contrasts: dict[tuple[int, int], tuple[Contrast, ...]] = defaultdict(tuple)
     for row, column in zip(*np.nonzero(~np.isnan(difference)), strict=True):
         comparison, cell = results.comparisons[row], (row, column)
-        contrast = Contrast(
-            between="groups",
-            a=names[comparison.a],
-            b=_REST if len(comparison.b) > 1 else names[comparison.b[0]],
-            test="permutation",
-            n=int(results.n[row]),
-            mean_a=float(estimates.a[cell]),
-            mean_b=float(estimates.b[cell]),
-            difference=float(difference[cell]),
-            statistic=float(results.statistic[cell]),
-            p=float(results.p[cell]),
-            ci_low=float(low[cell]),
-            ci_high=float(high[cell]),
-            effect_size=float(sizes[cell]),
-        )
+        b = _REST if len(comparison.b) > 1 else names[comparison.b[0]]
+        columns = {"statistic": results.statistic, "p": results.p, "ci_low": low, "ci_high": high}
+        columns |= {"difference": difference, "effect_size": sizes}
+        others = {name: float(column[cell]) for name, column in columns.items()}
+        sides, means = (names[comparison.a], b), (estimates.a[cell], estimates.b[cell])
+        test = {"test": "permutation", "n": int(results.n[row])}
+        contrast = Contrast.of_means("groups", sides, means, **test, **others)
         contrasts[comparison.a, int(column)] += (contrast,)
     return contrasts
 
