@@ -18,7 +18,7 @@ from recbias.core.errors import NothingLeft, OutOfRange, locate_errors
 from recbias.core.evidence import Evidence
 from recbias.core.measures import ROUNDING, Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
-from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
+from recbias.metrics.base import Cutoff, PerQuery, locate_items
 
 _Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
@@ -69,11 +69,8 @@ def _share_lists(
     The shares are an array if there are few values, else CSR.
     Positions whose item does not have the attribute are excluded and counted in a warning.
     """
-    items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    has_attribute = np.append(np.diff(shares.indptr) > 0, [False])
-    counted = counted & has_attribute[np.where(counted, items, -1)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    warn_excluded(evidence, n_excluded, f"an item without the attribute {attribute!r}")
+    item = f"an item without the attribute {attribute!r}"
+    items, counted = locate_items(evidence, np.diff(shares.indptr) > 0, k, item)
     weights = _weigh_ranks(items.shape[1], discount)
     lists = build_rows(items, counted, len(evidence.item_ids), weights)
     return _normalize(lists @ _convert_few(shares))
