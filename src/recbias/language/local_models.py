@@ -20,12 +20,7 @@ import numpy as np
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import (
-    Contradiction,
-    MissingFile,
-    UnknownIdentifier,
-    UserError,
-)
+from recbias.core.errors import Contradiction, MissingFile, UnknownIdentifier, UserError
 from recbias.core.machine import is_shortage, release_between
 from recbias.core.plugins import Device
 from recbias.kernels.devices import resolve_device
@@ -960,9 +955,7 @@ def _tokenize(
         chunk = [text or "" for text in texts[start : start + _CHUNK]]
         with silence_transformers():
             encoded = model.tokenizer(
-                chunk,
-                add_special_tokens=settings.special_tokens,
-                return_special_tokens_mask=True,
+                chunk, add_special_tokens=settings.special_tokens, return_special_tokens_mask=True
             )
         yield from zip(encoded.input_ids, encoded.special_tokens_mask, strict=True)
 

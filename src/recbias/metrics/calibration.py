@@ -189,11 +189,7 @@ def _align_common(target: Matrix, shares: Matrix) -> tuple[AnyArray, FloatArray,
 
 
 def _finish(
-    target: Matrix,
-    shares: Matrix,
-    rows: AnyArray,
-    terms: FloatArray,
-    disjoint: float,
+    target: Matrix, shares: Matrix, rows: AnyArray, terms: FloatArray, disjoint: float
 ) -> FloatArray:
     """Return the divergence of rows without a common cell, plus the terms of the common cells.
 
