@@ -34,8 +34,8 @@ def make_without_histories(case: SeededCase) -> Evidence:
 def make_samples(case: SeededCase) -> Evidence:
     """Return several lists of each person, whose relevant items are those of the first list."""
     first = dict(zip(reversed(case.people), reversed(case.relevant), strict=True))
-    relevant, empty = [first[person] for person in case.people], [[] for _ in case.lists]
-    evidence = make_case_evidence(case, case.short_lists, relevant=relevant, histories=empty)
+    relevant, lists = [first[person] for person in case.people], case.short_lists
+    evidence = make_case_evidence(case, lists, relevant=relevant, histories=[[]] * len(lists))
     labels = pd.DataFrame({"person": [str(person) for person in case.people]})
     queries = evidence.queries
     return replace(
