@@ -33,7 +33,7 @@ from recbias.language.groups import (
     report_part,
     score_groups,
 )
-from recbias.language.local_models import LocalModel, MaskedModel, load_model
+from recbias.language.local_models import LocalModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
 from recbias.statistics.agreement import Level, krippendorff_alpha
 
@@ -499,7 +499,7 @@ class MaskedLM(_GroupDetector):
 
     def load_scorer(self, words: GroupWords) -> MaskedGroups:
         """Return the model with the words of groups."""
-        model = MaskedModel.load(self.model, self.revision, device=self.device)
+        model = load_model(self.model, self.revision, kind="masked", device=self.device)
         return MaskedGroups(model, words, self.candidates, self.neutral, self.tokens_per_batch)
 
 

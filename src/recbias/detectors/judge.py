@@ -27,8 +27,8 @@ from recbias.core.text import make_printable, suggest
 from recbias.detectors.names import read_cells
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
+from recbias.language.prompts import Rubric, find_rubric
 from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
-from recbias.language.rubrics import Rubric, find_rubric
 from recbias.statistics.agreement import krippendorff_alpha
 
 _ROUNDING = 1e-12

@@ -353,8 +353,5 @@ class Names:
         return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
-        try:
+        with locate_errors("persons"):
             return PersonModel(self.persons, self.device)
-        except UserError as error:
-            error.where = "persons"
-            raise
