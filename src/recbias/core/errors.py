@@ -47,16 +47,6 @@ class UserError(RecbiasError):
         return self.lines()
 
 
-@contextmanager
-def locate_errors(setting: str) -> Iterator[None]:
-    """Set the place of errors of the user's input to a setting of the spec."""
-    try:
-        yield
-    except UserError as error:
-        error.where = setting
-        raise
-
-
 class ConfigError(UserError):
     """The experiment file is at fault."""
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError, at_setting
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.plugins import Device, ModelName, label_texts
 from recbias.kernels.devices import find_device
 from recbias.language.groups import report_part
@@ -353,5 +353,5 @@ class Names:
         return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
-        with locate_errors("persons"):
+        with at_setting("persons"):
             return PersonModel(self.persons, self.device)
