@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from recbias.core.measures import DATASET
+from recbias.core.measures import CONTROL, DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
@@ -307,8 +307,10 @@ def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
         a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
     value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
-    names = (to_line(name_group(row[side], by)) for side in (a, b))
-    return Tile(f"{to_line(row['model'])}: gap of {name}", value, note=" minus ".join(names))
+    names = [to_line(name_group(row[side], by)) for side in (a, b)]
+    what = name if row["b"] == CONTROL else f"gap of {name}"
+    note = names[0] if row["b"] == CONTROL else " minus ".join(names)
+    return Tile(f"{to_line(row['model'])}: {what}", value, note=note)
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
