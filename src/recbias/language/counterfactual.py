@@ -83,11 +83,11 @@ sixty hundred thousand many more most some several few extra free additional eno
 """,
         "verb": """
 add agree am arrive arrived ask asked became become began begin believe bring brought came choose
-come decide did died eat enjoy ensure explain feel fell felt find forget found gave get give go goes got
+come decide did died eat enjoy ensure explain fell felt find forget found gave get give go goes got
 grew grow happen join keep kept knew know knows lacked learn leave let listen lived looked lost
 make makes needed prepare put ran realize receive relax said say says seem seemed seems sell send
 sing speak spend struggle suffer take tasted tell think thinks throw told took understand walked
-wanted went worked write wrote
+wanted went worked write wrote feel
 """,
         # a noun, or a verb after a verb of "cause": "let her order first"
         "either": """
