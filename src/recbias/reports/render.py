@@ -236,7 +236,7 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
         results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
         examples=f"the worst {content.examples[0]}; data of single units",
-        plots=format_count(len(content.other_plots), "plot"),
+        plots=format_count(len(content.other_plots), "plot") if content.other_plots else "",
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
     )
 
@@ -252,6 +252,7 @@ def render_html(content: Content) -> str:
         "groups": content.group_tables or content.group_plots,
         "examples": content.examples[1],
         "replies": content.replies,
+        "plots": content.other_plots or content.missing_plots,
         "significance": content.families,
         "searches": content.searches,
     }
