@@ -10,12 +10,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import (
-    BrokenContract,
-    MissingFile,
-    NothingLeft,
-    UnknownIdentifier,
-)
+from recbias.core.errors import BrokenContract, MissingFile, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Measurement
 from recbias.metrics.embeddings.association import LatentProjection, RRipa
@@ -24,14 +19,11 @@ from recbias.metrics.embeddings.directions import (
     DirectionEstimator,
     DirectionSimilarity,
     ResampledDirections,
-    check_directions,
     estimate_stretch,
     find_direction,
     read_direction,
 )
-from recbias.metrics.embeddings.sets import (
-    select_sets,
-)
+from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
@@ -41,10 +33,7 @@ COSINES = np.array([2.5, 1.0, -2.5, 0.7, -1.0]) / math.sqrt(7.25)
 
 def measure(facts: Evidence, direction: Any = "centroid", **settings: Any) -> list[Measurement]:
     metric = RRipa(
-        groups=GENDER,
-        targets=GENRES,
-        direction_=direction,
-        **{"permutations": 500, **settings},
+        groups=GENDER, targets=GENRES, direction_=direction, **{"permutations": 500, **settings}
     )
     return list(metric.measure(facts))
 
@@ -164,20 +153,6 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
     assert at_random[2].p > 0.05
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_given_pairs_have_an_interval_and_one_test(tmp_path: Path) -> None:
-    facts = plant_association(np.random.default_rng(3), shift=1.0)
-    pairs = tmp_path / "pairs.csv"
-    rows = [f"u{number},u{number + 60}" for number in range(60)]
-    pairs.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
-    metric = RRipa(
-        groups=GENDER, targets=GENRES, direction_="pca", pairs=pairs, permutations=99, refits=30
-    )
-    (main, *_) = metric.measure(facts)
-    assert main.ci_low < main.value < main.ci_high
-    assert [test.between for test in main.contrasts] == ["targets"]
-
-
 def find_axis(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
     world = make_vectors() if facts is None else facts
     return find_direction(choice, select_sets(world, GENDER), world, **settings)
@@ -208,40 +183,6 @@ def test_a_vector_of_another_space(tmp_path: Path) -> None:
         find_axis(tmp_path / "v.npy")
 
 
-def write_pairs(folder: Path, *rows: str) -> Path:
-    path = folder / "pairs.csv"
-    path.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
-    return path
-
-
-def test_the_component_of_given_pairs_by_hand(tmp_path: Path) -> None:
-    # u0 - u2 = (1, -2), u1 - u3 = (4, 4); the moment matrix is ((17, 14), (14, 20)) and its first
-    # component has the slope t of 14 t² - 3 t - 14 = 0
-    pairs = write_pairs(tmp_path, "u0,u2", "u1,u3")
-    slope = (3 + np.sqrt(9 + 4 * 14 * 14)) / 28
-    expected = np.array([1.0, slope]) / np.hypot(1.0, slope)
-    np.testing.assert_allclose(find_axis("pca", pairs=pairs), expected)
-    # after subtracting the mean (2.5, 1): (-1.5, -3) and (1.5, 3), towards the women (2.5, 1)
-    expected = np.array([1.0, 2.0]) / np.sqrt(5.0)
-    np.testing.assert_allclose(find_axis("pca_centred", pairs=pairs), expected)
-
-
-@pytest.mark.parametrize(
-    ("rows", "choice", "error", "message"),
-    [
-        (["u0,u2", "u2,u3"], "pca", UnknownIdentifier, r"pairs\.csv:3: 'u2' is not in group A"),
-        (["u0,u2", "u1,nobody"], "pca", UnknownIdentifier, "'nobody' is not in group B"),
-        (["u0,u2"], "pca", NothingLeft, "1 pair"),
-    ],
-)
-def test_faults_of_pairs_are_found_before_training(
-    tmp_path: Path, rows: list[str], choice: Any, error: type[Exception], message: str
-) -> None:
-    pairs = write_pairs(tmp_path, *rows)
-    with pytest.raises(error, match=message):
-        check_directions((choice,), GENDER, pairs, make_vectors())
-
-
 def measure_of_direction_checks(
     facts: Evidence, *directions: Any, **settings: Any
 ) -> list[Measurement]:
@@ -268,11 +209,7 @@ def test_the_cosines_by_hand() -> None:
     assert apart.value == pytest.approx(1.4 / root)
     assert [
         (measurement.group, measurement.target, measurement.n) for measurement in (apart, f, m)
-    ] == [
-        ("", "centroid", 2),
-        ("gender=F", "centroid", 1),
-        ("gender=M", "centroid", 1),
-    ]
+    ] == [("", "centroid", 2), ("gender=F", "centroid", 1), ("gender=M", "centroid", 1)]
     assert apart.contrasts == ()  # one of each is no test
     assert f.units is not None
     assert f.units.unit == "user"
@@ -408,10 +345,7 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
     assert ResampledDirections(axes).compute_interval(3.0, means) is None
     assert ResampledDirections(np.full((4, 2), np.nan), np.ones(4)).compute_interval(
         3.0, means
-    ) == (
-        -5.0,
-        5.0,
-    )
+    ) == (-5.0, 5.0)
 
 
 def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -225,14 +226,17 @@ class StageError(RecbiasError):
         return [*trace, *super().lines()]
 
 
-class DeadProcess(RecbiasError):
-    """A process that trained a model with others has ended."""
-
-    default_remedy = "run the same command again to go on from the last checkpoint"
-
-
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
+
+
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
 
 
 CODE_FAULTS = (Exception, SystemExit)
