@@ -275,7 +275,11 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
 
 
 def test_the_effect_of_a_stated_identity_is_one_sentence_and_its_tile(tmp_path: Path) -> None:
-    metric = {"metric": "identity_effect(label=person)", "k": 10, "name": "identity_effect"}
+    metric: dict[str, Any] = {
+        "metric": "identity_effect(label=person)",
+        "k": 10,
+        "name": "identity_effect",
+    }
     metric |= {"direction": "zero", "parameters": {"k": 10, "label": "person"}}
     stated = state("chat", 0.3, metric["metric"], group="person=old", ci_low=0.2, ci_high=0.4)
     effect = compare("person=old", CONTROL, (0.8, 0.5), 0.1, model="chat", between="groups")
