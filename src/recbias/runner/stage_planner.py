@@ -199,7 +199,7 @@ _MEMBERS: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "gives": (_SET, "a frozenset of text"),
     "needs_now": (_SET, "a frozenset of text"),
 }
-"""The types, or the values, of an attribute of a plug-in, or of a method's result, in words too."""
+"""The types or values of an attribute of a plug-in, or of a method's result, also in words."""
 
 
 def _has_member_type(name: str, value: Any) -> bool:
