@@ -652,7 +652,8 @@ class Builder:
 
     def _read_inside(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str) -> Any:
         """Return a list or a mapping, each of whose faults has its place."""
-        cls, item_type = strip_annotations(hint), _get_inner_type(hint)
+        cls: Any = strip_annotations(hint)
+        item_type = _get_inner_type(hint)
         if is_dataclass(cls) and isinstance(raw, dict):
             n_faults, values = len(self.document.faults), self._read_fields(cls, raw, place, owner)
             if len(self.document.faults) > n_faults:
