@@ -107,15 +107,6 @@ def store_fit(
     return replace(stored, sizes={"training": training})
 
 
-def test_the_time_grows_with_the_exponent_of_the_nearest_sizes() -> None:
-    costs = StoredCosts([store_fit(1.0, 100), store_fit(8.0, 400), store_fit(3.0, 10)])
-    expected = costs.estimate(FIT, {"training": 1600})
-    assert expected is not None
-    assert expected.seconds == pytest.approx(64.0)
-    assert expected.n_records == 3
-    assert StoredCosts([store_fit(2.0, 100)]).estimate(FIT, {"training": 50}) == (1, 1, None, None)
-
-
 def preview_spec(tmp_path: Path, **changes: object) -> Preview:
     plan, store = api.plan(make_small_spec(**changes), out=tmp_path)
     return preview(plan, store)

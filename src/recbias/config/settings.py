@@ -201,15 +201,6 @@ def accepts_model_name(hint: Any) -> bool:
     return any(_is_model_name(member) for member in list_members(hint))
 
 
-def is_open(hint: Any) -> bool:
-    """Return whether a type, or a member of a union, accepts any value.
-
-    >>> is_open(object), is_open(int | Any), is_open(dict[str, Any])
-    (True, True, False)
-    """
-    return any(strip_annotations(member) in {Any, object} for member in list_members(hint))
-
-
 def strip_annotations(hint: Any) -> Any:
     """Return a type without its annotations.
 
