@@ -13,7 +13,7 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.context import Stored
-from recbias.runner.estimate import Preview, StoredCosts, preview
+from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import Executor, Silent
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals, count_requests
