@@ -645,7 +645,7 @@ class Builder:
         """Return a list or a mapping, each of whose faults has its place."""
         cls: Any = strip_annotations(hint)
         item_type = _get_inner_type(hint)
-        if is_dataclass(cls) and isinstance(raw, dict):
+        if is_dataclass(strip_annotations(hint)) and isinstance(raw, dict):
             n_faults, values = len(self.document.faults), self._read_fields(cls, raw, place, owner)
             if len(self.document.faults) > n_faults:
                 return None
