@@ -201,15 +201,6 @@ def accepts_model_name(hint: Any) -> bool:
     return any(_is_model_name(member) for member in list_members(hint))
 
 
-def is_open(hint: Any) -> bool:
-    """Return whether a type, or a member of a union, accepts any value.
-
-    >>> is_open(object), is_open(int | Any), is_open(dict[str, Any])
-    (True, True, False)
-    """
-    return any(strip_annotations(member) in {Any, object} for member in list_members(hint))
-
-
 def strip_annotations(hint: Any) -> Any:
     """Return a type without its annotations.
 
@@ -654,7 +645,7 @@ class Builder:
         """Return a list or a mapping, each of whose faults has its place."""
         cls: Any = strip_annotations(hint)
         item_type = _get_inner_type(hint)
-        if is_dataclass(cls) and isinstance(raw, dict):
+        if is_dataclass(strip_annotations(hint)) and isinstance(raw, dict):
             n_faults, values = len(self.document.faults), self._read_fields(cls, raw, place, owner)
             if len(self.document.faults) > n_faults:
                 return None
