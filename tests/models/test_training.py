@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.models import sgd
@@ -86,22 +85,6 @@ def test_divergence_error_names_epoch_loss_and_setting(rng: np.random.Generator)
     # w = 1e12, 1e24, 1e36, then beyond float32: squares overflow from 1e24 on, in epoch 3
     assert "diverged in epoch 3 of 9: the loss is inf" in str(caught.value)
     assert caught.value.remedy == "lower learning_rate, which is 1e+12"
-
-
-def test_batches_are_split_when_the_device_is_full() -> None:
-    class Full(Parabola):
-        def loss(self, *batch: Any) -> Any:
-            if len(batch[0]) > 2:
-                torch.empty(2**60)  # torch's own error
-            return super().loss(*batch)
-
-    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
-    schedule = create_schedule(batch_size=7, epochs=5)
-    plain = train(Parabola(samples), schedule, DATA, np.random.default_rng(1))
-    with collect_warnings() as warnings:
-        split = train(Full(samples), schedule, DATA, np.random.default_rng(1))
-    np.testing.assert_allclose(split.item_factors, plain.item_factors, rtol=1e-5)
-    assert [warning.split("computed in ")[1][:7] for warning in warnings] == ["2 parts", "4 parts"]
 
 
 def test_early_stopping_returns_the_best_epoch(rng: np.random.Generator) -> None:
