@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -555,17 +555,7 @@ def is_implicit(train: Interactions) -> bool:
     return not len(train) or bool(train.values.min() == train.values.max())
 
 
-class _SamplesNegatives(Protocol):
-    """A model that samples negatives if all ratings are equal."""
-
-    @property
-    def negatives(self) -> int:
-        """The number of negatives of each training pair."""
-
-
-def create_rating_sampler(
-    train: Interactions, model: _SamplesNegatives, *, unit: bool = False
-) -> EpochSampler:
+def create_rating_sampler(train: Interactions, model: Any, *, unit: bool = False) -> EpochSampler:
     """Return a sampler of the ratings in random order, or of the pairs with their negatives.
 
     Implicit feedback has target 1 for a training pair and 0 for each of the ``negatives`` unseen
