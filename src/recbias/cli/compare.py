@@ -467,13 +467,21 @@ def report(
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
     key_env: KeyEnv = None,
+    track: Annotated[
+        str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
+    ] = None,
     out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
+        from recbias.core.packages import TRACKERS
         from recbias.reports.card import read_key
+        from recbias.reports.trackers import track_run
         from recbias.reports.write import write_reports
 
+        if track is not None and track not in TRACKERS:
+            message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
+            raise UnknownName(message, where="--track", remedy=remedy)
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
         if key_env is not None and "card" not in names:
             remedy = "add --format card, or leave out --key-env"
@@ -481,6 +489,8 @@ def report(
         settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
         for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
             print_line(path, longest=None)
+        if track is not None:
+            track_run(folder, track)
 
 
 def compare(

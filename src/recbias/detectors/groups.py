@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Interval, MinLen
 from recbias.core.context import record_fact, report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, at_setting
+from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, locate_errors
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.detectors.names import read_cells
 from recbias.formats.delimited import check_ids
@@ -321,7 +321,7 @@ class Column:
         return {self.kind: np.where(np.isnan(values), np.nan, is_labelled)}
 
     def _read_values(self, items: Attributes) -> FloatArray:
-        with at_setting("from"):
+        with locate_errors("from"):
             values = items.numbers(self.from_)
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")

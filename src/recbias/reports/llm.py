@@ -24,8 +24,8 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_duration,
-    format_setting,
     format_value,
+    formlocate_errors,
     make_columns,
 )
 
@@ -384,7 +384,7 @@ def _tabulate_search(search: Search, states: Sequence[str]) -> tuple[Cell, ...]:
         Cell(format_value(search.chosen.value, search.places), search.chosen.value),
         *(Cell(f"{count:,}", float(count)) for count in counts),
         Cell(format_duration(seconds), seconds),
-        Cell(format_setting(dict(search.chosen.settings))),
+        Cell(formlocate_errors(dict(search.chosen.settings))),
     )
 
 
@@ -430,7 +430,7 @@ def _tabulate_setting(value: Any) -> Cell:
     if is_number(value):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
         return Cell(text, float(value))
-    return Cell("none" if value is None else format_setting(value))
+    return Cell("none" if value is None else formlocate_errors(value))
 
 
 def summarize_search(search: Search) -> str:
@@ -443,7 +443,7 @@ def describe_search(search: Search) -> str:
     """Return the result of a search and its settings as a sentence."""
     counts = {state: search.count(state) for state in ("done", *_UNFINISHED)}
     outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
-    settings = format_setting(dict(search.chosen.settings))
+    settings = formlocate_errors(dict(search.chosen.settings))
     known = search.direction != "none"
     direction = f" ({DIRECTION_LABELS[search.direction]})" if known else ""
     best, n_trials = format_value(search.chosen.value, search.places), len(search.trials)

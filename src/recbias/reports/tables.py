@@ -494,7 +494,7 @@ def render_setting(value: Any) -> str:
     ('50', 'null', 'true')
     """
     is_word = value is None or isinstance(value, bool)
-    return json.dumps(value) if is_word else wording.format_setting(value)
+    return json.dumps(value) if is_word else wording.formlocate_errors(value)
 
 
 @lru_cache(maxsize=2)
