@@ -46,7 +46,7 @@ from recbias.core.machine import FreedMemory
 from recbias.core.plugins import FittedRecommender, OnlyOn, Output
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision
-from recbias.kernels.sparse import CompiledOnce
+from recbias.kernels.sparse import compile_loop
 from recbias.models.captured import CapturedStep
 from recbias.models.gpu import (
     Tensor,
@@ -385,8 +385,8 @@ class RowAdam:
         self._scales = (1 / np.sqrt(1 - _SQUARE_DECAY**steps)).astype(np.float32)
         self._moments = {id(table): _Moments.create(table) for table in tables}
         self._n_steps = 0
-        self._make_idle_steps = CompiledOnce(_make_idle_steps)
-        self._make_steps = CompiledOnce(_make_steps)
+        self._make_idle_steps = compile_loop(_make_idle_steps)
+        self._make_steps = compile_loop(_make_steps)
 
     @contextmanager
     def record(self) -> Iterator[None]:
