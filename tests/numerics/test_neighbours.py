@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from recbias.core.dataset import AnyArray, Matrix
 from recbias.kernels import neighbours as shared_columns
 from recbias.kernels import topk
-from recbias.kernels.neighbours import Kind, find_nearest, find_nearest_by_bray_curtis
+from recbias.kernels.neighbours import Kind, Nearness, find_nearest, find_nearest_by
 from recbias.kernels.topk import compute_gram, create_product_blocks
 
 # rows a, b, c, d over four columns; d is of nothing
@@ -114,27 +115,57 @@ def test_counted_columns_give_the_same_neighbours_to_the_last_bit(
             assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
 
 
-def test_nearness_matches_hand_computation() -> None:
-    # a, b, c over three columns; d is of nothing. a and b: 2 apart of 2 + 4 together
-    rows = csr_array(np.array([[1, 1, 0], [3, 1, 0], [0, 0, 2], [0, 0, 0]], dtype=np.float32))
-    nearness = find_nearest_by_bray_curtis(rows, 3).toarray()
-    np.testing.assert_allclose(nearness[0], [0, 1 / (1 + 2 / 6), 1 / 2, 0], rtol=1e-6)
+KINDS = get_args(Nearness)
+
+# a, b, c over three columns; d is of nothing
+DISTANCES_ROWS = csr_array(
+    np.array([[1, 1, 0], [3, 1, 0], [0, 0, 2], [0, 0, 0]], dtype=np.float32)
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "a_b", "a_c"),
+    [
+        ("dot", 4.0, 0.0),  # 1·3 + 1·1
+        ("euclidean", 1 / 3, 1 / (1 + math.sqrt(6))),  # |(-2, 0, 0)| = 2, |(1, 1, -2)| = √6
+        ("braycurtis", 1 / (1 + 2 / 6), 1 / 2),  # 2 apart of 2 + 4 together; all apart
+        ("chebyshev", 1 / 3, 1 / 3),  # 2 and 2
+    ],
+)
+def test_nearness_matches_hand_computation(kind: Nearness, a_b: float, a_c: float) -> None:
+    nearness = find_nearest_by(kind, DISTANCES_ROWS, 3).toarray()
+    np.testing.assert_allclose(nearness[0], [0, a_b, a_c, 0], rtol=1e-6)
     np.testing.assert_allclose(nearness, nearness.T, rtol=1e-6)
     assert not nearness[3].any()  # of nothing: no neighbours, and nobody's
     assert not nearness[:, 3].any()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nearness_agrees_with_scikit_learn(seed: int) -> None:
-    rows = np.round(csr_array(random_array((30, 12), density=0.3, rng=seed)).toarray() * 4)
-    together = np.abs(rows[:, None] + rows).sum(axis=2)
-    apart = pairwise_distances(rows, metric="braycurtis")  # NaN where both are of nothing
-    near = 1 / (1 + np.where(together > 0, apart, 0))
-    nothing = ~rows.any(axis=1)
+def sample_rows(seed: int, n: int = 30, m: int = 12) -> Matrix:
+    rng = np.random.default_rng(seed)
+    rows = csr_array(random_array((n, m), density=0.3, rng=rng)) * 4
+    return csr_array(np.round(rows.toarray()))
+
+
+def compute_with_sklearn(kind: Nearness, matrix: AnyArray) -> AnyArray:
+    if kind == "dot":
+        near: AnyArray = matrix @ matrix.T
+    else:
+        together = np.abs(matrix[:, None] + matrix).sum(axis=2)
+        apart = pairwise_distances(matrix, metric=kind)  # NaN where both are of nothing
+        near = 1 / (1 + np.where(together > 0, apart, 0))
+    nothing = ~matrix.any(axis=1)
     near[nothing] = near[:, nothing] = 0
     np.fill_diagonal(near, 0)
-    found = find_nearest_by_bray_curtis(csr_array(rows), 30).toarray()
-    np.testing.assert_allclose(found, near, atol=1e-6)
+    return near
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_nearness_agrees_with_scikit_learn(kind: Nearness, seed: int) -> None:
+    matrix = sample_rows(seed)
+    nearness = find_nearest_by(kind, matrix, 30).toarray()
+    # float32: a distance of 0 between rows of squares about 40 is off by √(40 · 1e-7)
+    np.testing.assert_allclose(nearness, compute_with_sklearn(kind, matrix.toarray()), atol=5e-3)
 
 
 @pytest.mark.parametrize("cost", [0, 10**9], ids=["sparse way", "dense way"])

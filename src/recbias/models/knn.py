@@ -30,7 +30,7 @@ from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device, OnlyWith, Output, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, find_accelerator
-from recbias.kernels.neighbours import Kind, find_nearest, find_nearest_by_bray_curtis
+from recbias.kernels.neighbours import Kind, find_nearest, find_nearest_by
 from recbias.kernels.neighbours import Similarity as Similarity_of_neighbours
 from recbias.kernels.sparse import MEMORY_LIMIT
 from recbias.kernels.topk import sparse_is_faster
@@ -343,7 +343,9 @@ def _select_history(data: TrainingData, weights: _Weights) -> Matrix:
     return data.train.binary if weights == "binary" else data.train.weighted
 
 
-Similarity: TypeAlias = Literal["cosine", "jaccard", "dice", "braycurtis"]
+Similarity: TypeAlias = Literal[
+    "cosine", "jaccard", "dice", "dot", "euclidean", "braycurtis", "chebyshev"
+]
 """The similarities of attribute vectors."""
 
 _OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
@@ -375,8 +377,8 @@ class AttributeItemKNN(_AttributeKNN):
 
     ``r_uj`` is the weight of the interaction of user u with item j, ``s_ij`` the similarity of two
     items by their attributes (such as genres), and ``N(i)`` the ``neighbors`` training items most
-    similar to i, without i; ties are broken by item code. The distance d of ``braycurtis`` is
-    converted to the similarity ``1 / (1 + d)``.
+    similar to i, without i; ties are broken by item code. The distances d ``euclidean``,
+    ``braycurtis`` and ``chebyshev`` are converted to the similarity ``1 / (1 + d)``.
 
     An item without attributes has no neighbours and score 0. For a user who has only such items
     all scores are 0; a warning reports their number. A user without training items has an empty
@@ -387,7 +389,8 @@ class AttributeItemKNN(_AttributeKNN):
         attributes: Columns of the items; a cell ``a|b`` has two values.
         profile: The weight of an attribute: 1 for ``binary``, higher for rare ones for ``tfidf``.
         neighbors: Number of neighbours per item.
-        similarity: ``cosine``, ``jaccard``, ``dice`` or ``braycurtis``.
+        similarity: ``cosine``, ``jaccard``, ``dice``, ``dot`` (which favours items with many
+            attributes), ``euclidean``, ``braycurtis`` or ``chebyshev``.
         weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
 
     Raises:
@@ -414,8 +417,9 @@ class AttributeUserKNN(_AttributeKNN):
     ``a_u`` is the profile of user u, the mean of the attribute vectors ``v_j`` of the user's
     training items ``I_u`` (for ``binary``, the share of the items that have each attribute),
     ``s_uv`` the similarity of two profiles, ``N(u)`` the ``neighbors`` users most similar to u,
-    without u, and ``r_vi`` the weight of the interaction of user v with item i. The distance d
-    of ``braycurtis`` is converted to the similarity ``1 / (1 + d)``.
+    without u, and ``r_vi`` the weight of the interaction of user v with item i. The distances d
+    ``euclidean``, ``braycurtis`` and ``chebyshev`` are converted to the similarity
+    ``1 / (1 + d)``.
 
     A user whose items have no attributes has no neighbours: all items have score 0 and are ordered
     by item code; a warning reports the number of these users. A user without training items has an
@@ -425,7 +429,8 @@ class AttributeUserKNN(_AttributeKNN):
         attributes: Columns of the items; a cell ``a|b`` has two values.
         profile: The weight of an attribute: 1 for ``binary``, higher for rare ones for ``tfidf``.
         neighbors: Number of neighbours per user.
-        similarity: ``cosine``, ``jaccard``, ``dice`` or ``braycurtis``.
+        similarity: ``cosine``, ``jaccard``, ``dice``, ``dot``, ``euclidean``, ``braycurtis`` or
+            ``chebyshev``.
         weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         variant: ``elliot`` uses reverse neighbours: the users who have u among their own nearest.
             With ``tfidf`` it takes the weight of each attribute from the user's last training item
@@ -469,9 +474,11 @@ def find_neighbours(vectors: Matrix, neighbors: int, *, kind: Similarity) -> Mat
     ``vectors`` are CSR ``float32 (n, n_terms)``. The result is CSR ``float32 (n, n)``: row t holds
     the similarities of the neighbours of row t.
     """
-    if kind == "braycurtis":
-        return find_nearest_by_bray_curtis(vectors, neighbors)
-    return find_nearest(vectors, neighbors, kind=kind)
+    match kind:
+        case "cosine" | "jaccard" | "dice":
+            return find_nearest(vectors, neighbors, kind=kind)
+        case _:
+            return find_nearest_by(kind, vectors, neighbors)
 
 
 _VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
