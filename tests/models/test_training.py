@@ -176,21 +176,6 @@ def test_unseen_items_are_sampled_uniformly(rng: np.random.Generator) -> None:
         assert matches_shares(counts[unseen_items], [1] * len(unseen_items))
 
 
-@pytest.mark.parametrize("power", [1.0, 0.5])
-def test_popularity_weights_are_powers_of_the_row_counts(
-    power: float, rng: np.random.Generator
-) -> None:
-    # rows of the items 0 to 4: 1, 2, 1, 3, 0
-    sampler = Sampler.from_interactions(WORLD, popularity=power)
-    weights = np.array([1, 2, 1, 3]) ** power
-    counts = np.bincount(sampler.sample_items(N, rng), minlength=5)
-    assert counts[4] == 0
-    assert matches_shares(counts[:4], weights.tolist())
-    items = sampler.sample_unseen(np.full(N, 2, dtype=np.int32), rng)
-    assert matches_shares(np.bincount(items, minlength=5)[:3], weights[:3].tolist())
-    assert items.max() == 2
-
-
 def create_schedule_of_divergence(**changes: Any) -> Schedule:
     defaults: dict[str, Any] = {"name": "M", "epochs": 9, "batch_size": 4096, "learning_rate": 0.1}
     return Schedule(**(defaults | changes))
