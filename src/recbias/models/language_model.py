@@ -196,7 +196,7 @@ class FittedLanguageModel:
         """The model that answers."""
         if self.trained is not None:
             return self.trained
-        model = self.settings.load()
+        model: LocalModel = self.settings.load()
         if self.stored:
             _copy_weights(model, self.stored)
         return model
