@@ -17,7 +17,6 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
-    KeyEnv,
     Out,
     allow_closed_output,
     open_document,
@@ -166,17 +165,6 @@ def _explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
     return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
 
 
-def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
-    existing = [table for table in tables if table is not None]
-    if not existing:
-        return ""
-    first, *others = existing
-    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
-    verdict = "are the same" if is_same else "differ"
-    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -191,7 +179,6 @@ class _RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
-        rounds: A sentence on the rounds of feedback after the first, if runs have them.
         renamings: The entries that are compared although their automatic names differ.
     """
 
@@ -203,7 +190,6 @@ class _RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
-    rounds: str = ""
     renamings: Sequence[Renaming] = ()
 
     @property
@@ -222,9 +208,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)
@@ -241,7 +226,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "rounds": self.rounds,
             "renamed": [vars(renaming) for renaming in self.renamings],
         }
 
@@ -258,7 +242,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] if self.rounds else []
         excluded += _explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
@@ -343,10 +326,9 @@ def _compare_side_by_side(
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    rounds = _explain_rounds([run.rounds for run in runs])
     return _RunComparison(
         *(frames, values, gaps, worse, correction, definitions),
-        *(ungated, results, rounds, renamings),
+        *(ungated, results, renamings),
     )
 
 
@@ -466,7 +448,6 @@ def report(
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
-    key_env: KeyEnv = None,
     track: Annotated[
         str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
     ] = None,
@@ -475,7 +456,6 @@ def report(
     """Write the reports of a finished run again."""
     with report_errors():
         from recbias.core.packages import TRACKERS
-        from recbias.reports.card import read_key
         from recbias.reports.trackers import track_run
         from recbias.reports.write import write_reports
 
@@ -483,11 +463,8 @@ def report(
             message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
             raise UnknownName(message, where="--track", remedy=remedy)
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
-        if key_env is not None and "card" not in names:
-            remedy = "add --format card, or leave out --key-env"
-            raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
-        settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
-        for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
+        paths = write_reports(folder, formats=names, reference=reference, tolerance=tolerance)
+        for path in paths:
             print_line(path, longest=None)
         if track is not None:
             track_run(folder, track)

@@ -13,7 +13,6 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
-    KeyEnv,
     Out,
     allow_closed_output,
     open_document,
@@ -32,32 +31,21 @@ if TYPE_CHECKING:
 MOST_DIFFERENCES = 30
 """The number of differences that are printed; ``--json`` has all."""
 
-_SIGNATURES = {
-    "valid": "the signature is that of the key",
-    "wrong": "the signature is not that of the key",
-    "absent": "the card is not signed, but a key was given",
-    "not checked": "the card is signed; --key-env NAME checks it",
-    "none": "the card is not signed: its digest shows changes, but not who wrote it",
-}
-
 
 def verify(
     card: Annotated[Path, typer.Argument(metavar="CARD", help="The card.json to verify.")],
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
     ],
-    key_env: KeyEnv = None,
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
     """Compare an audit card with a run by the digests of its files and spec."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.core.files import to_local_path
-        from recbias.reports.card import read_key
         from recbias.runs.verify import verify as verify_card
 
-        key = read_key(key_env)
-        verification = verify_card(to_local_path(card), run, key=key, out=out)
+        verification = verify_card(to_local_path(card), run, out=out)
         if as_json:
             document.update(_describe_verification(verification))
         else:
@@ -72,7 +60,6 @@ def _describe_verification(verification: Verification) -> dict[str, object]:
     return {
         "card": verification.card.digest,
         "same": verification.is_same,
-        "signature": verification.signature,
         "differences": [difference._asdict() for difference in verification.differences],
     }
 
@@ -105,7 +92,7 @@ def _name_run(verification: Verification) -> str:
 
 
 def _show_verification(verification: Verification) -> None:
-    """Print what differs, then the signature and the result."""
+    """Print what differs, then the result."""
     if verification.differences:
         counted = format_count(len(verification.differences), "difference")
         print_rows(
@@ -118,7 +105,6 @@ def _show_verification(verification: Verification) -> None:
         )
     if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
         print_line(f"{format_count(more, 'more difference')}: --json lists all.")
-    print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
     print_line(
         f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
     )

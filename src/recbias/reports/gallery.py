@@ -34,7 +34,6 @@ from recbias.reports.plots_units import (
     draw_long_tail,
     draw_popularity_means,
     draw_projections,
-    draw_round_curves,
     draw_running_means,
     draw_stereotypes,
 )
@@ -51,7 +50,6 @@ _UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Latent space": draw_projections,
     "Running means": draw_running_means,
     "Learning curves": draw_learning_curves,
-    "Values over rounds of feedback": draw_round_curves,
 }
 
 METRIC_PLOTS: Mapping[str, _DrawPlots] = {

@@ -18,7 +18,7 @@ from recbias.reports import svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
-from recbias.reports.wording import Safe, count_decimals, format_value, join
+from recbias.reports.wording import Safe, format_value, join
 from recbias.statistics.intervals import compute_running_means
 
 MOST_POINTS = 60
@@ -478,66 +478,6 @@ def _draw_box_key() -> Safe:
         svg.draw_text((21, 16), "mean"),
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
-    )
-
-
-_MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
-
-_MOST_CURVES = 12  # curves of a plot, the first ones
-
-
-def draw_round_curves(
-    run: RunTables, dataset: str, name_file: rows.NameFile
-) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric and target, with a curve for each model and group of users."""
-    plots: dict[tuple[str, str], list[views.RoundCurve]] = {}
-    for curve in views.list_round_curves(run, dataset):
-        if any(map(svg.fits_axis, curve.values.values())):
-            plots.setdefault((curve.metric.title, curve.target), []).append(curve)
-    for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
-        stem = "-".join(filter(None, ["rounds", title, target]))
-        yield _draw_rounds(curves[:_MOST_CURVES], name_file(stem), len(curves) - _MOST_CURVES)
-
-
-def _draw_rounds(curves: Sequence[views.RoundCurve], name: str, n_omitted: int) -> svg.Plot:
-    metric, target = curves[0].metric, curves[0].target
-    points = {
-        " ".join(filter(None, (curve.model, curve.group))): [
-            (float(number), value)
-            for number, value in curve.values.items()
-            if svg.fits_axis(value)
-        ]
-        for curve in curves
-    }
-    last = max(number for ends in points.values() for number, _ in ends)
-    heights = svg.pad_range([value for ends in points.values() for _, value in ends])
-    axes = svg.make_axes((1.0, max(last, 2.0)), heights)
-    places = count_decimals([value for ends in points.values() for _, value in ends])
-    lines = {
-        label: svg.Curve(
-            [axes.at(*point) for point in ends],
-            at,
-            label,
-            [f"{label}, round {n:.0f}: {format_value(value, places)}" for n, value in ends],
-        )
-        for at, (label, ends) in enumerate(points.items())
-    }
-    heading = metric.groups_heading if curves[0].group else metric.heading
-    of_target = f" of {target}" if target else ""
-    omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
-    ticks = [tick for tick in svg.choose_ticks(1.0, last) if tick == round(tick)]
-    return svg.draw_chart(
-        axes,
-        svg.draw_curves(lines, axes.frame),
-        x_title=("Round", ""),
-        y_title=(f"{heading}{of_target}", rows.describe_direction(metric)),
-        drawn=axes.draw(sorted({1.0, *ticks})),
-        name=name,
-        title=f"{heading}{of_target} over rounds of feedback",
-        caption=(
-            "In each round a model is trained on what users accepted from its lists before; the "
-            f"mean over seeds and folds.{omitted}"
-        ),
     )
 
 

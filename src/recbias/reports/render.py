@@ -34,7 +34,6 @@ from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
-    build_round_table,
     build_settings_tables,
     build_summary,
     tabulate_comparisons,
@@ -77,7 +76,6 @@ class Content:
     summary = _build_by(build_summary)
     settings_tables = _build_by(build_settings_tables)
     tradeoffs = _build_by(views.build_tradeoff_table)
-    rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
@@ -147,7 +145,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.settings_tables, self.tradeoffs, self.rounds, self.checks, *self.group_tables),
+            *(*self.settings_tables, self.tradeoffs, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]

@@ -38,7 +38,6 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     formats: Sequence[str],
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
-    key: bytes | None = None,
     address: str | None = None,
     store_plots: Callable[[Callable[[Path], dict[str, Any]]], Mapping[str, Any]] | None = None,
     measure_cost: Callable[[], Mapping[str, float]] | None = None,
@@ -52,7 +51,6 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         reference: A published table to compare with, or several, by default those of the spec with
             its tolerance; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
-        key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
         store_plots: Returns what the function that it gets returns for the same run, now or
             earlier.
@@ -83,11 +81,10 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
-        files += render_card_files(build_card(content.run, key), content)
+        files += render_card_files(build_card(content.run), content)
     if "card_hub" in formats:
         files.append(("hub/README.md", render_hub_card(build_card(content.run), content)))
     paths = [_write_file(folder, name, text) for name, text in files]
-    # a card is signed for its own run
     _record_digests(run, paths, None if "card" in formats else address)
     return paths
 

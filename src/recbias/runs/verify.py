@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 from recbias.core.errors import MissingRun
 from recbias.reports.card import (
     Card,
-    SignatureState,
     build_card,
-    check_signature,
     compute_card_digest,
     digest_files,
     digest_inside,
@@ -44,26 +42,20 @@ class Verification:
 
     Args:
         card: The card.
-        signature: ``valid``, ``wrong``, ``absent``, ``not checked`` or ``none``.
         differences: What differs: digests, files, figures, definitions.
     """
 
     card: Card
-    signature: SignatureState
     differences: tuple[_Difference, ...]
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing differs, and the signature is not wrong."""
-        return not self.differences and self.signature not in {"wrong", "absent"}
+        """Whether nothing differs."""
+        return not self.differences
 
 
 def verify(
-    card: Path | str,
-    run: Run | Path | str,
-    *,
-    key: bytes | None = None,
-    out: Path | str = "results",
+    card: Path | str, run: Run | Path | str, *, out: Path | str = "results"
 ) -> Verification:
     """Compare a card with a run, and return what differs.
 
@@ -74,7 +66,6 @@ def verify(
     Args:
         card: The path of ``card.json``.
         run: A run, its folder, or the name of an experiment, for its latest run.
-        key: The key of the signature; without one it is not checked.
         out: The folder of results in which a name is looked up.
 
     Raises:
@@ -90,12 +81,12 @@ def verify(
         differences.append(_Difference("digest of the card", read.digest, digest))
     try:
         differences += _compare_files(read, folder)
-        skipped = {"files", "digest", "signature"}
+        skipped = {"files", "digest"}
         pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
         differences += _compare("", *pair)
     except MissingRun as error:
         differences.append(_Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
-    return Verification(read, check_signature(read, key), tuple(differences))
+    return Verification(read, tuple(differences))
 
 
 def _compare_files(card: Card, folder: Path) -> Iterator[_Difference]:
