@@ -230,15 +230,6 @@ class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
 
 
-@contextmanager
-def at_setting(setting: str) -> Iterator[None]:
-    """Let the errors of a user's input in the block be about a setting of the spec."""
-    try:
-        yield
-    except UserError as error:
-        raise error.locate_at(setting) from error
-
-
 CODE_FAULTS = (Exception, SystemExit)
 """What the code of others may raise: any exception, or an exit."""
 
