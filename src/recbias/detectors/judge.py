@@ -295,7 +295,7 @@ class LLMJudge:
 
     def __post_init__(self) -> None:
         """Refuse an invalid rubric and unknown kinds before any data is read."""
-        with locate_errors("rubric"):
+        with at_setting("rubric"):
             words = self.load_rubric().words
         for position, kind in enumerate(self.kinds):
             if kind not in words:

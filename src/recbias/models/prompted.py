@@ -132,7 +132,7 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
     Raises:
         UserError: There is no such prompt or mitigation, or its file is malformed.
     """
-    with locate_errors("prompt"):
+    with at_setting("prompt"):
         prompt = find_prompt(name)
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
 
@@ -262,7 +262,7 @@ class ChatRecommender:
 
     def __post_init__(self) -> None:
         """Refuse an invalid prompt before any data is read."""
-        with locate_errors("prompt"):
+        with at_setting("prompt"):
             self.load_prompt()
 
     def model_files(self) -> tuple[Path, ...]:

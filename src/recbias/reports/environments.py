@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from recbias.core.measures import Direction
 from recbias.reports import wording
 from recbias.reports.views import DIRECTION_LABELS
-from recbias.reports.wording import formlocate_errors
+from recbias.reports.wording import format_setting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -238,7 +238,7 @@ def load_environment(kind: str) -> Environment:
         "block": wording.escape,
         "code": _indent_code,
         "minus": _typeset_minus,
-        "setting": formlocate_errors,
+        "setting": format_setting,
         "sort_value": _get_sort_value,
         "zip": partial(zip, strict=False),
     }
