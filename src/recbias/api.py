@@ -317,7 +317,22 @@ def run(spec: Spec, options: RunOptions) -> Run:
             published = folder.publish()
         for warning in (*late, *last_warnings):
             displayed.warned(warning)
+        for name in run_plan.experiment.track:
+            _track(published, name, displayed.warned)
         return Run(published)
+
+
+def _track(folder: Path, tracker: str, tell: Callable[[str], None]) -> None:
+    """Log a finished run; a tracker that fails is told about, and the run stays."""
+    from recbias.reports.trackers import track_run
+
+    try:
+        with collect_warnings() as warnings:
+            track_run(folder, tracker)
+    except UserError as error:
+        warnings.append(f"{error.message}; again: {error.remedy}")
+    for warning in warnings:
+        tell(warning)
 
 
 def _write_files(

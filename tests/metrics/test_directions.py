@@ -14,7 +14,6 @@ from recbias.core.errors import (
     BrokenContract,
     MissingFile,
     NothingLeft,
-    UnknownIdentifier,
 )
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Measurement
@@ -24,7 +23,6 @@ from recbias.metrics.embeddings.directions import (
     DirectionEstimator,
     DirectionSimilarity,
     ResampledDirections,
-    check_directions,
     estimate_stretch,
     find_direction,
     read_direction,
@@ -164,20 +162,6 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
     assert at_random[2].p > 0.05
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_given_pairs_have_an_interval_and_one_test(tmp_path: Path) -> None:
-    facts = plant_association(np.random.default_rng(3), shift=1.0)
-    pairs = tmp_path / "pairs.csv"
-    rows = [f"u{number},u{number + 60}" for number in range(60)]
-    pairs.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
-    metric = RRipa(
-        groups=GENDER, targets=GENRES, direction_="pca", pairs=pairs, permutations=99, refits=30
-    )
-    (main, *_) = metric.measure(facts)
-    assert main.ci_low < main.value < main.ci_high
-    assert [test.between for test in main.contrasts] == ["targets"]
-
-
 def find_axis(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
     world = make_vectors() if facts is None else facts
     return find_direction(choice, select_sets(world, GENDER), world, **settings)
@@ -206,40 +190,6 @@ def test_a_vector_of_another_space(tmp_path: Path) -> None:
     assert read_direction(tmp_path / "v.npy").tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(BrokenContract, match="3 dimensions, but those of the model have 2"):
         find_axis(tmp_path / "v.npy")
-
-
-def write_pairs(folder: Path, *rows: str) -> Path:
-    path = folder / "pairs.csv"
-    path.write_text("\n".join(["a,b", *rows, ""]), encoding="utf-8")
-    return path
-
-
-def test_the_component_of_given_pairs_by_hand(tmp_path: Path) -> None:
-    # u0 - u2 = (1, -2), u1 - u3 = (4, 4); the moment matrix is ((17, 14), (14, 20)) and its first
-    # component has the slope t of 14 t² - 3 t - 14 = 0
-    pairs = write_pairs(tmp_path, "u0,u2", "u1,u3")
-    slope = (3 + np.sqrt(9 + 4 * 14 * 14)) / 28
-    expected = np.array([1.0, slope]) / np.hypot(1.0, slope)
-    np.testing.assert_allclose(find_axis("pca", pairs=pairs), expected)
-    # after subtracting the mean (2.5, 1): (-1.5, -3) and (1.5, 3), towards the women (2.5, 1)
-    expected = np.array([1.0, 2.0]) / np.sqrt(5.0)
-    np.testing.assert_allclose(find_axis("pca_centred", pairs=pairs), expected)
-
-
-@pytest.mark.parametrize(
-    ("rows", "choice", "error", "message"),
-    [
-        (["u0,u2", "u2,u3"], "pca", UnknownIdentifier, r"pairs\.csv:3: 'u2' is not in group A"),
-        (["u0,u2", "u1,nobody"], "pca", UnknownIdentifier, "'nobody' is not in group B"),
-        (["u0,u2"], "pca", NothingLeft, "1 pair"),
-    ],
-)
-def test_faults_of_pairs_are_found_before_training(
-    tmp_path: Path, rows: list[str], choice: Any, error: type[Exception], message: str
-) -> None:
-    pairs = write_pairs(tmp_path, *rows)
-    with pytest.raises(error, match=message):
-        check_directions((choice,), GENDER, pairs, make_vectors())
 
 
 def measure_of_direction_checks(

@@ -78,7 +78,7 @@ _MOST_UNIVERSES = 1_000
 _OF_THE_CLAIM = ("metric", "by", "groups", "model", "against", "correction")
 """Choices that are keys of the claim."""
 
-_UNUSED = ("checks", "tests", "report", "claim", KEY)
+_UNUSED = ("checks", "tests", "report", "track", "claim", KEY)
 """Keys of a spec that no universe needs."""
 
 _KINDS = ("equivalent", "uncertain", "different")

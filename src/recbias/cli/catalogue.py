@@ -159,10 +159,6 @@ def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
             yield title, value if isinstance(value, str) else ", ".join(sorted(value))
     if extras := _describe_extras(cls):
         yield "Extra", extras
-    if hasattr(cls, "desiderata"):
-        for criterion in cls().desiderata():
-            title = f"Desideratum {criterion.number} ({criterion.name})"
-            yield title, "yes" if criterion.met else "no"
 
 
 def _describe_extras(cls: type) -> str:

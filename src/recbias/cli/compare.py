@@ -443,17 +443,25 @@ def report(
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
+    track: Annotated[
+        str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
+    ] = None,
     out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
+        from recbias.core.packages import TRACKERS
+        from recbias.reports.trackers import track_run
         from recbias.reports.write import write_reports
 
-        names = [name.strip() for name in formats.split(",")]
-        for path in write_reports(
-            find_run(run, out), formats=names, reference=reference, tolerance=tolerance
-        ):
+        if track is not None and track not in TRACKERS:
+            message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
+            raise UnknownName(message, where="--track", remedy=remedy)
+        folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
+        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
             print_line(path, longest=None)
+        if track is not None:
+            track_run(folder, track)
 
 
 def compare(

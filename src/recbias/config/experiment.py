@@ -29,7 +29,7 @@ from recbias.config.specs import (
 from recbias.config.sweep import expand_sweep
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, UserError
 from recbias.core.measures import ALL, DATASET, POOLED
-from recbias.core.packages import CONVERTER, require_packages
+from recbias.core.packages import CONVERTER, TRACKERS, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import find_nearest, normalize_name, suggest
@@ -73,6 +73,7 @@ class Experiment:
     checks: tuple[Check, ...] = ()
     feedback: FeedbackSpec | None = None
     claim: ClaimSpec | None = None
+    track: tuple[str, ...] = ()
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
 
     def fault(
@@ -148,6 +149,7 @@ class Experiment:
             **({"feedback": as_plain(self.feedback)} if self.feedback else {}),
             **({"claim": as_plain(self.claim)} if self.claim else {}),
             "report": as_plain(self.report),
+            **({"track": [*self.track]} if self.track else {}),
         }
 
 
@@ -266,16 +268,26 @@ def _load(
             check_reference(name)
         except UserError as error:
             document.add_error(("report", "reference"), error)
-    if experiment.report and {"pdf", "png"} & {*experiment.report.formats}:
-        try:
-            require_packages("a figure as PDF or PNG", CONVERTER)
-        except UserError as error:
-            document.add_error(("report", "formats"), error)
+    _require_packages(experiment)
     if document.faults and experiment.k == (document.data.get("k") or experiment.k):
         for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
             for fault in experiment.find_short_lists(metric):
                 document.add_error(metric.where, fault)
     return experiment
+
+
+def _require_packages(experiment: Experiment) -> None:
+    """Record the packages that trackers and figures lack."""
+    needed: list[tuple[KeyPath, str, str]] = [
+        (("track",), f"track: {name}", TRACKERS[name]) for name in experiment.track
+    ]
+    if experiment.report and {"pdf", "png"} & {*experiment.report.formats}:
+        needed.append((("report", "formats"), "a figure as PDF or PNG", CONVERTER))
+    for place, user, package in needed:
+        try:
+            require_packages(user, package)
+        except UserError as error:
+            experiment.document.add_error(place, error)
 
 
 def _has_known_needs(metric: PluginSpec) -> bool:
@@ -336,6 +348,7 @@ class _Loader:
             feedback=self.values["feedback"],
             claim=self.values["claim"],
             report=self.values["report"],
+            track=(track,) if isinstance(track := self.values["track"], str) else track or (),
             base=self.document.base,
             document=self.document,
             sweep=sweep,

@@ -241,6 +241,8 @@ _Format: TypeAlias = Literal[
 """A file format of reports: ``card`` is the audit card, ``card_hub`` that for the Hugging Face
 hub, ``pdf`` and ``png`` are of figures."""
 
+_Tracker: TypeAlias = Literal["mlflow", "wandb"]
+
 DEFAULT_SEED = 42
 """The seed of a spec without ``seed``."""
 
@@ -412,6 +414,8 @@ class ExperimentFile:
         feedback: Rounds of training on what users accept, in a synthetic world.
         checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
+        track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
+            ``wandb`` or both.
         sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
             which every combination is run, or a list of settings.
         claim: The statement that a multiverse examines.
@@ -435,6 +439,7 @@ class ExperimentFile:
     feedback: FeedbackSpec | None = None
     checks: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
+    track: _Tracker | Annotated[tuple[_Tracker, ...], MaxLen(2)] = ()
     sweep: _Entry = None
     claim: ClaimSpec | None = None
     multiverse: _Entry = None

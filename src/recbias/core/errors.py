@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -44,6 +45,16 @@ class UserError(RecbiasError):
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in place of the traceback: the lines of the command."""
         return self.lines()
+
+
+@contextmanager
+def locate_errors(setting: str) -> Iterator[None]:
+    """Set the place of errors of the user's input to a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        error.where = setting
+        raise
 
 
 class ConfigError(UserError):

@@ -22,16 +22,24 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "ray": ("ray",),
     "excel": ("python-calamine",),
     "figures": ("vl-convert-python",),
+    "track": ("alembic", "mlflow-skinny", "sqlalchemy", "wandb"),
 }
 """The packages of each extra, as in pyproject.toml."""
 
 CONVERTER = "vl-convert-python"
 """The package that converts figures to PDF and PNG."""
 
+TRACKERS: Mapping[str, str] = {"mlflow": "mlflow-skinny", "wandb": "wandb"}
+"""The package of each tracker of experiments."""
+
 _ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
 """What to do instead of installing a package beside recbias."""
 
-_MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+_MODULES = {
+    "scikit-learn": "sklearn",
+    "vl-convert-python": "vl_convert",
+    "mlflow-skinny": "mlflow",
+}
 """The modules that are not called as the package that installs them."""
 
 

@@ -25,7 +25,13 @@ from recbias.core.dataset import (
     select_reviews,
 )
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownColumn, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    locate_errors,
+)
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows
 from recbias.data.splits import parse_time, require_times
@@ -324,10 +330,8 @@ class Users:
             raise Contradiction(message, where="folds", remedy="add sample: 1000, or remove folds")
         if self.where is None:
             return
-        try:
+        with locate_errors("where"):
             list_condition_columns(self.where)
-        except WrongType as error:
-            raise WrongType(error.message, where="where", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each selected user; those of several folds one after another."""

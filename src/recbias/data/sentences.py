@@ -26,7 +26,7 @@ from recbias.core.errors import (
     MissingEvidence,
     MissingFile,
     NothingLeft,
-    WrongType,
+    locate_errors,
 )
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
@@ -465,10 +465,8 @@ class SentenceQueries:
         """Validate the condition, and the suffix of the file."""
         checks: dict[str, Any] = {"dialogues": find_suffix, "where": list_condition_columns}
         for name, check in checks.items():
-            try:
+            with locate_errors(name):
                 _ = (value := getattr(self, name)) is None or check(value)
-            except WrongType as error:
-                raise WrongType(error.message, where=name, remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each sentence, then one for each dialogue."""

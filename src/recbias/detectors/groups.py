@@ -19,6 +19,7 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
+    locate_errors,
 )
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.formats.delimited import check_ids
@@ -133,10 +134,8 @@ class _GroupDetector(InheritsSections, OnDevice):
             UnknownColumn: The items have no such column, or it holds numbers.
             NothingLeft: No item has a text.
         """
-        try:
+        with locate_errors("from"):
             column = items.column(self.from_)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         is_text = column.map(lambda cell: isinstance(cell, str) and bool(cell.strip()))
         if column.notna().any() and column.dtype.kind == "f":
             message = f"column {self.from_!r} of the items holds numbers, not texts"
@@ -337,10 +336,8 @@ class Column:
         return {self.kind: np.where(np.isnan(values), np.nan, is_labelled)}
 
     def _read_values(self, items: Attributes) -> FloatArray:
-        try:
+        with locate_errors("from"):
             values = items.numbers(self.from_)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
         not_binary = np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))

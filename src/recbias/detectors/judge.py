@@ -16,7 +16,14 @@ from annotated_types import Ge, Interval, MinLen
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UnknownName, UserError
+from recbias.core.errors import (
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    UnknownName,
+    UserError,
+    locate_errors,
+)
 from recbias.core.plugins import InputFile, PlannedRequest
 from recbias.core.text import make_printable, suggest
 from recbias.language.client import complete, plan_requests
@@ -339,10 +346,8 @@ class LLMJudge:
         return columns, judgements.tabulate(texts, items.ids.ids, self.threshold)
 
     def _read_texts(self, items: Attributes) -> _ItemTexts:
-        try:
+        with locate_errors("from"):
             column = items.column(self.from_)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if column.dtype.kind == "f" and column.notna().any():
             message = f"column {self.from_!r} of the items holds numbers, not texts"
             raise UnknownColumn(message, where="from")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, locate_errors
 from recbias.core.plugins import Device, ModelName, label_texts
 from recbias.kernels.devices import find_device
 from recbias.language.groups import report_part
@@ -101,10 +101,8 @@ def _read_column(items: Attributes, name: str, setting: str) -> Ids:
     Raises:
         UnknownColumn: There is no such column, or it holds numbers; the place is the setting.
     """
-    try:
+    with locate_errors(setting):
         column = items.column(name)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
     if column.dtype.kind == "f" and column.notna().any():
         message = f"column {name!r} of the items holds numbers, not names of people"
         raise UnknownColumn(message, where=setting)
@@ -347,8 +345,5 @@ class Names:
         return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
-        try:
+        with locate_errors("persons"):
             return PersonModel(self.persons, self.device)
-        except UserError as error:
-            error.where = "persons"
-            raise

@@ -21,7 +21,13 @@ from annotated_types import Ge, Le
 
 from recbias.core.context import record_fact, report_progress
 from recbias.core.dataset import SEPARATOR, AnyArray, BoolArray, Dataset, Ids, Reviews
-from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, UserError, WrongType
+from recbias.core.errors import (
+    MissingEvidence,
+    NothingLeft,
+    UnknownColumn,
+    WrongType,
+    locate_errors,
+)
 from recbias.core.evidence import MASK
 from recbias.core.machine import release_between
 from recbias.core.plugins import Device, ModelName
@@ -564,10 +570,8 @@ class MaskNames:
     def _encode_names(self, dataset: Dataset) -> ItemNames:
         if dataset.items is None:
             raise MissingEvidence("the dataset has no items table, and so no names")
-        try:
+        with locate_errors("column"):
             cells = dataset.items.column(self.column)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="column", remedy=error.remedy) from error
         if cells.dtype.kind == "f" and cells.notna().any():
             message = f"column {self.column!r} contains numbers, not names"
             raise UnknownColumn(message, where="column")
@@ -582,11 +586,8 @@ class MaskNames:
             return None
         if self.persons == "names":
             return FirstNames()
-        try:
+        with locate_errors("persons"):
             return PersonModel(self.persons, self.device)
-        except UserError as error:
-            error.where = "persons"
-            raise
 
     def _build_tree(
         self, names: ItemNames, reviews: Reviews, persons: FirstNames | PersonModel | None

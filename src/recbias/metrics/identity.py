@@ -19,7 +19,7 @@ from annotated_types import Gt, Lt
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, locate_errors
 from recbias.core.evidence import Evidence
 from recbias.core.measures import CONTROL, Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
@@ -30,7 +30,6 @@ from recbias.metrics.templates.design import (
     UnitChoice,
     build_design,
     group_queries,
-    locate_errors,
     warn_unlabelled,
 )
 from recbias.statistics.paired import PairedT

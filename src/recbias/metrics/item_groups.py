@@ -24,10 +24,10 @@ from recbias.core.errors import (
     Contradiction,
     NothingLeft,
     OutOfRange,
-    UnknownColumn,
     UnknownName,
     UserError,
     WrongType,
+    locate_errors,
 )
 from recbias.core.evidence import Evidence, rank_discounts
 from recbias.core.queries import parse_uncertain_label, read_uncertain_groups
@@ -415,10 +415,8 @@ def read_list_samples(evidence: Evidence, label: str | None) -> ListSamples:
     queries = evidence.queries
     if label is None:
         return ListSamples(None, np.arange(len(queries)))
-    try:
+    with locate_errors("samples_of"):
         column = queries.labels.column(label)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where="samples_of", remedy=error.remedy) from error
     has_label = column.notna().to_numpy()
     if len(queries) and not has_label.any():
         remedy = "name a label that is the same for all lists of a query"

@@ -20,7 +20,7 @@ from annotated_types import Gt, Le, MinLen
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, locate_errors
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
 from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
@@ -77,10 +77,8 @@ class CatalogueCounts:
         if self.attribute is None:
             return
         evidence.need("items")
-        try:
+        with locate_errors("attribute"):
             evidence.items.column(self.attribute)  # type: ignore[union-attr]  # need() raises
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="attribute", remedy=error.remedy) from error
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the counts."""
@@ -580,10 +578,8 @@ class LabelledItems:
         """Yield each value of the attribute, and which items have it."""
         if self.attribute is None or evidence.items is None:
             return
-        try:
+        with locate_errors("attribute"):
             membership = evidence.items.membership(self.attribute)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="attribute", remedy=error.remedy) from error
         columns = membership.matrix.tocsc()
         for code, value in enumerate(membership.values):
             has_value = np.zeros(len(evidence.items.ids), dtype=bool)

@@ -22,7 +22,7 @@ from annotated_types import Gt, Interval
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, Matrix
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import OutOfRange, UnknownColumn
+from recbias.core.errors import OutOfRange, locate_errors
 from recbias.core.evidence import Evidence, mark_contained
 from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
 from recbias.core.plugins import OnlyWith
@@ -84,11 +84,8 @@ def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
     column = popularity.removeprefix(_COLUMN)
     column = column if _is_counted(column) else popularity
     evidence.need("items")
-    try:
+    with locate_errors("popularity"):
         numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises
-    except UnknownColumn as error:
-        error.where = "popularity"
-        raise
     return np.where(numbers >= 0, numbers, np.nan)
 
 
@@ -122,18 +119,6 @@ def _aggregate_histories(
         warn(f"{evidence.metric}: {n_unknown:,} {message}")
     aggregates = aggregate(histories, values)
     return np.where(evidence.queries.users >= 0, aggregates, np.nan)
-
-
-def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
-    """Return the aggregate of each row of values, ``float64[..., n]`` to ``float64[...]``."""
-    from scipy.sparse import csr_array
-
-    sets = np.asarray(sets, dtype=np.float64)
-    n, values = sets.shape[-1], sets.ravel()
-    starts = np.arange(0, values.size + 1, n)
-    cells = (np.ones(values.size), np.arange(values.size), starts)
-    rows = csr_array(cells, shape=(starts.size - 1, values.size))
-    return aggregate(rows, values).reshape(sets.shape[:-1])
 
 
 def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
@@ -396,147 +381,6 @@ def locate_candidates(evidence: Evidence, k: int | None) -> tuple[AnyArray, Bool
     return columns, counted
 
 
-NAMES = (
-    "well behaved with more data",
-    "zero centred",
-    "anti-symmetric",
-    "more sensitive in the long tail",
-    "monotone in each component",
-)
-"""The desiderata, in the order of the paper."""
-
-_SEED = 20240603
-_N_PAIRS, _SIZE = 400, 8
-"""The number of pairs of random sets and of items in each, for all desiderata but the first."""
-
-_HEAVY_COEFFICIENT, _SIZES = 0.68, (8, 64, 512)
-"""The Pareto coefficient and the sizes of the sets of the first desideratum."""
-
-_LARGEST_SHARE, _LARGEST_GROWTH = 0.2, 1.25
-"""The largest share of one pair in the sum of squares, and the largest growth of the spread."""
-
-_TOLERANCE = 1e-9
-
-
-Comparison: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
-"""The value of each pair of sets of popularities above 0, ``float64[..., n]``: those recommended,
-best item first, and those consumed."""
-
-
-@dataclass(frozen=True)
-class _Desideratum:
-    """One desideratum.
-
-    Args:
-        number: Its number in the paper, from 1.
-        name: Its name.
-        met: Whether the metric satisfies it.
-    """
-
-    number: int
-    name: str
-    met: bool
-
-
-def evaluate_desiderata(compare: Comparison) -> Sequence[_Desideratum]:
-    """Return which of the five desiderata a comparison of popularities satisfies.
-
-    Each is evaluated on random sets of popularities, sampled from power laws with a fixed seed.
-
-    1. *Well behaved with more data*: for sets from a power law without a mean (Pareto coefficient
-       0.68, as the paper found on MovieLens), a few pairs of sets do not dominate the sum of the
-       squared values, and the values of larger sets do not spread more.
-    2. *Zero centred*: M(x, x) = 0, whatever the order of the items of the two sets.
-    3. *Anti-symmetric*: M(x, y) = -M(y, x).
-    4. *More sensitive in the long tail*: an increase in popularity that is too small to change the
-       order changes M more for the least popular recommended item than for the most popular one.
-    5. *Monotone in each component*: M increases with the popularity of every recommended item, and
-       decreases with that of every consumed item.
-
-    >>> def compare_means(recommended, consumed):
-    ...     return recommended.mean(axis=-1) - consumed.mean(axis=-1)
-    >>> [desideratum.met for desideratum in evaluate_desiderata(compare_means)]
-    [False, True, True, False, True]
-
-    Source:
-        Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
-        of popularity bias", Gen-IR at SIGIR 2024, section 3 and Table 1.
-    """
-    rng = np.random.default_rng(_SEED)
-    x, y = (_sample_sets(rng) for _ in range(2))
-    met = (
-        _is_well_behaved(compare, rng),
-        bool(_is_close(compare(x, rng.permuted(x, axis=1)), 0.0).all()),
-        bool(_is_close(compare(x, y), -compare(y, x)).all()),
-        _is_more_sensitive_in_the_tail(compare, x, y),
-        _is_monotone(compare, x, y),
-    )
-    return [_Desideratum(i + 1, name, met[i]) for i, name in enumerate(NAMES)]
-
-
-def _is_well_behaved(compare: Comparison, rng: np.random.Generator) -> bool:
-    spreads = []
-    for size in _SIZES:
-        x, y = (_sample_power_law(_HEAVY_COEFFICIENT, (_N_PAIRS, size), rng) for _ in range(2))
-        squares = compare(x, y) ** 2
-        if squares.max() > _LARGEST_SHARE * squares.sum():
-            return False
-        spreads.append(float(np.sqrt(squares.mean())))
-    return spreads[-1] <= _LARGEST_GROWTH * spreads[0]
-
-
-def _is_more_sensitive_in_the_tail(
-    compare: Comparison, recommended: FloatArray, consumed: FloatArray
-) -> bool:
-    before = compare(recommended, consumed)
-    ascending = np.sort(recommended, axis=1)
-    lowest, second_lowest = ascending[:, 0], ascending[:, 1]
-    increase = np.minimum(second_lowest - lowest, 0.01 * lowest) / 2  # keeps the order
-    least, most = (
-        np.abs(compare(_increase(recommended, columns, increase), consumed) - before)
-        for columns in (recommended.argmin(axis=1), recommended.argmax(axis=1))
-    )
-    return bool((least > most * (1.0 + 1e-6)).all())  # equal changes differ by rounding
-
-
-def _is_monotone(compare: Comparison, recommended: FloatArray, consumed: FloatArray) -> bool:
-    before = compare(recommended, consumed)
-    for item in range(_SIZE):
-        columns = np.full(_N_PAIRS, item)
-        higher_recommended = _increase(recommended, columns, 0.1 * recommended[:, item])
-        higher_consumed = _increase(consumed, columns, 0.1 * consumed[:, item])
-        increases = compare(higher_recommended, consumed) > before
-        decreases = compare(recommended, higher_consumed) < before
-        if not (increases & decreases).all():
-            return False
-    return True
-
-
-def _sample_sets(rng: np.random.Generator) -> FloatArray:
-    """Sample sets from power laws with very heavy to light tails, ``float64[N_PAIRS, SIZE]``."""
-    coefficients = np.exp(rng.uniform(np.log(0.7), np.log(10.0), (_N_PAIRS, 1)))
-    return _sample_power_law(coefficients, (_N_PAIRS, _SIZE), rng)
-
-
-def _sample_power_law(
-    coefficient: float | FloatArray, shape: tuple[int, int], rng: np.random.Generator
-) -> FloatArray:
-    """Sample from a Pareto distribution with minimum 1: P(X > x) = x ** -coefficient."""
-    samples: FloatArray = (1.0 - rng.random(shape)) ** (-1.0 / np.asarray(coefficient))
-    return samples
-
-
-def _increase(sets: FloatArray, columns: AnyArray, by: FloatArray) -> FloatArray:
-    """Return the sets with one popularity of each, at ``columns``, increased."""
-    increased = sets.copy()
-    increased[np.arange(len(sets)), columns] += by
-    return increased
-
-
-def _is_close(values: FloatArray, expected: FloatArray | float) -> BoolArray:
-    return np.asarray(np.isclose(values, expected, rtol=_TOLERANCE, atol=_TOLERANCE))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _OfPopularity(InheritsSections):
     """A metric of popularity, which is counted or read from a column of the items.
@@ -581,18 +425,6 @@ class _HistoryComparison(_OfPopularity, PerQuery):
         aggregate = type(self).aggregate
         lists = aggregate_lists(evidence, values, aggregate, self.k)
         return self._compare(lists, _aggregate_histories(evidence, values, aggregate))
-
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the value for sets of popularities, ``float64[..., n]``."""
-        lists, histories = (
-            aggregate_sets(self._transform(sets), type(self).aggregate)
-            for sets in (recommended, consumed)
-        )
-        return self._compare(lists, histories)
-
-    def desiderata(self) -> Sequence[_Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self.compare_sets)
 
     def _transform(self, popularity: FloatArray) -> FloatArray:
         return popularity
@@ -801,10 +633,6 @@ class LogPopularityDifference(_LevelComparison):
 
     Raises:
         OutOfRange: An item of a history has popularity 0, and there is no smoothing.
-
-    >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
-    >>> float(LogPopularityDifference().compare_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
-    0.346574
 
     Range:
         Any number; undefined for an empty list or history.
@@ -1039,10 +867,6 @@ class GiniDifference(_SpreadComparison):
     the users counts the popularity again, and the interval is as wide as its error and bias
     together. Tests and the intervals of groups (``by``) treat the popularity as known.
 
-    >>> sets = np.array([1.0, 1.0, 4.0]), np.array([5.0, 5.0])
-    >>> float(GiniDifference().compare_sets(*sets).round(6))  # (-2 + 0 + 2 x 4) / (3 x 6)
-    0.333333
-
     Range:
         -1 to 1; undefined for an empty list or history.
 
@@ -1069,10 +893,6 @@ class HerfindahlDifference(_SpreadComparison):
     The interval of a counted popularity refers to all users that could be sampled: a bootstrap of
     the users counts the popularity again, and the interval is as wide as its error and bias
     together. Tests and the intervals of groups (``by``) treat the popularity as known.
-
-    >>> sets = np.array([3.0, 1.0]), np.array([5.0, 5.0])
-    >>> float(HerfindahlDifference().compare_sets(*sets))  # 9/16 + 1/16 - 1/2
-    0.125
 
     Range:
         -1 to 1; undefined for an empty list or history.
@@ -1108,10 +928,6 @@ class PopularityRankCorrelation(_OfPopularity, PerQuery):
     Args:
         over: Which items of the list are correlated: ``list``, ``history`` or ``test``.
 
-    >>> popularity = np.array([9.0, 7.0, 2.0])
-    >>> float(PopularityRankCorrelation().compare_sets(popularity, np.array([1.0])))
-    1.0
-
     Range:
         -1 to 1; undefined for fewer than two such items, or equally popular ones.
 
@@ -1138,14 +954,6 @@ class PopularityRankCorrelation(_OfPopularity, PerQuery):
         _warn_excluded_positions(evidence, self.k, int(np.count_nonzero(~np.isnan(listed))))
         listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
         return _correlate_with_rank(listed)
-
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the correlation of popularities, best item first; ``consumed`` is not used."""
-        return _correlate_with_rank(np.asarray(recommended, dtype=np.float64))
-
-    def desiderata(self) -> Sequence[_Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self.compare_sets)
 
     def _mark_positions(self, evidence: Evidence) -> BoolArray:
         if self.over == "test":

@@ -19,7 +19,7 @@ from annotated_types import Gt
 
 from recbias.core.context import track_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
-from recbias.core.errors import Contradiction, WrongType
+from recbias.core.errors import Contradiction, locate_errors
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Direction, Measurement
 from recbias.core.plugins import InputFile, ModelName, OnlyWith
@@ -283,10 +283,8 @@ class _VectorMetric(_ResponseMetric):
             remedy = "set one of vectors: FILE and encoder: MODEL"
             raise Contradiction(message, where="vectors", remedy=remedy)
         if self.vectors is not None:
-            try:
+            with locate_errors("vectors"):
                 check_vector_file(self.vectors)
-            except WrongType as error:
-                raise WrongType(error.message, where="vectors", remedy=error.remedy) from error
 
     def libraries_now(self) -> tuple[str, ...]:
         """Return the packages that read a language model, or the file of vectors."""

@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, Matrix, TrainingData
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence, locate_errors
 from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, initialize_glorot
@@ -105,10 +105,8 @@ def _read_column(data: TrainingData, name: str) -> pd.Series[Any]:
         message = "the dataset has no items table, so the items have no text"
         remedy = "add an items table to the dataset, or choose a model without text, such as PMF"
         raise MissingEvidence(message, where="text", remedy=remedy)
-    try:
+    with locate_errors("text"):
         return data.items.column(name).reset_index(drop=True).astype(object)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where="text", remedy=error.remedy) from error
 
 
 def _read_reviews(data: TrainingData) -> pd.Series[Any]:
@@ -231,10 +229,8 @@ def select_columns(
             if 0 < _MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz
         )
     for name in columns:
-        try:
+        with locate_errors(setting):
             attributes.column(name)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
     return tuple(columns)
 
 

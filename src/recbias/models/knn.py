@@ -25,7 +25,7 @@ from recbias.core.dataset import (
     Matrix,
     TrainingData,
 )
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence, locate_errors
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device, OnlyWith, Output, State
 from recbias.core.queries import Queries
@@ -176,10 +176,8 @@ def _validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
 
 
 def _read_column(items: Attributes, name: str) -> Any:
-    try:
+    with locate_errors("attributes"):
         return items.column(name)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where="attributes", remedy=error.remedy) from error
 
 
 def _count_words(columns: Sequence[Any]) -> Matrix:

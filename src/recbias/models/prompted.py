@@ -16,7 +16,7 @@ from annotated_types import Gt, Le
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
-from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
+from recbias.core.errors import MissingEvidence, UnknownColumn, UserError, locate_errors
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
 from recbias.core.queries import SAMPLE, Queries
@@ -66,10 +66,8 @@ def read_titles(data: TrainingData, title: str, year: str | None) -> list[Histor
     pairs = [split_year(cell) for cell in cells]
     years: Sequence[int | None] = [written for _, written in pairs]
     if year is not None:
-        try:
+        with locate_errors("year"):
             numbers = data.items.numbers(year)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, where="year", remedy=error.remedy) from error
         years = [None if np.isnan(number) else int(number) for number in numbers]
     ids = data.train.item_ids.ids
     return [
@@ -87,10 +85,8 @@ def index_items(
 
 
 def _read_column(data: TrainingData, setting: str, name: str) -> list[str]:
-    try:
+    with locate_errors(setting):
         column = data.items.column(name)  # type: ignore[union-attr]  # checked by read_titles
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
     return [str(cell) if isinstance(cell, str) else "" for cell in column]
 
 

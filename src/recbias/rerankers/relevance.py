@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, TrainingData
-from recbias.core.errors import MissingEvidence, NothingLeft, UserError
+from recbias.core.errors import MissingEvidence, NothingLeft, locate_errors
 from recbias.core.plugins import Candidates
 from recbias.kernels.sparse import block_size, map_blocks
 from recbias.statistics.inequality import head
@@ -124,10 +124,8 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
     """
     if data.items is None:
         raise MissingEvidence("the dataset has no item attributes", remedy="add an items table")
-    try:
+    with locate_errors("attribute"):
         membership = data.items.categories(attribute)
-    except UserError as error:
-        raise type(error)(error.message, where="attribute", remedy=error.remedy) from error
     if not membership.matrix.nnz:
         message, remedy = f"no item has a value of {attribute!r}", "name another column"
         raise NothingLeft(message, where="attribute", remedy=remedy)

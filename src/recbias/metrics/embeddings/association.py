@@ -19,7 +19,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement
-from recbias.core.plugins import InputFile, OnlyWith
+from recbias.core.plugins import OnlyWith
 from recbias.metrics.embeddings.directions import (
     COMPONENTS,
     DirectionChoice,
@@ -290,11 +290,11 @@ class RRipa(ChoosingMetric, TargetMetric):
     the groups permutes the members of A and B and estimates the direction again: would two random
     groups separate E and P as much, in either direction? This tests whether the direction is
     special. A ``random`` direction is the same for all groups, so its p is 1; a direction from a
-    file or of given ``pairs`` has no such test. The test between the directions compares a
-    direction from a file, or a ``random`` one, with directions without preference; its p follows
-    exactly from the cosine of ψ with the gap between the mean unit vectors of E and P. A direction
-    estimated from vectors of the model has no such test: it has a preference without a difference
-    between the groups, as it lies where the vectors vary most or least.
+    file has no such test. The test between the directions compares a direction from a file, or a
+    ``random`` one, with directions without preference; its p follows exactly from the cosine of ψ
+    with the gap between the mean unit vectors of E and P. A direction estimated from vectors of
+    the model has no such test: it has a preference without a difference between the groups, as it
+    lies where the vectors vary most or least.
 
     A ``random`` direction has no orientation that two models share, so its values are not compared
     between models.
@@ -326,16 +326,12 @@ class RRipa(ChoosingMetric, TargetMetric):
             a ``.npy`` file of one vector.
         top_n: ``csvc``: number of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
-        pairs: ``pca`` and ``pca_centred``: a table with the columns ``a`` and ``b``, the
-            identifiers of a member of A and of one of B in each row: the pairs whose differences
-            are used; by default all pairs.
         permutations: Number of permutations sampled if there are more.
         refits: Number of permutations of the groups on which a direction other than ``centroid``
             is estimated; the interval uses a third as many bootstrap samples.
 
     Raises:
         BrokenContract: The vector of the file has another size than those of the model.
-        UnknownIdentifier: A pair has an identifier that is not in its group.
 
     Range:
         -2 to 2, -1 to 1 for one set; undefined without a vector or direction.
@@ -352,7 +348,6 @@ class RRipa(ChoosingMetric, TargetMetric):
     direction_: DirectionChoice = "centroid"
     top_n: Annotated[TopN, OnlyWith("direction", "csvc")] = 200
     sample: Annotated[Sample, OnlyWith("direction", "svc", "csvc")] = None
-    pairs: Annotated[InputFile | None, OnlyWith("direction", *COMPONENTS)] = None
     permutations: Permutations = 10_000
     refits: Annotated[
         int, Gt(8), Le(100_000), OnlyWith("direction", "svc", "csvc", *COMPONENTS)
@@ -369,7 +364,7 @@ class RRipa(ChoosingMetric, TargetMetric):
     def check(self, evidence: Evidence) -> None:
         """Validate the groups, the targets and the file before any training."""
         super().check(evidence)
-        check_directions((self.direction_,), self.groups, self.pairs, evidence)
+        check_directions((self.direction_,))
 
     def find_bounds(self, row: Measurement) -> Bounds:
         """Return -1 and 1 for one set, which has units, and -2 and 2 for the differential."""
@@ -379,7 +374,7 @@ class RRipa(ChoosingMetric, TargetMetric):
         """Return the differential, then R-RIPA of each set."""
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         estimator = DirectionEstimator(
-            self.direction_, groups, evidence, self.top_n, self.sample, self.refits, self.pairs
+            self.direction_, groups, evidence, self.top_n, self.sample, self.refits
         )
         axis = estimator.estimate()
         if np.isnan(axis).any():

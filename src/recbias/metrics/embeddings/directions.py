@@ -20,23 +20,20 @@ from annotated_types import Ge, Gt, Le, Len
 
 from recbias.core.context import collect_warnings, report_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import BrokenContract, MissingFile, NothingLeft
+from recbias.core.errors import BrokenContract, MissingFile
 from recbias.core.evidence import Evidence
 from recbias.core.files import has_file
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement
 from recbias.core.plugins import InputFile, OnlyWith
 from recbias.formats.vectors import read_numbers
 from recbias.metrics.embeddings.sets import (
-    MIN_PAIRS,
     MIN_SIZE,
     ZERO_TOLERANCE,
     ChoosingMetric,
     EntitySet,
     GroupMetric,
-    GroupPair,
     SetPair,
     centroid_difference,
-    find_pairs,
     fit_pair_component,
     is_component_tied,
     make_bootstrap_generator,
@@ -44,10 +41,8 @@ from recbias.metrics.embeddings.sets import (
     normalize_rows,
     normalize_vector,
     orient_direction,
-    principal_components,
     sample_cosines,
     sample_direction,
-    select_members,
     select_sets,
 )
 from recbias.statistics.bootstrap import resample_mean_rows
@@ -305,15 +300,14 @@ def find_direction(
     *,
     top_n: int = 200,
     sample: int | None = None,
-    pairs: Path | None = None,
 ) -> FloatArray:
     """Return the unit vector ``float64[d]`` from group B to group A by a method or a file.
 
     - ``centroid``: the mean vector of A minus that of B;
     - ``svc``: the weights of a linear support vector classifier of A and B;
     - ``csvc``: the same, trained on the members most aligned with ``centroid``;
-    - ``pca``: the first principal component of the differences of the given ``pairs`` of A and B,
-      by default of all (the paper samples 1,000 of them);
+    - ``pca``: the first principal component of the differences of all pairs of A and B (the
+      paper samples 1,000 of them);
     - ``pca_centred``: the same after subtracting the mean difference;
     - ``random``: a random direction, as a control;
     - a ``.npy`` file of one vector.
@@ -323,8 +317,6 @@ def find_direction(
 
     Raises:
         BrokenContract: The vector of the file has another size.
-        UnknownIdentifier: A pair has an identifier that is not in its group.
-        NothingLeft: Fewer than two pairs have both vectors.
     """
     a, b = (group.vectors for group in groups)
     if isinstance(choice, Path):
@@ -333,8 +325,6 @@ def find_direction(
             message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
             remedy = "use a vector of the embedding space of the model"
             raise BrokenContract(message, where=str(choice), remedy=remedy)
-    elif pairs is not None and choice in COMPONENTS:
-        vector = _fit_component(_compute_differences(pairs, groups), choice)
     else:
         choosing = groups[0].choosing, groups[1].choosing
         vector = _estimate_direction(
@@ -372,65 +362,15 @@ def read_direction(path: Path) -> FloatArray:
     return numbers
 
 
-def check_directions(
-    choices: Iterable[_DirectionName | Path],
-    groups: GroupPair,
-    pairs: Path | None,
-    evidence: Evidence,
-) -> None:
-    """Validate the files of directions and pairs, before there are vectors."""
+def check_directions(choices: Iterable[_DirectionName | Path]) -> None:
+    """Validate the files of directions, before there are vectors."""
     for choice in choices:
         if isinstance(choice, Path):
             read_direction(choice)
-    if pairs is None:
-        return
-    ids = vars(evidence)[groups.of].ids.ids
-    a, b = (ids[codes] for codes in select_members(evidence, groups))
-    find_pairs(pairs, a, b)
 
 
-def _compute_differences(path: Path, groups: SetPair) -> FloatArray:
-    """Return the vector of A minus that of B of each pair of a table, ``float64 (n, d)``.
-
-    Pairs of which a member has no vector, or a vector of 0, are excluded with a warning.
-
-    Raises:
-        NothingLeft: Fewer than two pairs remain.
-    """
-    positions = find_pairs(path, groups[0].ids, groups[1].ids)
-    sides = list(zip(groups, positions, strict=True))
-    usable = np.logical_and(*(group.has_vector[rows] for group, rows in sides))
-    a, b = (
-        group.vectors[(np.cumsum(group.has_vector) - 1)[rows[usable]]] for group, rows in sides
-    )
-    if n_excluded := int(np.count_nonzero(~usable)):
-        warn(f"{n_excluded:,} of the {usable.size:,} pairs of {path.name} lack a vector: excluded")
-    if len(a) < MIN_PAIRS:
-        message = f"{len(a)} pair(s) of {path.name} have both vectors"
-        raise NothingLeft(message, where="pairs", remedy=f"give {MIN_PAIRS} or more")
-    return np.asarray(a - b)
-
-
-def _fit_component(differences: FloatArray, choice: _DirectionName | Path) -> FloatArray:
-    """Return the first principal component of differences, ``float64[d]``; 0 for none.
-
-    ``choice`` is ``pca``, or ``pca_centred`` to subtract the mean difference first.
-    """
-    components = principal_components(differences, 1, centred=choice == "pca_centred")
-    return components[0] if len(components) else np.zeros(differences.shape[1])
-
-
-def _is_tied(choice: _DirectionName | Path, groups: SetPair, pairs: Path | None) -> bool:
-    """Return whether another component of differences may be the first of all there could be.
-
-    The differences are those of the given ``pairs``, by default of all; ``choice`` is ``pca``, or
-    ``pca_centred`` to subtract the mean difference first.
-    """
-    is_centred = choice == "pca_centred"
-    if pairs is not None:
-        with collect_warnings():  # the estimate has given these warnings
-            differences = _compute_differences(pairs, groups)
-        return is_component_tied([differences - is_centred * differences.mean(axis=0)])
+def _is_tied(groups: SetPair, *, is_centred: bool) -> bool:
+    """Return whether another component of differences may be the first of all there could be."""
     a, b = (np.asarray(group.vectors, dtype=np.float64) for group in groups)
     shift = None if is_centred else a.mean(axis=0) - b.mean(axis=0)
     return is_component_tied([a - a.mean(axis=0), b - b.mean(axis=0)], shift)
@@ -701,7 +641,7 @@ class DirectionChecks(ChoosingMetric, GroupMetric):
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
         super().check(evidence)
-        check_directions(self.directions, self.groups, None, evidence)
+        check_directions(self.directions)
 
     def find_bounds(self, row: Measurement) -> Bounds:
         """Return -1 and 1 for a group, and -2 and 2 for the difference."""
@@ -809,7 +749,6 @@ class DirectionEstimator:
         top_n: ``csvc``: number of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
         refits: Number of permutations for a method other than ``centroid``.
-        pairs: The table of given pairs, for the components of their differences.
     """
 
     choice: _DirectionName | Path
@@ -818,17 +757,11 @@ class DirectionEstimator:
     top_n: int
     sample: int | None
     refits: int
-    pairs: Path | None = None
 
     @property
     def is_fixed(self) -> bool:
         """Whether the direction does not depend on the groups."""
         return isinstance(self.choice, Path) or self.choice == "random"
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether the direction is a component of given pairs."""
-        return self.pairs is not None and self.choice in COMPONENTS
 
     def estimate(self) -> FloatArray:
         """Return the unit vector towards A, ``float64[d]``; NaN if there is no direction."""
@@ -838,7 +771,6 @@ class DirectionEstimator:
             self.evidence,
             top_n=self.top_n,
             sample=self.sample,
-            pairs=self.pairs,
         )
 
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:
@@ -860,9 +792,6 @@ class DirectionEstimator:
             axes = signs[:, None] * normalize_rows(differences)
             return ResampledDirections(axes, estimate_stretch(differences))
         directions = []
-        if self.has_pairs:
-            axes = self._resample_pairs(min(self.refits // 3, n_samples), rng)
-            return self._rate(axes, float(np.abs(axes @ axis).mean()))
         with _limit_threads():
             for _ in range(min(self.refits // 3, n_samples)):
                 samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
@@ -880,7 +809,7 @@ class DirectionEstimator:
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
         component = self.choice in COMPONENTS
         chosen, centred = (self.choice == name for name in ("csvc", "pca_centred"))
-        tied = component and _is_tied(self.choice, self.groups, self.pairs)
+        tied = component and _is_tied(self.groups, is_centred=centred)
         return ResampledDirections(axes, None, agreement, component, chosen, centred, tied)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
@@ -909,18 +838,6 @@ class DirectionEstimator:
         choosing_a, choosing_b = (group.choosing[rows] for group, rows in pairs)
         direction = self._refit((a, b), (choosing_a, choosing_b))
         return orient_direction(direction, *(group.directions[rows] for group, rows in pairs))
-
-    def _resample_pairs(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        """Estimate the direction on each bootstrap sample of the given pairs."""
-        with collect_warnings():  # the estimate of all pairs has given these warnings
-            differences = _compute_differences(self.pairs, self.groups)  # type: ignore[arg-type]
-        n = len(differences)
-        units = [group.directions for group in self.groups]
-        samples = (differences[rng.integers(n, size=n)] for _ in range(n_samples))
-        axes = [
-            orient_direction(_fit_component(sample, self.choice), *units) for sample in samples
-        ]
-        return np.stack(axes)
 
     def _refit(
         self, groups: tuple[FloatArray, FloatArray], choosing: tuple[FloatArray, FloatArray]
@@ -951,11 +868,8 @@ class DirectionEstimator:
 
         Returns:
             1 for ``random``, which is the same for every permutation; NaN for a file, because the
-            groups that it was estimated from are unknown, and for given pairs, because their
-            members are not exchangeable.
+            groups that it was estimated from are unknown.
         """
-        if self.has_pairs:
-            return math.nan
         if self.is_fixed:
             return math.nan if isinstance(self.choice, Path) else 1.0
         score = partial(_compute_cosines, towards=normalize_vector(towards))
@@ -1020,7 +934,6 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
             ``random``, or a ``.npy`` file of one vector; as for R-RIPA.
         top_n: ``csvc``: numbers of training members per group.
         sample: ``svc`` and ``csvc``: maximum number of members per group.
-        pairs: ``pca`` and ``pca_centred``: a table of pairs; as for R-RIPA.
 
     Raises:
         BrokenContract: The vector of a file has another size than those of the model.
@@ -1041,12 +954,11 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
     )
     top_n: Annotated[tuple[TopN, ...], Len(1), OnlyWith("directions", "csvc")] = (200,)
     sample: Annotated[Sample, OnlyWith("directions", "svc", "csvc")] = None
-    pairs: Annotated[InputFile | None, OnlyWith("directions", *COMPONENTS)] = None
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
         super().check(evidence)
-        check_directions(self.directions, self.groups, self.pairs, evidence)
+        check_directions(self.directions)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the cosine of every two directions."""
@@ -1066,7 +978,5 @@ class DirectionSimilarity(ChoosingMetric, GroupMetric):
     def _estimate(self, groups: SetPair, evidence: Evidence) -> Iterator[tuple[str, FloatArray]]:
         for choice in self.directions:
             for top_n in self.top_n if choice == "csvc" else self.top_n[:1]:
-                axis = find_direction(
-                    choice, groups, evidence, top_n=top_n, sample=self.sample, pairs=self.pairs
-                )
+                axis = find_direction(choice, groups, evidence, top_n=top_n, sample=self.sample)
                 yield f"csvc {top_n}" if choice == "csvc" else name_direction(choice), axis

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,13 +18,11 @@ from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
     NothingLeft,
-    UnknownColumn,
-    UnknownIdentifier,
+    locate_errors,
 )
 from recbias.core.evidence import REMEDIES, Evidence
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.text import suggest
-from recbias.formats.tables import read_text_table
 from recbias.statistics.bootstrap import bootstrap_t_interval, resample_means
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.permutation import permute_membership
@@ -88,9 +85,6 @@ def average_favourites(
 
 
 _Entity: TypeAlias = Literal["users", "items"]
-
-MIN_PAIRS = 2
-"""One pair has no component but its own difference."""
 
 
 class _EntityPair:
@@ -168,34 +162,6 @@ class TargetPair(_EntityPair):
     exclusive: bool = True
 
 
-def find_pairs(path: Path, a: Ids, b: Ids) -> tuple[AnyArray, AnyArray]:
-    """Return the positions in ``a`` and in ``b`` of the members of each pair of a table.
-
-    The table has the columns ``a`` and ``b``, the identifiers of a member of each group.
-
-    Raises:
-        UnknownIdentifier: An identifier is not in its group.
-        NothingLeft: There are fewer than two pairs.
-    """
-    table = read_text_table(path)
-    table.need("a", "b")
-    positions = []
-    for column, ids in (("a", a), ("b", b)):
-        of_id = {identifier: position for position, identifier in enumerate(ids.tolist())}
-        member_positions = [of_id.get(identifier, -1) for identifier in table.ids(column).tolist()]
-        if -1 in member_positions:
-            row = member_positions.index(-1)
-            name = str(table.ids(column)[row])
-            message = f"{table.place(row)}: {name!r} is not in group {column.upper()}"
-            remedy = "write in each row a member of A and a member of B"
-            raise UnknownIdentifier(message, where="pairs", remedy=remedy)
-        positions.append(np.array(member_positions, dtype=np.intp))
-    if len(table) < MIN_PAIRS:
-        message = f"{path.name} has {len(table)} pair(s)"
-        raise NothingLeft(message, where="pairs", remedy=f"give {MIN_PAIRS} or more")
-    return positions[0], positions[1]
-
-
 _TIED_LEVEL = 0.01
 """The probability that components of equal variance do not count as tied."""
 
@@ -261,19 +227,18 @@ def _max_magnitude(a: FloatArray, b: FloatArray) -> float:
     return float(max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)))
 
 
-def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> FloatArray:
+def principal_components(rows: AnyArray, n: int) -> FloatArray:
     """Return the unit directions of largest variance, in descending order of variance.
 
-    Rows of lower rank than ``n`` give fewer; the signs are arbitrary. If ``centred``, the mean of
-    the rows is subtracted first.
+    Rows of lower rank than ``n`` give fewer; the signs are arbitrary. The mean of the rows is
+    subtracted first.
 
     >>> rows = np.array([[2.0, 1.0], [-2.0, 1.0], [2.0, 3.0], [-2.0, 3.0]])
     >>> np.abs(principal_components(rows, 1)).round(6).tolist()  # x has the larger variance
     [[1.0, 0.0]]
     """
     shifted = np.asarray(rows, dtype=np.float64)
-    if centred:
-        shifted = shifted - shifted.mean(axis=0)
+    shifted = shifted - shifted.mean(axis=0)
     _, sizes, axes = np.linalg.svd(shifted, full_matrices=False)
     scale = max(np.abs(rows).max(initial=0.0), sizes[:1].max(initial=0.0))
     return np.asarray(axes[:n][sizes[:n] > ZERO_TOLERANCE * scale])
@@ -429,10 +394,8 @@ def select_members(evidence: Evidence, pair: _EntityPair) -> tuple[AnyArray, Any
     """
     evidence.need(pair.of)
     table: Attributes = vars(evidence)[pair.of]
-    try:
+    with locate_errors(pair.setting):
         membership = table.membership(pair.attribute)
-    except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=pair.setting, remedy=error.remedy) from error
     for value in pair.values:
         if value not in membership.values:
             message = f"none of the {pair.of} has {pair.attribute}={value}"

@@ -9,8 +9,7 @@ column each query is a unit; queries whose column ``neutral`` is 1 contain no wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
@@ -20,7 +19,7 @@ import pandas as pd
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
-from recbias.core.errors import NothingLeft, UnknownColumn, UserError
+from recbias.core.errors import NothingLeft, UnknownColumn, locate_errors
 from recbias.core.evidence import Evidence
 from recbias.core.queries import SAMPLE, Groups, group_by, split_crossing
 from recbias.statistics.bootstrap import (
@@ -38,16 +37,6 @@ NEUTRAL = "neutral"
 
 _MAX_SLOTS = 3
 """The largest number of slots whose words are tested for determining a label together."""
-
-
-@contextmanager
-def locate_errors(setting: str) -> Iterator[None]:
-    """Set the location of errors of the user's input to a setting of the metric."""
-    try:
-        yield
-    except UserError as error:
-        error.where = setting
-        raise
 
 
 def group_queries(evidence: Evidence, label: str) -> Groups:

@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids, Matrix
-from recbias.core.errors import Contradiction, UnknownColumn
+from recbias.core.errors import Contradiction, UnknownColumn, locate_errors
 from recbias.core.evidence import Evidence
 from recbias.core.measures import (
     Bounds,
@@ -42,7 +42,6 @@ from recbias.metrics.templates.design import (
     encode_templates,
     find_neutral_templates,
     group_queries,
-    locate_errors,
     read_item_levels,
     require_items,
     warn_missing_attribute,
