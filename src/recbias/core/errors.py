@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -44,6 +45,15 @@ class UserError(RecbiasError):
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in place of the traceback: the lines of the command."""
         return self.lines()
+
+
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
 
 
 class ConfigError(UserError):

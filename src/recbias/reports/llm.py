@@ -22,6 +22,7 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_duration,
+    format_setting,
     format_value,
     is_number,
     make_columns,
