@@ -35,6 +35,7 @@ from recbias.core.plugins import InputFile, ModelName, OnlyOn, OnlyWith, Selecte
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.registry import locate_code
 from recbias.core.text import find_nearest, suggest
+from recbias.formats.hub import fetch_hub_file, is_hub_address, name_hub_file
 from recbias.formats.yaml import Document, KeyPath, Mark, is_file, read_text, suggest_file
 
 Hint: TypeAlias = Any
@@ -773,6 +774,14 @@ class Builder:
 
     def _resolve_file(self, raw: str, place: KeyPath, alternatives: Sequence[Any]) -> Path | None:
         """Return the path of an existing file; the setting also accepts the alternatives."""
+        if is_hub_address(raw):
+            try:
+                path = fetch_hub_file(raw)
+            except UserError as error:
+                self.document.add_error(place, error)
+                return None
+            self.path_texts[path] = name_hub_file(path)
+            return path
         path = (self.document.mark(place).folder / raw).absolute()
         if is_file(path):
             self.path_texts[path] = raw
