@@ -124,7 +124,6 @@ def compile_loop(
                 compiled.compile(types)
             except _CACHE_ERRORS:
                 compiled = njit()(loop)
-            run.compiled = compiled  # type: ignore[attr-defined]
             described.add(kinds)
         return compiled(*arguments)
 
@@ -139,27 +138,6 @@ def _describe(argument: Any) -> Any:
         flags = argument.flags
         return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
     return type(argument)
-
-
-class CompiledOnce:
-    """A compiled loop whose arguments have the same types in all calls.
-
-    The first call is that of ``compile_loop``; the others take microseconds, as no types are
-    compared.
-    """
-
-    def __init__(self, loop: Callable[..., Any]) -> None:
-        self._loop = loop
-        self._compiled: Callable[..., Any] | None = None
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the loop."""
-        if self._compiled is not None:
-            return self._compiled(*arguments)
-        run = compile_loop(self._loop)
-        result = run(*arguments)
-        self._compiled = getattr(run, "compiled", run)
-        return result
 
 
 T = TypeVar("T")
