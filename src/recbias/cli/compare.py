@@ -17,7 +17,6 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
-    KeyEnv,
     Out,
     allow_closed_output,
     open_document,
@@ -52,18 +51,15 @@ from recbias.runner.gates import (
     parse_tolerance,
 )
 from recbias.runs.compare import (
-    Renaming,
     RunFrames,
-    align_runs,
     compare_gaps,
     compare_runs,
     label_runs,
     merge_metrics,
     pair_runs,
+    read_frames,
 )
 from recbias.runs.excesses import (
-    add_gaps,
-    define_all_gaps,
     explain_distance,
     explain_excess,
     find_distant_values,
@@ -158,25 +154,6 @@ def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     return f"no value that both have changed; {', '.join(missing)}"
 
 
-def _explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
-    """Return a sentence on entries that are compared although their automatic names differ."""
-    pairs = dict.fromkeys(
-        f"{item.name_b} of {item.b} is {item.name_a} of {item.a}" for item in renamings
-    )
-    return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
-
-
-def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
-    existing = [table for table in tables if table is not None]
-    if not existing:
-        return ""
-    first, *others = existing
-    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
-    verdict = "are the same" if is_same else "differ"
-    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -191,8 +168,6 @@ class _RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
-        rounds: A sentence on the rounds of feedback after the first, if runs have them.
-        renamings: The entries that are compared although their automatic names differ.
     """
 
     frames: Sequence[RunFrames]
@@ -203,8 +178,6 @@ class _RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
-    rounds: str = ""
-    renamings: Sequence[Renaming] = ()
 
     @property
     def unchanged(self) -> int:
@@ -222,9 +195,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)
@@ -241,8 +213,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "rounds": self.rounds,
-            "renamed": [vars(renaming) for renaming in self.renamings],
         }
 
     def explain_excesses(self) -> list[str]:
@@ -258,8 +228,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] if self.rounds else []
-        excluded += _explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -316,23 +284,15 @@ def _compare_side_by_side(
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
-    frames, renamings = align_runs(labels, runs)
+    frames = [*map(read_frames, labels, runs)]
     results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
-    values = compare_runs(frames, correction=correction)
-    gaps = compare_gaps(frames, correction=correction)
-    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
-    gaps_by_run = dict(zip(labels, gaps_of_groups, strict=True))
-    pairs = pair_runs(frames) if tolerances.tolerances else []
-    judged = [
-        [add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
-    ]
-    derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
-    definitions = _collect_all_definitions(runs)
-    definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
+    # the newest run says which direction is better
+    definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
+    pairs = [(pair.a, pair.b) for pair in pair_runs(frames)] if tolerances.tolerances else []
     worse = [
         row
-        for pair in judged
+        for pair in pairs
         for row in (
             *find_worse_values(merge_metrics(*pair), definitions, tolerances),
             *find_missing_values(pair, definitions, tolerances),
@@ -343,16 +303,16 @@ def _compare_side_by_side(
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    rounds = _explain_rounds([run.rounds for run in runs])
     return _RunComparison(
-        *(frames, values, gaps, worse, correction, definitions),
-        *(ungated, results, rounds, renamings),
+        frames,
+        compare_runs(frames, correction=correction),
+        compare_gaps(frames, correction=correction),
+        worse,
+        correction,
+        definitions,
+        ungated,
+        results,
     )
-
-
-def _collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
-    """Return the metrics of all runs; the newest run says which direction is better."""
-    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
 
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
@@ -459,14 +419,15 @@ def report(
     formats: Annotated[
         str,
         typer.Option(
-            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card,pdf,png."
+            "--format",
+            help="Formats, separated by commas: csv,json,md,html,latex,card,card_hub,card_ll144,"
+            "card_eu,pdf,png.",
         ),
     ] = "csv,json,md,html,latex",
     reference: Reference = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
-    key_env: KeyEnv = None,
     track: Annotated[
         str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
     ] = None,
@@ -475,7 +436,6 @@ def report(
     """Write the reports of a finished run again."""
     with report_errors():
         from recbias.core.packages import TRACKERS
-        from recbias.reports.card import read_key
         from recbias.reports.trackers import track_run
         from recbias.reports.write import write_reports
 
@@ -483,11 +443,7 @@ def report(
             message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
             raise UnknownName(message, where="--track", remedy=remedy)
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
-        if key_env is not None and "card" not in names:
-            remedy = "add --format card, or leave out --key-env"
-            raise Contradiction("only a card is signed", where="--key-env", remedy=remedy)
-        settings = {"reference": reference, "tolerance": tolerance, "key": read_key(key_env)}
-        for path in write_reports(folder, formats=names, **settings):  # type: ignore[arg-type]
+        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
             print_line(path, longest=None)
         if track is not None:
             track_run(folder, track)
@@ -513,7 +469,7 @@ def compare(
     ] = "bonferroni",
     out: Out = Path("results"),
 ) -> None:
-    """Compare runs, the oldest first, by paired tests, or runs with published results."""
+    """Compare runs by paired tests, or with published results."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
         folders = [find_run(run, out) for run in runs]

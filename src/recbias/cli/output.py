@@ -405,13 +405,6 @@ AsJson: TypeAlias = Annotated[
 
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 
-KeyEnv: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="The environment variable with the key of the card's signature."
-    ),
-]
-
 _NEEDED = {"needed", "needed_a", "needed_b"}
 """The counts of a row of `recbias power`."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ import typer
 from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
-    KeyEnv,
     Out,
     allow_closed_output,
     open_document,
@@ -22,6 +20,7 @@ from recbias.cli.output import (
     report_errors,
 )
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.text import shorten
 from recbias.reports.wording import format_count
 
 if TYPE_CHECKING:
@@ -29,16 +28,8 @@ if TYPE_CHECKING:
     from recbias.runs.verify import Verification
 
 
-MOST_DIFFERENCES = 30
-"""The number of differences that are printed; ``--json`` has all."""
-
-_SIGNATURES = {
-    "valid": "the signature is that of the key",
-    "wrong": "the signature is not that of the key",
-    "absent": "the card is not signed, but a key was given",
-    "not checked": "the card is signed; --key-env NAME checks it",
-    "none": "the card is not signed: its digest shows changes, but not who wrote it",
-}
+MOST_DIFFERENCES, _LONGEST = 30, 100
+"""The number of differences that are printed, and of their characters; ``--json`` has all."""
 
 
 def verify(
@@ -46,20 +37,18 @@ def verify(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
     ],
-    key_env: KeyEnv = None,
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
-    """Compare an audit card with a run by the digests of its files and spec."""
+    """Compare an audit card with a run, by digests."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.core.files import to_local_path
-        from recbias.reports.card import read_key
         from recbias.runs.verify import verify as verify_card
 
-        key = read_key(key_env)
-        verification = verify_card(to_local_path(card), run, key=key, out=out)
+        verification = verify_card(to_local_path(card), run, out=out)
         if as_json:
-            document.update(_describe_verification(verification))
+            document["card"], document["same"] = verification.card.digest, verification.is_same
+            document["differences"] = [each._asdict() for each in verification.differences]
         else:
             with allow_closed_output():
                 _show_verification(verification)
@@ -67,61 +56,19 @@ def verify(
             raise typer.Exit(OUT_OF_TOLERANCE)
 
 
-def _describe_verification(verification: Verification) -> dict[str, object]:
-    """Return the content of ``--json``."""
-    return {
-        "card": verification.card.digest,
-        "same": verification.is_same,
-        "signature": verification.signature,
-        "differences": [difference._asdict() for difference in verification.differences],
-    }
-
-
-def _cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
-    """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
-
-    >>> _cut_alike("one two three", "one two four", 6)
-    ('… thre…', '… four')
-    >>> _cut_alike("0.25", "0.26")
-    ('0.25', '0.26')
-    """
-    texts = (stated, found)
-    if max(map(len, texts)) <= most or stated == found:
-        return texts
-    n_equal = next(n for n in count() if stated[n : n + 1] != found[n : n + 1])
-    start = max(n_equal - most // 4, 0)
-    end = start + most - bool(start)
-    first, second = (
-        f"{'…' * bool(start)}{text[start:end]}{'…' * (len(text) > end)}" for text in texts
-    )
-    return first, second
-
-
-def _name_run(verification: Verification) -> str:
-    """Return whether the card is of a run of another spec, blank if it is not."""
-    changed = {where for where, _, _ in verification.differences}
-    name = verification.card.audited.get("name")
-    return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
-
-
 def _show_verification(verification: Verification) -> None:
-    """Print what differs, then the signature and the result."""
-    if verification.differences:
-        counted = format_count(len(verification.differences), "difference")
-        print_rows(
-            ("where", "stated", "found"),
-            [
-                (where, *_cut_alike(stated, found))
-                for where, stated, found in verification.differences[:MOST_DIFFERENCES]
-            ],
-            title=f"{counted}{_name_run(verification)}",
-        )
-    if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
-        print_line(f"{format_count(more, 'more difference')}: --json lists all.")
-    print_line(f"Signature: {_SIGNATURES[verification.signature]}.")
-    print_line(
-        f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
-    )
+    """Print what differs, then the result."""
+    if differences := verification.differences:
+        rows = [
+            tuple(shorten(text, _LONGEST) for text in difference)
+            for difference in differences[:MOST_DIFFERENCES]
+        ]
+        title = format_count(len(differences), "difference")
+        print_rows(("where", "stated", "found"), rows, title=title)
+        if (more := len(differences) - MOST_DIFFERENCES) > 0:
+            print_line(f"{format_count(more, 'more difference')}: --json lists all.")
+    result = "same" if verification.is_same else "differs"
+    print_line(f"{result}: card {verification.card.digest[:16]}")
 
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

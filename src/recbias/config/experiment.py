@@ -19,7 +19,6 @@ from recbias.config.specs import (
     ClaimSpec,
     DatasetSpec,
     ExperimentFile,
-    FeedbackSpec,
     PluginSpec,
     ReportSpec,
     Tune,
@@ -33,6 +32,7 @@ from recbias.core.packages import CONVERTER, TRACKERS, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import find_nearest, normalize_name, suggest
+from recbias.formats.hub import name_hub_file
 from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
@@ -52,7 +52,6 @@ class Experiment:
         document: The spec as written, for messages.
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
         device: Where models compute that do not name a device themselves.
-        feedback: The rounds in which models are trained on what users accept, if there are any.
         claim: What a multiverse examines, if the spec has a claim.
     """
 
@@ -71,7 +70,6 @@ class Experiment:
     document: Document = field(repr=False, compare=False)
     device: Device = "auto"
     checks: tuple[Check, ...] = ()
-    feedback: FeedbackSpec | None = None
     claim: ClaimSpec | None = None
     track: tuple[str, ...] = ()
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
@@ -108,7 +106,9 @@ class Experiment:
             file, _, attribute = name.rpartition(":")
             folder = self.document.mark(spec.where).folder
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
-        return name, self._omit_device(as_plain(spec.plugin)) | spec.split_settings
+        files = list_input_files(spec.plugin)
+        addresses = {path: address for path in files if (address := name_hub_file(path))}
+        return name, self._omit_device(as_plain(spec.plugin, addresses)) | spec.split_settings
 
     def _omit_device(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return settings without the device of the spec, which another one may replace."""
@@ -146,7 +146,6 @@ class Experiment:
                 if self.checks
                 else {}
             ),
-            **({"feedback": as_plain(self.feedback)} if self.feedback else {}),
             **({"claim": as_plain(self.claim)} if self.claim else {}),
             "report": as_plain(self.report),
             **({"track": [*self.track]} if self.track else {}),
@@ -345,7 +344,6 @@ class _Loader:
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
             checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
-            feedback=self.values["feedback"],
             claim=self.values["claim"],
             report=self.values["report"],
             track=(track,) if isinstance(track := self.values["track"], str) else track or (),

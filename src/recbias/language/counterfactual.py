@@ -88,7 +88,7 @@ come decide did died eat enjoy ensure explain fell felt find forget found gave g
 grew grow happen join keep kept knew know knows lacked learn leave let listen lived looked lost
 make makes needed prepare put ran realize receive relax said say says seem seemed seems sell send
 sing speak spend struggle suffer take tasted tell think thinks throw told took understand walked
-wanted went worked write wrote
+wanted went worked write wrote feel
 """,
         # a noun, or a verb after a verb of "cause": "let her order first"
         "either": """

@@ -14,7 +14,7 @@ import numpy as np
 from annotated_types import Interval
 
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.core.errors import NothingLeft, OutOfRange, locate_errors
+from recbias.core.errors import NothingLeft, OutOfRange, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import ROUNDING, Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
@@ -44,7 +44,7 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
     from scipy.sparse import csr_array, diags_array
 
     evidence.need("items")
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         column = evidence.items.column(attribute)  # type: ignore[union-attr]  # need() raises
     if column.isna().all():
         remedy = "choose a column that the items have"
@@ -55,7 +55,7 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
             shares = csr_array(np.nan_to_num(np.column_stack([numbers, 1.0 - numbers])))
             shares.eliminate_zeros()
             return shares
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         matrix = evidence.items.categories(attribute).matrix  # type: ignore[union-attr]
     n_values = np.diff(matrix.indptr)
     return (diags_array(1.0 / np.maximum(n_values, 1)) @ matrix.astype(np.float64)).tocsr()

@@ -487,10 +487,9 @@ class RelativeUtility(PerQuery):
 
     w_ui are the odds that user u picks item i, known in a synthetic world; L_u is the list of u
     cut at k, and L*_u the ideal one: the k candidates with the highest odds that are not in the
-    history. 1 is as good as ideal. Unlike nDCG it needs no test set, so it stays comparable while
-    users accept items over rounds of feedback. An item of the history, or outside the catalogue,
-    counts 0. Where all items are equally likely every full list is ideal. Undefined for a query
-    that is not a user, or without an ideal list.
+    history. 1 is as good as ideal. Unlike nDCG it needs no test set. An item of the history, or
+    outside the catalogue, counts 0. Where all items are equally likely every full list is ideal.
+    Undefined for a query that is not a user, or without an ideal list.
 
     Args:
         k: How many ranks of each list are evaluated; by default the length of the lists.

@@ -20,7 +20,7 @@ from annotated_types import Gt, Le, MinLen
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary, divide
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, locate_errors
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
 from recbias.metrics.base import Cutoff, PerQuery, locate_items
@@ -77,7 +77,7 @@ class CatalogueCounts:
         if self.attribute is None:
             return
         evidence.need("items")
-        with locate_errors("attribute"):
+        with at_setting("attribute"):
             evidence.items.column(self.attribute)  # type: ignore[union-attr]  # need() raises
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -571,7 +571,7 @@ class LabelledItems:
         """Yield each value of the attribute, and which items have it."""
         if self.attribute is None or evidence.items is None:
             return
-        with locate_errors("attribute"):
+        with at_setting("attribute"):
             membership = evidence.items.membership(self.attribute)
         columns = membership.matrix.tocsc()
         for code, value in enumerate(membership.values):

@@ -6,20 +6,18 @@ What was audited, on whom, by which definitions, what was found and what limits 
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from recbias.core.errors import DataError, MalformedLine, MissingFile, OutOfRange
+from recbias.core.errors import DataError, MalformedLine, MissingFile
 from recbias.core.files import compute_digest, digest_file, has_file, open_input
 from recbias.core.measures import VALUE_COLUMNS
 from recbias.formats.json_files import parse_json
@@ -27,6 +25,7 @@ from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
 from recbias.reports.provenance import Fact
+from recbias.reports.regulated import Form
 from recbias.reports.render import Content, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
@@ -41,12 +40,7 @@ _MOST_ROWS = 5_000
 MOST_LINES = 40
 """The number of estimates and of comparisons on the pages; all are in ``card.json``."""
 
-_LEAST_KEY_BYTES = 16  # the length below which a key is refused
-
 _REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
-
-SignatureState: TypeAlias = Literal["valid", "wrong", "absent", "not checked", "none"]
-"""``absent`` with a key, ``not checked`` without one, ``none`` where there is neither."""
 
 _TIMED = "trials.csv"  # a table that holds durations, which differ between runs of equal results
 
@@ -77,8 +71,7 @@ class Card(BaseModel):
 
     Args:
         files: The SHA-256 digests of the files of the run.
-        digest: The SHA-256 digest of the canonical JSON of all other fields but ``signature``.
-        signature: The ``algorithm`` and ``value`` of the code of the digest; None without a key.
+        digest: The SHA-256 digest of the canonical JSON of all other fields.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -95,22 +88,14 @@ class Card(BaseModel):
     limits: dict[str, Any]
     files: dict[str, str]
     digest: str = ""
-    signature: dict[str, str] | None = None
 
 
-def build_card(run: RunTables, key: bytes | None = None) -> Card:
-    """Return the audit card of a run with its digest, and with a key also its signature.
-
-        digest = SHA-256( canonical JSON of the card without digest and signature )
-        signature = HMAC-SHA256( key, digest )
+def build_card(run: RunTables) -> Card:
+    """Return the audit card of a run with its digest.
 
     The digest shows that the card was not changed by accident: whoever changes it can compute it
-    again. The signature shows that somebody who has the key wrote it. The card has no time,
-    duration or path, so that equal results give equal cards. The estimates are the means over
-    seeds and folds where there are several.
-
-    Source:
-        Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authentication", RFC 2104.
+    again. The card has no time, duration or path, so that equal results give equal cards. The
+    estimates are the means over seeds and folds where there are several.
     """
     manifest = Manifest.model_validate(run.manifest)
     estimates, left_out = _limit(views.select_headline(run, views.collect_estimates(run)))
@@ -124,7 +109,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
     content = {
         "audited": manifest.model_dump(
             include={*_SUBJECT},
-            exclude={"models": {"__all__": {"devices", "baseline", "is_baseline"}}},
+            exclude={"models": {"__all__": {"baseline", "is_baseline"}}},
         ),
         "queries": [
             queries.model_dump(include={"dataset", "asked", "unit", "parameters"})
@@ -150,9 +135,7 @@ def build_card(run: RunTables, key: bytes | None = None) -> Card:
         "files": digest_files(run.folder, manifest.files),
     }
     card = Card.model_validate(replace_undefined(wording.strip_folders(content)))
-    digest = compute_card_digest(card)
-    code = {"algorithm": "HMAC-SHA256", "value": _compute_code(digest, key)} if key else None
-    return card.model_copy(update={"digest": digest, "signature": code})
+    return card.model_copy(update={"digest": compute_card_digest(card)})
 
 
 def _limit(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
@@ -204,40 +187,7 @@ def digest_inside(folder: Path, name: str) -> str:
 
 def compute_card_digest(card: Card) -> str:
     """Return the digest that a card must have."""
-    return compute_digest(card.model_dump(exclude={"digest", "signature"}))
-
-
-def check_signature(card: Card, key: bytes | None) -> SignatureState:
-    """Return whether the signature of a card is that of a key."""
-    if card.signature is None:
-        return "none" if key is None else "absent"
-    if key is None:
-        return "not checked"
-    code = _compute_code(compute_card_digest(card), key)
-    is_valid = hmac.compare_digest(code.encode(), card.signature.get("value", "").encode())
-    return "valid" if is_valid else "wrong"
-
-
-def _compute_code(digest: str, key: bytes) -> str:
-    return hmac.new(key, digest.encode(), "sha256").hexdigest()
-
-
-def read_key(variable: str | None) -> bytes | None:
-    """Return the key in an environment variable; None without a name.
-
-    Raises:
-        OutOfRange: The variable is not set, or its text is too short for a key.
-    """
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").encode("utf-8", "surrogateescape")
-    if len(key) < _LEAST_KEY_BYTES:
-        message = f"the environment variable {variable} " + (
-            f"holds {len(key)} bytes, which is too short for a key" if key else "is not set"
-        )
-        remedy = f"set it to a secret of at least {_LEAST_KEY_BYTES} bytes: openssl rand -hex 32"
-        raise OutOfRange(message, where="--key-env", remedy=remedy)
-    return key
+    return compute_digest(card.model_dump(exclude={"digest"}))
 
 
 def read_card(path: Path) -> Card:
@@ -275,17 +225,36 @@ def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]
         *map(_shorten, _tabulate_comparisons(content)),
         _tabulate_definitions(content),
     ]
+    yield from _render_pages("card", card, content, tables, _list_limits(card))
+
+
+def render_form(name: str, form: Form, card: Card, content: Content) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each page of a form of the card."""
+    tables = [*form.tables, _tabulate_definitions(content)]
+    yield from _render_pages(name, card, content, tables, form.missing, form.title)
+
+
+def _render_pages(
+    name: str,
+    card: Card,
+    content: Content,
+    tables: Sequence[Table | None],
+    limits: Sequence[str],
+    title: str = "",
+) -> Iterator[tuple[str, str]]:
     for kind in ("md", "html"):
         text = render(
             f"card.{kind}.jinja",
+            title=title or "Audit card",
+            limits_title="What the run cannot fill in, and limits" if title else "Limits",
             card=card,
             style=wording.Safe(read_resource("page.css")),
             facts=[*content.data, *_list_provenance(card)],
             conclusions=[entry for entries in content.conclusions for entry in entries],
             tables=[table for table in tables if table is not None and table.rows],
-            limits=_list_limits(card),
+            limits=[*limits, *(_list_limits(card) if title else [])],
         )
-        yield f"card.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+        yield f"{name}.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def render_hub_card(card: Card, content: Content) -> str:

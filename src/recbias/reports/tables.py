@@ -1,4 +1,4 @@
-"""The tables of a report: results, settings, rounds, checks, comparisons.
+"""The tables of a report: results, settings, checks, comparisons.
 
 The best value of a column is bold, superscript marks show what is significant, and footnotes count
 undefined values.
@@ -7,16 +7,14 @@ undefined values.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
@@ -449,166 +447,6 @@ def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> lis
     blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
     models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
     return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
-
-
-_FEWEST = 3  # the fewest values of a number that make a plot
-
-
-@dataclass(frozen=True)
-class Variants:
-    """Models of one plug-in.
-
-    Args:
-        name: The plug-in.
-        settings: By model, the settings in which the models differ.
-    """
-
-    name: str
-    settings: Mapping[str, Mapping[str, Any]]
-
-    @property
-    def names(self) -> list[str]:
-        """The settings in which the models differ."""
-        return [*next(iter(self.settings.values()))]
-
-    @property
-    def axis(self) -> str:
-        """The setting with the most different numbers, blank if none has three."""
-        counts = {
-            name: len({s[name] for s in self.settings.values() if is_number(s[name])})
-            for name in self.names
-        }
-        most = max(self.names, key=lambda name: counts[name])
-        return most if counts[most] >= _FEWEST else ""
-
-
-def is_number(value: object) -> bool:
-    """Return whether a setting is a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def render_setting(value: Any) -> str:
-    """Return a setting as text.
-
-    >>> render_setting(50.0), render_setting(None), render_setting(True)
-    ('50', 'null', 'true')
-    """
-    is_word = value is None or isinstance(value, bool)
-    return json.dumps(value) if is_word else wording.format_setting(value)
-
-
-@lru_cache(maxsize=2)
-def collect_variants(run: RunTables) -> tuple[Variants, ...]:
-    """Return the plug-ins with models that differ in a number or a switch."""
-    groups: dict[str, dict[str, dict[str, Any]]] = {}
-    for model in run.manifest.get("models", []):
-        if model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
-            continue
-        settings = dict(_flatten(model.get("parameters") or {}))
-        groups.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
-    found = (Variants(name, _select_differing(models)) for name, models in groups.items())
-    return tuple(group for group in found if _has_numbers(group))
-
-
-def build_settings_tables(run: RunTables) -> list[Table]:
-    """Return the results of the models of each plug-in with a column for each varied setting."""
-    summary = build_summary(run)
-    return [_tabulate_settings(summary, group) for group in collect_variants(run) if summary.rows]
-
-
-def _tabulate_settings(summary: Table, group: Variants) -> Table:
-    at = summary.row_headers - 1
-    rows = [row for row in summary.rows if row[at].text in group.settings]
-    return replace(
-        summary,
-        title=summary.title.replace("Results", f"Results by the settings of {group.name}", 1),
-        columns=(
-            *summary.columns[:at],
-            *(Column(name.replace("_", " ")) for name in group.names),
-            *summary.columns[at + 1 :],
-        ),
-        rows=tuple(
-            (
-                *row[:at],
-                *_build_setting_cells(group.settings[row[at].text]),
-                *(replace(cell, mark="") for cell in row[at + 1 :]),
-            )
-            for row in rows
-        ),
-        notes=("Bold: the best value of all models of the run.",),
-    )
-
-
-def _build_setting_cells(settings: Mapping[str, Any]) -> Iterator[Cell]:
-    for value in settings.values():
-        yield Cell(render_setting(value), float(value) if is_number(value) else math.nan)
-
-
-def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{start}{name}.")
-        else:
-            yield f"{start}{name}", value
-
-
-def _select_differing(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    names = dict.fromkeys(name for settings in models.values() for name in settings)
-    differing = [name for name in names if len({repr(s.get(name)) for s in models.values()}) > 1]
-    return {
-        label: {name: settings.get(name) for name in differing}
-        for label, settings in models.items()
-    }
-
-
-def _has_numbers(group: Variants) -> bool:
-    values: Sequence[Any] = [value for s in group.settings.values() for value in s.values()]
-    return any(isinstance(value, (bool, int, float)) for value in values)
-
-
-MOST_ROUNDS = 8
-"""The number of rounds that the table shows, the first and the last among them."""
-
-
-def build_round_table(run: RunTables) -> Table | None:
-    """Return one row for each metric, group, target and model; None without feedback."""
-    datasets = views.list_single_datasets(run)
-    rows = [(name, curve) for name in datasets for curve in views.list_round_curves(run, name)]
-    if not rows:
-        return None
-    numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
-    keys = ["dataset"] if len(datasets) > 1 else []
-    columns: list[FilledColumn] = [
-        (Column(f"round {number}", numeric=True), {}) for number in numbers
-    ]
-    heads = []
-    for name, curve in rows:
-        values = [curve.values.get(number, math.nan) for number in numbers]
-        places = count_decimals(values)
-        heading = curve.metric.describe_value(curve.group, curve.target)
-        heads.append((*([name] if keys else []), heading, curve.model))
-        for value, (_, cells) in zip(values, columns, strict=True):
-            cells[heads[-1]] = Cell(format_value(value, places), value)
-    title, notes = "Values over rounds of feedback", _explain_rounds(run.rounds)
-    return state_cutoff_once(lay_out(title, (*keys, "metric", "model"), heads, columns, notes))
-
-
-def _select_rounds(numbers: list[int]) -> list[int]:
-    """Return at most ``MOST_ROUNDS`` of the rounds, evenly spaced."""
-    at = np.linspace(0, len(numbers) - 1, min(MOST_ROUNDS, len(numbers))).round().astype(int)
-    return [numbers[position] for position in at.tolist()]
-
-
-def _explain_rounds(rounds: pd.DataFrame | None) -> tuple[str, ...]:
-    how = (
-        "In each round a model is trained on the data of the round before and on what users "
-        "accepted from its lists; every model has a history of its own."
-    )
-    notes = (how, "All other tables are of round 1. Intervals are in rounds.csv.")
-    if rounds is not None and select_varying(rounds, ["seed", "fold"]):
-        return (*notes, "The values are means over seeds and folds.")
-    return notes
 
 
 def build_runs_table(runs: Mapping[str, RunTables]) -> Table:

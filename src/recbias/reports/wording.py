@@ -247,6 +247,11 @@ def format_setting(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
 
 
+def is_number(value: object) -> bool:
+    """Return whether a setting is a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 UNDEFINED = "n/a"
 """The text of an undefined value."""
 

@@ -15,18 +15,19 @@ from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
-from recbias.reports.card import build_card, render_card_files, render_hub_card
+from recbias.reports.card import build_card, render_card_files, render_form, render_hub_card
 from recbias.reports.environments import render_latex
 from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.gallery import load_gallery
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
+from recbias.reports.regulated import FORMS
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
-FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *IMAGES)
+FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *FORMS, *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
 
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
@@ -38,7 +39,6 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     formats: Sequence[str],
     reference: str | Sequence[str] | None = None,
     tolerance: float = 0.01,
-    key: bytes | None = None,
     address: str | None = None,
     store_plots: Callable[[Callable[[Path], dict[str, Any]]], Mapping[str, Any]] | None = None,
     measure_cost: Callable[[], Mapping[str, float]] | None = None,
@@ -48,11 +48,11 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     Args:
         folder: The run folder.
         formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex``,
-            ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
+            ``card`` (the audit card), its forms ``card_hub``, ``card_ll144`` and
+            ``card_eu``, and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several, by default those of the spec with
             its tolerance; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
-        key: The key that signs the audit card.
         address: The digest of what the run and these reports depend on, for the manifest.
         store_plots: Returns what the function that it gets returns for the same run, now or
             earlier.
@@ -83,11 +83,12 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
         files.append(("checks.xml", render_junit(content.run)))
     if "card" in formats:
-        files += render_card_files(build_card(content.run, key), content)
+        files += render_card_files(build_card(content.run), content)
     if "card_hub" in formats:
         files.append(("hub/README.md", render_hub_card(build_card(content.run), content)))
+    for name in FORMS.keys() & {*formats}:
+        files += render_form(name, FORMS[name](named.run), build_card(content.run), content)
     paths = [_write_file(folder, name, text) for name, text in files]
-    # a card is signed for its own run
     _record_digests(run, paths, None if "card" in formats else address)
     return paths
 
@@ -165,7 +166,7 @@ def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
         if table is not None:
             yield f"tables/{name}.tex", render_latex(table)
     names = FileNames()
-    for table in (*content.settings_tables, *content.group_tables):
+    for table in content.group_tables:
         yield f"tables/{names.free(table.title)}.tex", render_latex(table)
 
 

@@ -15,12 +15,12 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
-from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
+from recbias.core.measures import CHECKS, FAILURES, METRICS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
-from recbias.runs.compare import align_runs, compare_gaps, compare_runs, label_runs
+from recbias.runs.compare import compare_gaps, compare_runs, label_runs, read_frames
 
 if TYPE_CHECKING:
     from recbias.reports.figures import Figure
@@ -63,12 +63,6 @@ class Run:
     def lists(self) -> pd.DataFrame | None:
         """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
         table = read_run(self.folder).lists
-        return None if table is None else _restore_types(table)
-
-    @cached_property
-    def rounds(self) -> pd.DataFrame | None:
-        """The values of each round of feedback, as in ``rounds.csv``; None without feedback."""
-        table = read_run(self.folder).rounds
         return None if table is None else _restore_types(table)
 
     @cached_property
@@ -148,7 +142,7 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
         table[name] = [
             int(value) if str(value).isdecimal() else value for value in table[name].tolist()
         ]
-    counts = METRICS.counts | SIGNIFICANCE.counts | ROUNDS.counts
+    counts = METRICS.counts | SIGNIFICANCE.counts
     for name in table.columns.intersection([*counts]):
         if table[name].notna().all():
             table[name] = table[name].astype("int64")
@@ -236,7 +230,7 @@ def compare(
         raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
     folders = [run.folder for run in loaded]
-    frames, _ = align_runs(label_runs(folders), [*map(read_run, folders)])
+    frames = [*map(read_frames, label_runs(folders), map(read_run, folders))]
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +11,7 @@ from typing import Any, NamedTuple
 from recbias.core.errors import MissingRun
 from recbias.reports.card import (
     Card,
-    SignatureState,
     build_card,
-    check_signature,
     compute_card_digest,
     digest_files,
     digest_inside,
@@ -22,12 +19,6 @@ from recbias.reports.card import (
 )
 from recbias.reports.run import read_manifest, read_run
 from recbias.runs.tables import Run, find_run
-
-_NAMES = (
-    *("metric", "model", "a", "b", "group", "target", "dataset", "seed", "fold", "test"),
-    *("between", "correction", "family", "alpha", "line"),
-)
-"""The fields that name a row of a card."""
 
 
 class _Difference(NamedTuple):
@@ -44,25 +35,22 @@ class Verification:
 
     Args:
         card: The card.
-        signature: ``valid``, ``wrong``, ``absent``, ``not checked`` or ``none``.
         differences: What differs: digests, files, figures, definitions.
     """
 
     card: Card
-    signature: SignatureState
     differences: tuple[_Difference, ...]
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing differs, and the signature is not wrong."""
-        return not self.differences and self.signature not in {"wrong", "absent"}
+        """Whether nothing differs."""
+        return not self.differences
 
 
 def verify(
     card: Path | str,
     run: Run | Path | str,
     *,
-    key: bytes | None = None,
     out: Path | str = "results",
 ) -> Verification:
     """Compare a card with a run, and return what differs.
@@ -74,7 +62,6 @@ def verify(
     Args:
         card: The path of ``card.json``.
         run: A run, its folder, or the name of an experiment, for its latest run.
-        key: The key of the signature; without one it is not checked.
         out: The folder of results in which a name is looked up.
 
     Raises:
@@ -90,12 +77,12 @@ def verify(
         differences.append(_Difference("digest of the card", read.digest, digest))
     try:
         differences += _compare_files(read, folder)
-        skipped = {"files", "digest", "signature"}
+        skipped = {"files", "digest"}
         pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
         differences += _compare("", *pair)
     except MissingRun as error:
         differences.append(_Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
-    return Verification(read, check_signature(read, key), tuple(differences))
+    return Verification(read, tuple(differences))
 
 
 def _compare_files(card: Card, folder: Path) -> Iterator[_Difference]:
@@ -121,36 +108,23 @@ def _compare(location: str, card: Any, run: Any) -> Iterator[_Difference]:
         for name in {**card, **run}:
             inner = f"{location}: {name}" if location else name
             yield from _compare(inner, card.get(name, "absent"), run.get(name, "absent"))
-    elif _has_rows(card) and _has_rows(run):
-        rows = [_index_rows(side) for side in (card, run)]
-        for name in {**rows[0], **rows[1]}:
-            pair = [side.get(name, "absent") for side in rows]
-            yield from _compare(f"{location}: {name}", *pair)
-    elif not _is_same(card, run):
-        texts = ["present" if isinstance(side, dict) else _format(side) for side in (card, run)]
-        yield _Difference(location, *texts)
+    elif isinstance(card, list) and isinstance(run, list) and len(card) == len(run):
+        for number, pair in enumerate(zip(card, run, strict=True), 1):
+            yield from _compare(f"{location}: {_name_row(pair[1]) or number}", *pair)
+    elif isinstance(card, float) and isinstance(run, float):
+        if not math.isclose(card, run, rel_tol=1e-9, abs_tol=1e-15):
+            yield _Difference(location, str(card), str(run))
+    elif card != run:
+        yield _Difference(location, *map(_format, (card, run)))
 
 
-def _has_rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
-
-
-def _index_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the rows by what they are about; a second row of one name has a number as well."""
-    indexed: dict[str, Mapping[str, Any]] = {}
-    counts: Counter[str] = Counter()
-    for row in rows:
-        name = " ".join(str(row[key]) for key in (*_NAMES, "label") if row.get(key, "") != "")
-        counts[name] += 1
-        indexed[name if counts[name] == 1 else f"{name} ({counts[name]})"] = row
-    return indexed
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15)
-    return bool(a == b)
+def _name_row(row: Any) -> str:
+    """Return the texts of a row, which say what it is about."""
+    texts = row.values() if isinstance(row, dict) else ()
+    return " ".join(text for text in texts if text and isinstance(text, str))[:80]
 
 
 def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value):,} rows"
     return "undefined" if value is None else str(value)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import re
 from pathlib import Path
@@ -13,7 +11,6 @@ from recbias.core.errors import DataError
 from recbias.reports.card import (
     Card,
     build_card,
-    check_signature,
     read_card,
     render_card_files,
     render_hub_card,
@@ -22,8 +19,6 @@ from recbias.reports.render import Content
 from recbias.reports.run import read_run
 from recbias.reports.write import write_reports
 from support.run_folders import HOSTILE, RunSpec, make_run
-
-KEY = b"0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +68,8 @@ def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> N
     ]
 
 
-def test_the_signature_is_the_code_of_the_digest(folder: Path, card: Card) -> None:
-    sealed = build_card(read_run(folder), KEY)
-    assert sealed.signature is not None
-    assert sealed.digest == card.digest
-    code = hmac.new(KEY, sealed.digest.encode(), hashlib.sha256).hexdigest()
-    assert sealed.signature["value"] == code
-    assert check_signature(sealed, KEY) == "valid"
-    assert check_signature(sealed, KEY[::-1]) == "wrong"
-    assert check_signature(sealed, None) == "not checked"
-    assert check_signature(card, KEY) == "absent"
-    assert check_signature(card, None) == "none"
-
-
 def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
-    sealed, path = build_card(run := read_run(folder), KEY), tmp_path / "card.json"
+    sealed, path = build_card(run := read_run(folder)), tmp_path / "card.json"
     path.write_text(dict(render_card_files(sealed, Content(run)))["card.json"], encoding="utf-8")
     assert read_card(path) == sealed
     path.write_bytes(b"\xff\xfe")

@@ -18,7 +18,7 @@ from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
     NothingLeft,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.evidence import REMEDIES, Evidence
 from recbias.core.measures import Contrast, Measurement, UnitScores
@@ -394,7 +394,7 @@ def select_members(evidence: Evidence, pair: _EntityPair) -> tuple[AnyArray, Any
     """
     evidence.need(pair.of)
     table: Attributes = vars(evidence)[pair.of]
-    with locate_errors(pair.setting):
+    with at_setting(pair.setting):
         membership = table.membership(pair.attribute)
     for value in pair.values:
         if value not in membership.values:

@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, MinLen
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids, Matrix
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import Contradiction, UnknownColumn, locate_errors
+from recbias.core.errors import Contradiction, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement, UnitScores, limit_ends
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
@@ -1014,7 +1014,7 @@ class PricePercentage(UnitMetric):
             design = build_design(evidence, self.label, self.units, self.words)
             return design, np.zeros(len(design.groups.names), dtype=np.intp)
         group_queries(evidence, self.label)
-        with locate_errors("within"):
+        with at_setting("within"):
             group_by(evidence.queries.labels, self.within)
         parts, within = split_crossing(self.label), split_crossing(self.within)
         by = JOIN.join([*parts, *(part for part in within if part not in parts)])
