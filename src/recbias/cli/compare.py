@@ -154,17 +154,6 @@ def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     return f"no value that both have changed; {', '.join(missing)}"
 
 
-def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
-    existing = [table for table in tables if table is not None]
-    if not existing:
-        return ""
-    first, *others = existing
-    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
-    verdict = "are the same" if is_same else "differ"
-    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -179,7 +168,6 @@ class _RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
-        rounds: A sentence on the rounds of feedback after the first, if runs have them.
     """
 
     frames: Sequence[RunFrames]
@@ -190,7 +178,6 @@ class _RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
-    rounds: str = ""
 
     @property
     def unchanged(self) -> int:
@@ -208,9 +195,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)
@@ -227,7 +213,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "rounds": self.rounds,
         }
 
     def explain_excesses(self) -> list[str]:
@@ -243,7 +228,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] if self.rounds else []
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -328,7 +312,6 @@ def _compare_side_by_side(
         definitions,
         ungated,
         results,
-        _explain_rounds([run.rounds for run in runs]),
     )
 
 
