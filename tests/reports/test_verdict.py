@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from recbias.cli.output import print_verdict
+from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.junit import render_junit
 from recbias.reports.render import Content, render_json, render_markdown
@@ -271,3 +272,23 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")
     assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
+
+
+def test_the_effect_of_a_stated_identity_is_one_sentence_and_its_tile(tmp_path: Path) -> None:
+    metric: dict[str, Any] = {
+        "metric": "identity_effect(label=person)",
+        "k": 10,
+        "name": "identity_effect",
+    }
+    metric |= {"direction": "zero", "parameters": {"k": 10, "label": "person"}}
+    stated = state("chat", 0.3, metric["metric"], group="person=old", ci_low=0.2, ci_high=0.4)
+    effect = compare("person=old", CONTROL, (0.8, 0.5), 0.1, model="chat", between="groups")
+    effect |= {"metric": metric["metric"], "significant": True, "p_adjusted": 0.002}
+    verdict = build_verdict(write_run(tmp_path, [stated], [effect], [metric]))
+    assert verdict.line == (
+        "Stating person=old changes the lists of chat more than repeating the neutral prompt "
+        "does: by 0.3000 [0.2000, 0.4000]."
+    )
+    assert len(verdict.line.split()) <= 25
+    (tile,) = verdict.tiles
+    assert (tile.label, tile.note) == ("chat: identity effect", "person=old")

@@ -225,11 +225,13 @@ def _contrast_contributions(
     summary = Measurement.from_values((of_a - of_b)[defined])
     means = [Measurement.from_values(side[defined]).value for side in (of_a, of_b)]
     error = summary.std / math.sqrt(n) if n > 1 else math.nan
-    is_tested = error > _ROUNDING * max(map(abs, means)) and df >= 1.0
-    t = summary.value / error if is_tested else math.nan
-    low, high = _make_interval(summary.value, error if is_tested else math.nan, df)
+    slack = _ROUNDING * max(map(abs, means))
+    is_tested = error > slack and df >= 1.0
+    difference = 0.0 if abs(summary.value) <= slack else summary.value
+    t = difference / error if is_tested else math.nan
+    low, high = _make_interval(difference, error if is_tested else math.nan, df)
     p = float(2.0 * stdtr(df, -abs(t))) if is_tested else math.nan
-    others = {"test": TEST, "n": n, "difference": summary.value, "statistic": t, "p": p}
+    others = {"test": TEST, "n": n, "difference": difference, "statistic": t, "p": p}
     return Contrast.of_means("groups", sides, means, **others, df=df, ci_low=low, ci_high=high)
 
 
