@@ -576,7 +576,9 @@ def _summarize(
         higher = claim.direction == "higher"
         joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=higher)
     summary = _describe(planned, table, joint, int(pooled.sum()))
-    return Multiverse(Path(), describe_claim(claim), table, shares, summary)
+    others = [choice.name for choice in choices if choice.name in _OF_THE_CLAIM]
+    stated = describe_claim(claim) + (f", also with other {', '.join(others)}" if others else "")
+    return Multiverse(Path(), stated, table, shares, summary)
 
 
 def _describe(

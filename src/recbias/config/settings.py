@@ -36,6 +36,7 @@ from recbias.core.plugins import InputFile, ModelName, OnlyOn, OnlyWith, Selecte
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.registry import locate_code
 from recbias.core.text import find_nearest, suggest
+from recbias.formats.hub import fetch_hub_file, is_hub_address, name_hub_file
 from recbias.formats.yaml import Document, KeyPath, Mark, is_file, read_text, suggest_file
 
 Hint: TypeAlias = Any
@@ -892,6 +893,14 @@ class _Preparation:
     def resolve_file(self, raw: str, inner: KeyPath, alternatives: Sequence[Any] = ()) -> str:
         """Return the path of an existing file; the setting also accepts the alternatives."""
         document, location = self.builder.document, (*self.location, *inner)
+        if is_hub_address(raw):
+            try:
+                path = fetch_hub_file(raw)
+            except UserError as error:
+                document.add_error(location, error)
+                return raw
+            self.builder.path_texts[path] = name_hub_file(path)
+            return str(path)
         path = (document.mark(location).folder / raw).absolute()
         if is_file(path):
             self.builder.path_texts[path] = raw

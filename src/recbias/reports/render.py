@@ -25,7 +25,7 @@ from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import collect_examples
 from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import draw_gallery
+from recbias.reports.gallery import draw_gallery, draw_narrow_groups
 from recbias.reports.group_tables import build_cards, build_dataset_tables
 from recbias.reports.llm import (
     build_reply_tables,
@@ -86,6 +86,7 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
+    narrow_groups = _build_by(draw_narrow_groups)
     families = _build_by(views.collect_comparisons)
     searches = _build_by(collect_searches)
 
