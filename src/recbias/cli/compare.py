@@ -34,10 +34,8 @@ from recbias.reports.published import (
     load_published,
 )
 from recbias.reports.run import RunTables, read_run, to_records
-from recbias.reports.tables import build_runs_table
 from recbias.reports.views import Definition, collect_definitions, format_title
 from recbias.reports.wording import (
-    Table,
     count_decimals,
     format_count,
     format_duration,
@@ -159,8 +157,7 @@ def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
     existing = [table for table in tables if table is not None]
     if not existing:
         return ""
-    first, *others = existing
-    is_same = len(existing) == len(tables) and all(first.equals(table) for table in others)
+    is_same = len(existing) == len(tables) and all(map(existing[0].equals, existing))
     verdict = "are the same" if is_same else "differ"
     return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
 
@@ -178,7 +175,6 @@ class _RunComparison:
         worse: The values that are worse by more than their tolerance, or missing in a later run.
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
-        results: The results of three or more runs, else None.
         rounds: A sentence on the rounds of feedback after the first, if runs have them.
     """
 
@@ -189,7 +185,6 @@ class _RunComparison:
     correction: str
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
-    results: Table | None = None
     rounds: str = ""
 
     @property
@@ -201,9 +196,6 @@ class _RunComparison:
     def print(self) -> None:
         """Print the tables of the values and the gaps."""
         labels = [run.label for run in self.frames]
-        if self.results is not None:
-            values = [column.title for column in self.results.columns if column.numeric]
-            print_grid(self.results, optional=values[:0:-1])
         notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
@@ -243,7 +235,7 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] if self.rounds else []
+        excluded += [self.rounds] * bool(self.rounds)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -301,7 +293,6 @@ def _compare_side_by_side(
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
     frames = [*map(read_frames, labels, runs)]
-    results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
@@ -327,7 +318,6 @@ def _compare_side_by_side(
         correction,
         definitions,
         ungated,
-        results,
         _explain_rounds([run.rounds for run in runs]),
     )
 

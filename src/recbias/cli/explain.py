@@ -8,8 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from recbias.claims.explain import explain as explain_gap
+from recbias.claims.interventions import read_interventions
 from recbias.cli.data import Data
 from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+from recbias.core.context import collect_warnings
+from recbias.reports.run import to_records
+from recbias.reports.svg import FileNames
+from recbias.runs.tables import load
 
 _MOST_ROWS = 10
 """The number of groups and models that are printed."""
@@ -44,13 +50,6 @@ def explain(
     The report is written to a folder beside the run.
     """
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.claims.explain import explain as explain_gap
-        from recbias.claims.interventions import read_interventions
-        from recbias.core.context import collect_warnings
-        from recbias.reports.run import to_records
-        from recbias.reports.svg import FileNames
-        from recbias.runs.tables import load
-
         loaded = load(run, out)
         with collect_warnings() as warnings:
             found = explain_gap(

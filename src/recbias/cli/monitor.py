@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from recbias.audits.monitor import monitor as follow
 from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+from recbias.reports.run import to_records
 
 
 def monitor(
@@ -25,9 +27,6 @@ def monitor(
 ) -> None:
     """Say since when the runs of an experiment have a gap."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.audits.monitor import monitor as follow
-        from recbias.reports.run import to_records
-
         found = follow(name, metric=metric, by=by, alpha=alpha, out=out)
         if as_json:
             document.update({"sentences": [*found.sentences], "looks": to_records(found.looks)})

@@ -20,8 +20,11 @@ from recbias.cli.output import (
     report_errors,
 )
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.files import to_local_path
 from recbias.core.text import shorten
 from recbias.reports.wording import format_count
+from recbias.runner.store import Store, measure_replies, remove_replies, remove_unused
+from recbias.runs.verify import verify as verify_card
 
 if TYPE_CHECKING:
     from recbias.runner.store import Store
@@ -42,9 +45,6 @@ def verify(
 ) -> None:
     """Compare an audit card with a run, by digests."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.core.files import to_local_path
-        from recbias.runs.verify import verify as verify_card
-
         verification = verify_card(to_local_path(card), run, out=out)
         if as_json:
             document["card"], document["same"] = verification.card.digest, verification.is_same
@@ -95,9 +95,6 @@ def clean(
     they are named by --replies.
     """
     with report_errors():
-        from recbias.core.files import to_local_path
-        from recbias.runner.store import Store
-
         store = Store(to_local_path(out) / "store")
         if replies:
             _clean_replies(store, older_than, dry_run=dry_run, yes=yes)
@@ -107,8 +104,6 @@ def clean(
 
 def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove results that were not used for an age, if the user says so."""
-    from recbias.runner.store import measure_replies, remove_unused
-
     age = parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
     if removed and not dry_run:
@@ -133,8 +128,6 @@ def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: 
 
 def _clean_replies(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove all replies if the user says so."""
-    from recbias.runner.store import measure_replies, remove_replies
-
     if older_than is not None:
         message = "the replies of language models do not expire"
         raise Contradiction(message, where="--older-than", remedy="leave --older-than out")

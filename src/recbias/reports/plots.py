@@ -170,11 +170,12 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
         return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
     import pyarrow.parquet as pq
 
-    columns = [*keys, "seed", "fold", "metric", "k", "dataset", "value"]
-    with convert_parquet_errors(path), pq.ParquetFile(path) as file:
-        chosen = [n for n in range(file.num_row_groups) if _may_hold(file, n, metric, dataset)]
-        units: pd.DataFrame = file.read_row_groups(chosen, columns=columns).to_pandas()
-    keeps = units["dataset"].eq(dataset) & units["value"].notna()
+    columns = [*keys, "seed", "fold", "metric", "k", "value"]
+    labels = [metric.title, metric.title.rpartition("@")[0]]
+    filters = [("dataset", "==", dataset), ("metric", "in", labels)]
+    with convert_parquet_errors(path):
+        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    keeps = units["value"].notna()
     for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
         if views.format_title(*pair) != metric.title:
             keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
@@ -183,18 +184,6 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
         units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
     return units[[*keys, "value"]].reset_index(drop=True)
-
-
-def _may_hold(file: Any, number: int, metric: Definition, dataset: str) -> bool:
-    """Return whether a row group may have values of a metric and a dataset, by its statistics."""
-    group = file.metadata.row_group(number)
-    columns = [group.column(index) for index in range(group.num_columns)]
-    ranges = {column.path_in_schema: column.statistics for column in columns}
-    label = metric.title.rpartition("@")[0] or metric.title
-    return all(
-        ranges[name] is None or any(ranges[name].min <= text <= ranges[name].max for text in texts)
-        for name, texts in (("metric", (label, metric.title)), ("dataset", (dataset,)))
-    )
 
 
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:

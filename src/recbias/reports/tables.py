@@ -492,25 +492,3 @@ def _explain_rounds(rounds: pd.DataFrame | None) -> tuple[str, ...]:
     if rounds is not None and select_varying(rounds, ["seed", "fold"]):
         return (*notes, "The values are means over seeds and folds.")
     return notes
-
-
-def build_runs_table(runs: Mapping[str, RunTables]) -> Table:
-    """Return one row per run, dataset and model, and one column per metric of any run.
-
-    Args:
-        runs: The runs by their labels. A dataset has a column if a run has several.
-    """
-    names = ["dataset"] * any(_build_summary(run).row_headers > 1 for run in runs.values())
-    heads: list[Head] = []
-    columns: dict[str, FilledColumn] = {}
-    for label, run in runs.items():
-        table = _build_summary(run)
-        n = table.row_headers
-        for row in table.rows:
-            place = [cell.text for cell in row[:n]]
-            heads.append((label, *([""] * (1 + len(names) - n)), *place))
-            for column, cell in zip(table.columns[n:], row[n:], strict=True):
-                cells = columns.setdefault(column.key, (column, {}))[1]
-                cells[heads[-1]] = replace(cell, best=False, second=False, mark="")
-    table = lay_out("Results", ("run", *names, "model"), heads, [*columns.values()])
-    return state_cutoff_once(table)
