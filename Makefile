@@ -65,7 +65,7 @@ $(SITE): Makefile constraints.txt
 docs: $(SITE)  ## the documentation site in site/: needs no other package than those of mkdocs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --quiet
 
-pages: $(CORE)  ## the generated parts of docs/: plug-in pages, columns, keys, options, plots
+pages: $(CORE)  ## the generated parts of docs/: plug-in pages, columns, keys, plots
 	$(BIN)/python docs/make_plugin_pages.py
 	$(BIN)/python docs/make_plots.py
 

@@ -1,9 +1,9 @@
-"""Accuracy and CPU seconds an epoch of the sequential models and LightGCN, beside other tools.
+"""Accuracy and CPU seconds an epoch of the sequential models and LightGCN, beside RecTools.
 
     python benchmarks/sequential.py                          # ours on MovieLens-100K
     python benchmarks/sequential.py SASRec LightGCN          # some of them
     python benchmarks/sequential.py SASRec --ours '{"loss": "sampled_softmax", "negatives": 512}'
-    python benchmarks/sequential.py --peers --seeds 2        # beside RecBole and RecTools
+    python benchmarks/sequential.py --peers --seeds 2        # beside RecTools
     python benchmarks/sequential.py GRU4Rec --peers --seeds 3 --last 40 --items 512 --epochs 6
 
 MovieLens-100K: the last interaction of each user by time is the test item. With ``--peers``
@@ -12,14 +12,13 @@ rows held out), whose published copy may have no times. All items with a trainin
 does not have are ranked, and all lists are evaluated by the code below. The numbers of epochs are
 stated, not chosen by accuracy.
 
-RecBole runs by the adapter ``recbole/...`` in the Python that ``RECBIAS_RECBOLE_PYTHON`` names,
-RecTools in the one that ``RECTOOLS_PYTHON`` names; what is not named is left out. Vectors, layers,
-heads, dropout, learning rate, epochs and the longest history are alike. A step of ours and of
-RecTools' reads ``--items`` / ``LENGTH`` windows of a history, about as many predicted items as a
-step of RecBole's; RecTools trains on the last window of a user only.
+RecTools runs in the Python that ``RECTOOLS_PYTHON`` names. Vectors, layers, heads, dropout,
+learning rate, epochs and the longest history are alike. A step reads ``--items`` / ``LENGTH``
+windows of a history; RecTools trains on the last window of a user only. The rows of RecBole in
+``docs/evidence`` are of its own training loop on the same split, with as many items of a step.
 
 ``--last`` keeps the last training rows of each user, so that a contest is shorter. A row below the
-tools is the paired difference of ours and another: the mean and the standard error over the test
+tools is the paired difference of ours and RecTools': the mean and the standard error over the test
 users of the means of the seeds. ``--ours`` has further settings of ours as JSON. ``--store``
 names a folder for the lists, from which a repeated call continues; it does not know the code that
 made them.
@@ -44,13 +43,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.context import collect_facts, collect_warnings
+from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Split
 from recbias.core.queries import Queries
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M, MovieLens100K
 from recbias.data.splits import LeaveOneOut, RandomHoldout
-from recbias.models.recbole import RecBole
 from recbias.registry import REGISTRIES
 
 K, SEED = 10, 0
@@ -70,16 +68,14 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Contest:
-    """A model of ours and the same of other tools.
+    """A model of ours and the same of RecTools.
 
     Args:
         ours: Our settings.
-        recbole: Those of RecBole, besides the epochs and the size.
         rectools: The class of RecTools with its settings; blank if it has none.
     """
 
     ours: dict[str, Any]
-    recbole: dict[str, Any]
     rectools: tuple[str, dict[str, Any]] = ("", {})
 
 
@@ -118,17 +114,12 @@ RECTOOLS = {
     "recommend_torch_device": "cpu",
 }
 WINDOW = {"max_length": LENGTH}
-SEQUENCE = {"MAX_ITEM_LIST_LENGTH": LENGTH}
-ATTENTION = SEQUENCE | {"hidden_dropout_prob": 0.2, "attn_dropout_prob": 0.2}
 
 CONTESTS = {
-    "SASRec": Contest(WINDOW, ATTENTION | {"n_heads": 1}, ("SASRecModel", {"n_heads": 1})),
-    "GRU4Rec": Contest(WINDOW, SEQUENCE | {"hidden_size": 64, "dropout_prob": 0.2}),
-    "BERT4Rec": Contest(WINDOW, ATTENTION, ("BERT4RecModel", {"n_heads": 2, "mask_prob": 0.2})),
-    "LightGCN": Contest(
-        {"batch_size": 16_384, "learning_rate": 0.005},
-        {"n_layers": 3, "train_batch_size": 16_384, "learning_rate": 0.005},
-    ),
+    "SASRec": Contest(WINDOW, ("SASRecModel", {"n_heads": 1})),
+    "GRU4Rec": Contest(WINDOW),
+    "BERT4Rec": Contest(WINDOW, ("BERT4RecModel", {"n_heads": 2, "mask_prob": 0.2})),
+    "LightGCN": Contest({"batch_size": 16_384, "learning_rate": 0.005}),
 }
 
 
@@ -191,16 +182,6 @@ def run_ours(name: str, settings: dict[str, Any], split: Split, seed: int) -> tu
     return run_model(REGISTRIES["models"].load(name)(**settings, **trained), split, seed)
 
 
-def run_recbole(name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
-    config = CONTESTS[name].recbole
-    if "train_batch_size" not in config:
-        config = config | {"train_batch_size": size.items}
-    model = RecBole(model=name, epochs=size.epochs, embedding_size=64, config=config)
-    with collect_facts() as facts:
-        items, _ = run_model(model, split, seed)
-    return items, float(str(facts["recbole_cpu_seconds_an_epoch"]))
-
-
 def run_rectools(name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
     kind, settings = CONTESTS[name].rectools
     train = split.train
@@ -250,12 +231,9 @@ def print_difference(cells: list[str], ours: np.ndarray, others: np.ndarray) -> 
 
 
 def list_tools(name: str) -> list[str]:
-    """Return the tools that have a model and whose Python is named, ours first."""
-    named = {
-        "RecTools": CONTESTS[name].rectools[0] and os.environ.get("RECTOOLS_PYTHON"),
-        "RecBole": os.environ.get("RECBIAS_RECBOLE_PYTHON"),
-    }
-    return ["recbias", *(tool for tool, python in named.items() if python)]
+    """Return ours, and RecTools if it has the model and its Python is named."""
+    has_peer = CONTESTS[name].rectools[0] and os.environ.get("RECTOOLS_PYTHON")
+    return ["recbias", "RecTools"] if has_peer else ["recbias"]
 
 
 def run_tool(tool: str, name: str, size: Size, split: Split, seed: int) -> tuple[Any, float]:
@@ -272,8 +250,7 @@ def run_tool(tool: str, name: str, size: Size, split: Split, seed: int) -> tuple
         settings |= size.ours
         items, seconds = run_ours(name, settings, split, seed)
     else:
-        run_other = run_rectools if tool == "RecTools" else run_recbole
-        items, seconds = run_other(name, size, split, seed)
+        items, seconds = run_rectools(name, size, split, seed)
     if size.store:
         size.store.mkdir(exist_ok=True)
         np.savez(size.store / stem, items=items, seconds=seconds)
@@ -281,7 +258,7 @@ def run_tool(tool: str, name: str, size: Size, split: Split, seed: int) -> tuple
 
 
 def compare_peers(names: list[str], tools: list[str], size: Size, n: int) -> None:
-    """Print our models beside those of RecBole and RecTools."""
+    """Print our models beside those of RecTools."""
     print(f"| model | tool | CPU s an epoch | HR@{K} | nDCG@{K} |\n|---|---|--:|--:|--:|")
     for name in names:
         split = load_holdout() if name == "LightGCN" else load_last_out(size.last)
@@ -300,7 +277,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="models; by default all")
-    parser.add_argument("--peers", action="store_true", help="beside RecBole and RecTools")
+    parser.add_argument("--peers", action="store_true", help="beside RecTools")
     parser.add_argument("--tools", nargs="*", default=[], help="with --peers: only these")
     parser.add_argument("--epochs", type=int, default=10, help="with --peers")
     parser.add_argument("--items", type=int, default=ITEMS, help="with --peers: those of a step")

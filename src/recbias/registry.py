@@ -1,55 +1,10 @@
-"""Plug-ins that serve many names: ``recbole/BPR`` is ``recbole`` with ``model: BPR``.
-
-The built-in metrics by name, as ``name: module:Class``.
-The built-in models by name, as ``name: module:Class``.
-The built-in plug-ins by name, as ``name: module:Class``; they are imported when loaded.
-"""
+"""The built-in plug-ins by name, as ``name: module:Class``; they are imported when loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from recbias.core.registry import Registry
-from recbias.core.text import normalize_name
-
-
-@dataclass(frozen=True)
-class FamilyRegistry(Registry):
-    """A registry some of whose plug-ins take a setting from the part of a name after the slash.
-
-    Args:
-        families: The setting, by the name of the plug-in.
-
-    >>> models = FamilyRegistry("model", {"lib": "a:B"}, "none", {"lib": "model"})
-    >>> models.resolve_name("LIB/Pop"), models.read_member("LIB/Pop"), models.read_member("lib")
-    ('lib/Pop', {'model': 'Pop'}, {})
-    """
-
-    families: Mapping[str, str] = field(default_factory=dict)
-
-    def find_spelling(self, name: str) -> str | None:
-        """Return the registered spelling of a name; the member stays as it is."""
-        family, member = self._split_name(name)
-        return f"{family}/{member}" if family else super().find_spelling(name)
-
-    def load(self, name: str, *, base: Path | None = None) -> type:
-        """Return the class of a name, which all members of a family share."""
-        return super().load(self._split_name(name)[0] or name, base=base)
-
-    def read_member(self, name: str) -> dict[str, str]:
-        """Return the setting in the name of a member of a family; else none."""
-        family, member = self._split_name(name)
-        return {self.families[family]: member} if family else {}
-
-    def _split_name(self, name: str) -> tuple[str, str]:
-        """Return the family and the member that a name consists of, blank for other names."""
-        prefix, _, member = name.partition("/")
-        families = {normalize_name(family): family for family in self.families}
-        family = families.get(normalize_name(prefix), "") if member else ""
-        return family, member if family else ""
-
 
 METRICS = {
     "nDCG": "recbias.metrics.accuracy:NDCG",
@@ -205,33 +160,17 @@ MODELS = {
     "LMLikelihood": "recbias.models.lm_likelihood:LMLikelihood",
     "language_model": "recbias.models.language_model:SentenceLanguageModel",
     "implicit/ALS": "recbias.models.implicit:ImplicitALS",
-    "implicit/BPR": "recbias.models.implicit:ImplicitBPR",
-    "implicit/LMF": "recbias.models.implicit:ImplicitLMF",
     "implicit/ItemKNN": "recbias.models.implicit:ImplicitItemKNN",
-    "lenskit/Popular": "recbias.models.lenskit:LensKitPopular",
-    "lenskit/Bias": "recbias.models.lenskit:LensKitBias",
     "lenskit/ItemKNN": "recbias.models.lenskit:LensKitItemKNN",
     "lenskit/UserKNN": "recbias.models.lenskit:LensKitUserKNN",
-    "lenskit/EASE": "recbias.models.lenskit:LensKitEASE",
-    "lenskit/SLIM": "recbias.models.lenskit:LensKitSLIM",
     "lenskit/ImplicitMF": "recbias.models.lenskit:LensKitImplicitMF",
     "lenskit/BiasedMF": "recbias.models.lenskit:LensKitBiasedMF",
-    "lenskit/FunkSVD": "recbias.models.lenskit:LensKitFunkSVD",
-    "lenskit/BiasedSVD": "recbias.models.lenskit:LensKitBiasedSVD",
-    "lenskit/NMF": "recbias.models.lenskit:LensKitNMF",
-    "lenskit/FlexMFImplicit": "recbias.models.lenskit:LensKitFlexMFImplicit",
-    "lenskit/FlexMFExplicit": "recbias.models.lenskit:LensKitFlexMFExplicit",
-    "recbole": "recbias.models.recbole:RecBole",
     "lists": "recbias.models.given:GivenLists",
     "lmrec_lists": "recbias.models.given:LMRecLists",
     "vectors": "recbias.models.given:GivenVectors",
     "sentence_scores": "recbias.models.given:GivenSentences",
     "responses": "recbias.models.given:GivenResponses",
 }
-
-FAMILIES = {"recbole": "model"}
-"""The setting that takes the part of a model's name after the slash: ``recbole/BPR``."""
-
 
 DATASETS = {
     "demo": "recbias.data.demo:Demo",
@@ -326,7 +265,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "filters": Registry("filter", FILTERS, "recbias.filters"),
     "splits": Registry("split", SPLITS, "recbias.splits"),
     "queries": Registry("query source", QUERIES, "recbias.queries"),
-    "models": FamilyRegistry("model", MODELS, "recbias.models", FAMILIES),
+    "models": Registry("model", MODELS, "recbias.models"),
     "rerankers": Registry("re-ranker", RERANKERS, "recbias.rerankers"),
     "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
     "metrics": Registry("metric", METRICS, "recbias.metrics"),
@@ -337,7 +276,7 @@ REGISTRIES: Mapping[str, Registry] = {
 LISTINGS = Registry(
     "listing",
     {
-        "prompts": "recbias.language.rubrics:load_all_prompts",
+        "prompts": "recbias.language.prompts:load_all_prompts",
         "mitigations": "recbias.language.prompts:load_mitigations",
         "terms": "recbias.language.terms:load_term_lists",
     },

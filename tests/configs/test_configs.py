@@ -20,7 +20,7 @@ PARTS = {"sentences.yaml", "prompt.yaml", "probe.yaml"}  # files that specs name
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name not in PARTS)
 NEED_NO_DATA = {
     *("quickstart.yaml", "audit.yaml", "prompts.yaml", "logs.yaml", "own-scores.yaml"),
-    *("demo-bias.yaml", "demo-feedback.yaml", "demo-vectors.yaml", "vectors.yaml", "sweep.yaml"),
+    *("demo-bias.yaml", "demo-vectors.yaml", "vectors.yaml", "sweep.yaml"),
     "quality.yaml",
 }
 CITIES = ("Atlanta", "Austin", "Boston", "Columbus", "Orlando", "Portland", "Toronto")

@@ -72,7 +72,7 @@ models:
   - MultiVAE
   - BPR-MF
   - implicit/ALS
-  - lenskit/FlexMFImplicit
+  - lenskit/ItemKNN
   - {name: ItemKNN, tune: {metric: nDCG, trials: 2, space: {neighbors: {int: [1, 5]}}}}
   - {name: responses, path: responses.jsonl}
 metrics: [nDCG, BLEU, ROUGE-L]
@@ -93,7 +93,7 @@ def test_every_missing_extra_is_reported_once_with_its_models_and_first_line(
         extras = ["torch", "libraries", "text", "tune"]
         assert helps[:4] == [f"help: pip install 'recbias[{extra}]'" for extra in extras]
         assert "MultiVAE and BPR-MF need the package 'torch'" in errors[0]
-        assert "implicit/ALS and lenskit/FlexMFImplicit need the packages" in errors[1]
+        assert "implicit/ALS and lenskit/ItemKNN need the packages" in errors[1]
         assert "BLEU and ROUGE-L need" in errors[2]
         assert "a search needs the package 'optuna'" in errors[3]
         assert "responses.jsonl" in errors[4]  # it is empty

@@ -182,7 +182,7 @@ def test_the_extras_are_those_of_the_project_file() -> None:
     for name, packages in EXTRAS.items():
         assert set(packages) == list_names(extras[name]), name
     (everything,) = extras["all"]
-    assert set(re.findall(r"\w+", everything)) == {"recbias"} | set(EXTRAS) - {"ray", "recbole"}
+    assert set(re.findall(r"\w+", everything)) == {"recbias"} | set(EXTRAS) - {"ray"}
 
 
 @pytest.mark.parametrize(

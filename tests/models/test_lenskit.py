@@ -9,18 +9,10 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.models.lenskit import (
     FittedScorer,
-    LensKitBias,
     LensKitBiasedMF,
-    LensKitBiasedSVD,
-    LensKitEASE,
-    LensKitFlexMFImplicit,
-    LensKitFunkSVD,
     LensKitImplicitMF,
     LensKitItemKNN,
-    LensKitPopular,
-    LensKitSLIM,
     LensKitUserKNN,
-    seed_global_numpy,
     to_lenskit_dataset,
     train_scorer,
     warn_about_equal_ratings,
@@ -57,43 +49,6 @@ def test_equal_ratings_are_reported(value: float, warns: bool) -> None:
     assert bool(messages) == warns
 
 
-# item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
-PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]
-RATINGS = [5.0, 4.0, 3.0, 5.0, 1.0, 1.0]
-
-
-def fit_item_scores(model: Any) -> list[float]:
-    data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
-    scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
-    return scores
-
-
-@pytest.mark.parametrize(
-    ("score", "expected"),
-    [
-        ("count", [3, 1, 2]),
-        ("rank", [3, 1, 2]),
-        # cumulative counts in ascending order: 1, 1 + 2 and 1 + 2 + 3 of 6 rows
-        ("quantile", [6 / 6, 1 / 6, 3 / 6]),
-    ],
-)
-def test_popularity_scores_by_hand(score: Any, expected: list[float]) -> None:
-    assert fit_item_scores(LensKitPopular(score=score)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("damping", "expected"),
-    [
-        # mean 19 / 6; the means of the items are 4, 5, 1
-        (0.0, [4, 5, 1]),
-        # 19/6 + (12 - 19/2) / 4,   19/6 + (5 - 19/6) / 2,   19/6 + (2 - 19/3) / 3
-        (1.0, [19 / 6 + 2.5 / 4, 19 / 6 + 11 / 12, 19 / 6 - 13 / 9]),
-    ],
-)
-def test_bias_scores_by_hand(damping: float, expected: list[float]) -> None:
-    assert fit_item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
-
-
 def fit_model(model: Any, seed: int = 0) -> Any:
     return model.fit(make_checkerboard(), np.random.default_rng(seed))
 
@@ -120,7 +75,6 @@ def test_implicit_mf_of_one_pair_equals_the_closed_form() -> None:
     [
         (LensKitImplicitMF(embedding_size=4), "als:ImplicitMFScorer"),
         (LensKitBiasedMF(embedding_size=4), "als:BiasedMFScorer"),
-        (LensKitFunkSVD(embedding_size=4, epochs=10), "funksvd:FunkSVDScorer"),
     ],
 )
 def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
@@ -149,47 +103,6 @@ def test_quality_on_movielens(movielens: Split) -> None:
     fitted = model.fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 10, data)
     assert 0.295 < recommending.compute_mean_ndcg(lists, movielens) < 0.305
-
-
-def test_biased_svd_scores_equal_those_of_the_library_up_to_a_constant_per_user() -> None:
-    from lenskit.data import ItemList, RecQuery
-    from lenskit.sklearn.svd import BiasedSVDScorer
-
-    data, rng = make_checkerboard(), np.random.default_rng(0)
-    scorer = BiasedSVDScorer(embedding_size=4)
-    with seed_global_numpy(rng):
-        train_scorer(scorer, data, rng)
-    model = LensKitBiasedSVD(embedding_size=4)
-    ours = model.fit(data, np.random.default_rng(0)).scores(np.array([4], dtype=np.int32))[0]
-    items = ItemList(
-        item_nums=np.arange(data.train.n_items), vocabulary=to_lenskit_dataset(data.train).items
-    )
-    gap = ours - scorer(RecQuery(user_id=4), items).scores()
-    assert np.ptp(gap) < 1e-5
-
-
-SMALL = {"embedding_size": 8, "batch_size": 32}
-
-
-@pytest.mark.parametrize("layers", [0, 2])
-def test_scores_equal_those_of_the_library_up_to_a_constant_per_user_of_lenskit_flexmf(
-    layers: int,
-) -> None:
-    from lenskit.data import ItemList, RecQuery
-    from lenskit.flexmf import FlexMFImplicitScorer
-
-    data = make_checkerboard()
-    scorer = FlexMFImplicitScorer(
-        embedding_size=8, batch_size=32, epochs=2, convolution_layers=layers
-    )
-    train_scorer(scorer, data, np.random.default_rng(0))
-    model = LensKitFlexMFImplicit(epochs=2, layers=layers, **SMALL)  # type: ignore[arg-type]
-    ours = model.fit(data, np.random.default_rng(0)).scores(np.array([4], dtype=np.int32))[0]
-    items = ItemList(
-        item_nums=np.arange(data.train.n_items), vocabulary=to_lenskit_dataset(data.train).items
-    )
-    gap = ours - scorer(RecQuery(user_id=4), items).scores()
-    assert np.ptp(gap) < 1e-5
 
 
 def make_data() -> TrainingData:
@@ -222,26 +135,6 @@ def test_user_neighbour_scores_by_hand() -> None:
     # u2 has i1; its similarity is 1/√2 to u0 (2 items), 1/√3 to u1 (3 items) and 0 to u3
     scores = recommend_to(LensKitUserKNN(), 2)
     assert scores == pytest.approx({0: 1 / np.sqrt(2) + 1 / np.sqrt(3), 2: 1 / np.sqrt(3)})
-
-
-def test_ease_equals_the_ease_of_this_package(rng: np.random.Generator) -> None:
-    from recbias.models.linear import EASE
-
-    data = make_checkerboard()
-    library, own_model = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))
-    queries = make_queries(["a", "b"], [3, 8])
-    first, second = (model.recommend(queries, 5, data) for model in (library, own_model))
-    np.testing.assert_allclose(first.scores, second.scores, atol=1e-5)
-
-
-@pytest.mark.parametrize(("l1_reg", "empty"), [(0.1, False), (1000.0, True)])
-def test_slim_weights_are_positive_and_vanish_under_a_large_l1_reg(
-    l1_reg: float, empty: bool
-) -> None:
-    fitted = LensKitSLIM(l1_reg=l1_reg).fit(make_checkerboard(), np.random.default_rng(0))
-    data = fitted.state()["data"]
-    assert (data > 0).all()
-    assert (data.size == 0) == empty
 
 
 @pytest.mark.parametrize(

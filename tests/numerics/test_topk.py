@@ -8,8 +8,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.sparse import csr_array, random_array
 
 from recbias.core.dataset import AnyArray, Matrix
-from recbias.kernels import topk
-from recbias.kernels.topk import DenseProductRanking, ProductRanking, top_k
+from recbias.kernels.topk import ProductRanking, top_k
 from recbias.rerankers.fair import rank_to_shares
 
 LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])
@@ -62,24 +61,18 @@ def make_matrix(shape: tuple[int, int], rng: np.random.Generator, density: float
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    bits=st.integers(0, 7),
     k=st.integers(1, 9),
     n_columns=st.integers(1, 90),
 )
-def test_the_result_is_that_of_all_scores(seed: int, bits: int, k: int, n_columns: int) -> None:
+def test_the_result_is_that_of_all_scores(seed: int, k: int, n_columns: int) -> None:
     rng = np.random.default_rng(seed)
     left = make_matrix((12, 20), rng, 0.3)
     right = make_matrix((20, n_columns), rng, 0.2)
     history = make_matrix((12, n_columns), rng, 0.2)
     candidates = rng.random(n_columns) < 0.9
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "TILE_BITS", bits)
-        patch.setattr(topk, "MAX_TILES", 40)
-        patch.setattr(topk, "DENSE_TILE", 1 << bits)
-        ranking = ProductRanking(left, right, candidates)
-        dense = DenseProductRanking(left, right.toarray(), candidates)
-        rows = rng.permutation(12)[:7]
-        found = [kind.rank(rows, history[rows], k) for kind in (ranking, dense)]
+    rows = rng.permutation(12)[:7]
+    rankings = [ProductRanking(left, factor, candidates) for factor in (right, right.toarray())]
+    found = [ranking.rank(rows, history[rows], k) for ranking in rankings]
     scores = (left[rows] @ right).toarray()
     scores[:, ~candidates] = -np.inf
     excluded = history[rows]
@@ -95,27 +88,10 @@ def test_the_result_is_that_of_all_scores(seed: int, bits: int, k: int, n_column
 def test_scores_that_are_not_finite() -> None:
     left = csr_array(np.array([[1, 1], [1, 0]], dtype=np.float32))
     right = csr_array(np.array([[1, 2, 3], [np.nan, np.inf, -np.inf]], dtype=np.float32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "TILE_BITS", 0)
-        ranking = ProductRanking(left, right, np.ones(3, dtype=bool))
+    ranking = ProductRanking(left, right, np.ones(3, dtype=bool))
     columns, values = ranking.rank(np.arange(2), csr_array((2, 3), dtype=np.float32), 2)
     assert columns.tolist() == [[1, -1], [2, 1]]
     np.testing.assert_array_equal(values, [[np.inf, np.nan], [3, 2]])
-
-
-def test_later_tiles_are_left_out_where_no_column_can_be_selected() -> None:
-    """With columns in descending order of sums, those after the k-th score are not summed."""
-    values = np.array([[8, 4, 2, 1]], dtype=np.float32)
-    left = csr_array(np.array([[1]], dtype=np.float32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "TILE_BITS", 0)
-        ranking = ProductRanking(left, csr_array(values), np.ones(4, dtype=bool))
-    tile_values = ranking._tiles[2]
-    assert tile_values.tolist() == [8, 4, 2, 1]
-    tile_values[1:] = 100  # values that a summed tile would show
-    nobody = csr_array((1, 4), dtype=np.float32)
-    assert ranking.rank(np.array([0]), nobody, 1)[0].tolist() == [[0]]
-    assert ranking.rank(np.array([0]), nobody, 2)[0].tolist() == [[1, 0]]
 
 
 NONE = -np.inf

@@ -3,6 +3,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -55,7 +56,7 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
 @pytest.mark.parametrize(
     ("checks", "state", "line"),
     [
-        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks"),
+        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks of a"),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
         ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
         (
@@ -87,6 +88,22 @@ def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_pat
         f"m1: {FAILED}.",
         "2 more failed or undecided checks are in the table.",
     )
+
+
+@pytest.mark.parametrize(
+    ("checked", "line"),
+    [
+        ("xy", "PASS: 2 of 2 checks of x and y; baselines Random and MostPop not checked"),
+        ("x", "PASS: 1 of 1 check of x; Random, MostPop and y not checked"),
+        (["Random", "MostPop", "x", "y"], "PASS: 4 of 4 checks of 4 models"),
+    ],
+)
+def test_a_passed_gate_says_which_models_it_is_about(
+    tmp_path: Path, checked: Sequence[str], line: str
+) -> None:
+    run = write_models(tmp_path, "Random", "MostPop", "x", "y", Random=True, MostPop=True)
+    run.manifest["checks"] = [PASSED | {"model": name} for name in checked]  # type: ignore[index]
+    assert build_verdict(run).line == line
 
 
 def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None:

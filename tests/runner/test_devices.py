@@ -9,17 +9,15 @@ import torch
 import recbias
 from recbias import api
 from recbias.core.context import collect_warnings
-from recbias.core.errors import Contradiction, Faults, UserError
+from recbias.core.errors import Faults
 from recbias.kernels import devices
 from recbias.kernels.devices import (
     choose_precision,
     find_device,
-    find_devices,
     list_devices,
     resolve_device,
 )
 from support.commands import SMALL, invoke_recbias, write_small_spec
-from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
 
 BPR: dict[str, Any] = {"name": "BPR-MF", "epochs": 1, "patience": 0}
@@ -124,56 +122,6 @@ def test_a_run_on_a_gpu_names_it(tmp_path: Path) -> None:
     assert run.manifest["gpus"] == {"cuda": torch.cuda.get_device_name("cuda")}
 
 
-@pytest.fixture
-def gpus_of_training_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the planner see two GPUs and three cores; nothing is computed."""
-    monkeypatch.setattr(devices, "list_devices", lambda: ("cuda", "cuda:0", "cuda:1", "cpu"))
-    monkeypatch.setattr(devices, "count_cores", lambda: 3)
-
-
-def plan_model(tmp_path: Path, model: str) -> None:
-    write_small_encoder(tmp_path)
-    path = tmp_path / "spec.yaml"
-    path.write_text(
-        "name: x\ndataset: {name: demo, reviews: true}\nsplit: {name: random, test: 0.2}\n"
-        f"metrics: [nDCG]\nmodels:\n  - MostPop\n  - {model}\n"
-    )
-    api.plan(path, out=tmp_path)
-
-
-def find_fault(tmp_path: Path, model: str) -> UserError:
-    with pytest.raises(UserError) as caught:
-        plan_model(tmp_path, model)
-    error = caught.value
-    return error.faults[0] if isinstance(error, Faults) else error
-
-
-@pytest.mark.usefixtures("gpus_of_training_devices")
-def test_processes_have_the_first_gpus_or_the_cpu() -> None:
-    assert find_devices("cuda", 2) == ("cuda:0", "cuda:1")
-    assert find_devices("cpu", 3) == ("cpu", "cpu", "cpu")
-    assert find_devices("cuda:1", 1) == ("cuda:1",)
-    with pytest.raises(Contradiction, match="devices: 2, but device cuda:1 is one"):
-        find_devices("cuda:1", 2)
-    with pytest.raises(Contradiction, match="device mps is one"):
-        find_devices("mps", 2)
-
-
-@pytest.mark.usefixtures("gpus_of_training_devices")
-@pytest.mark.parametrize(
-    ("device", "message"),
-    [("cpu", "has 3 cores"), ("cuda", "has 2 GPUs"), ("cuda:0", "device cuda:0 is one")],
-)
-def test_more_devices_than_the_machine_has_are_refused_at_the_key(
-    tmp_path: Path, device: str, message: str
-) -> None:
-    fault = find_fault(tmp_path, f"{{name: LMRec, encoder: ., device: {device}, devices: 4}}")
-    assert "models[1].devices" in fault.where
-    assert message in fault.message
-    assert fault.remedy
-
-
-@pytest.mark.usefixtures("gpus_of_training_devices")
 def test_memory_that_other_processes_hold_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     gib = 2**30
     held = {0: 30, 1: 1, 2: 30}  # torch asks for numbers: "cuda" has none

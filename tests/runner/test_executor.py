@@ -13,7 +13,6 @@ from recbias import api
 from recbias.core.context import Checkpoints, StageRecord
 from recbias.core.errors import (
     BrokenContract,
-    DeadProcess,
     NothingLeft,
     StageError,
     Unwritable,
@@ -348,11 +347,6 @@ def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path
             RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be"),
             "the GPU failed: unspecified launch failure",
             "run the same command again to resume, on another device if it fails again",
-        ),
-        (
-            DeadProcess("process 2 of 2 died (signal 9)"),
-            "process 2 of 2 died (signal 9)",
-            "run the same command again to go on from the last checkpoint",
         ),
     ],
 )

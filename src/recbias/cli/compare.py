@@ -152,16 +152,6 @@ def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     return f"no value that both have changed; {', '.join(missing)}"
 
 
-def _explain_rounds(tables: Sequence[pd.DataFrame | None]) -> str:
-    """Return a sentence on the rounds of feedback of runs; blank if none has any."""
-    existing = [table for table in tables if table is not None]
-    if not existing:
-        return ""
-    is_same = len(existing) == len(tables) and all(map(existing[0].equals, existing))
-    verdict = "are the same" if is_same else "differ"
-    return f"The rounds of feedback after the first {verdict}; they are in rounds.csv, not here."
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -175,7 +165,6 @@ class _RunComparison:
         worse: The values that are worse by more than their tolerance, or missing in a later run.
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
-        rounds: A sentence on the rounds of feedback after the first, if runs have them.
     """
 
     frames: Sequence[RunFrames]
@@ -185,7 +174,6 @@ class _RunComparison:
     correction: str
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
-    rounds: str = ""
 
     @property
     def unchanged(self) -> int:
@@ -200,9 +188,8 @@ class _RunComparison:
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
         else:
-            scope = " in the first round" if self.rounds else ""
             verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}{scope}", *notes[1:]):
+            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
                 print_line(line)
         if len(self.gaps):
             notes = _explain_gaps(self.gaps, self.correction)
@@ -219,7 +206,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "rounds": self.rounds,
         }
 
     def explain_excesses(self) -> list[str]:
@@ -235,7 +221,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += [self.rounds] * bool(self.rounds)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -318,7 +303,6 @@ def _compare_side_by_side(
         correction,
         definitions,
         ungated,
-        _explain_rounds([run.rounds for run in runs]),
     )
 
 

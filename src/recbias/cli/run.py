@@ -187,18 +187,18 @@ def _show_run(run: Run) -> None:
     from recbias.reports.conclusions import split_conclusions
     from recbias.reports.group_tables import build_group_tables
     from recbias.reports.run import name_groups, read_run
-    from recbias.reports.tables import build_check_table, build_round_table, build_summary
+    from recbias.reports.tables import build_check_table, build_summary
     from recbias.reports.verdict import build_verdict
 
     console, tables = Output(), name_groups(read_run(run.folder))
     summary = build_summary(tables)
     values = [column.title for column in summary.columns if column.numeric]
-    more = (build_round_table(tables), build_check_table(tables))
+    checks = build_check_table(tables)
     with allow_closed_output():
         print_verdict(build_verdict(tables), len(split_conclusions(tables)[1]), console)
         if summary.rows:
             print_grid(summary, console, optional=values[:0:-1], elsewhere=ELSEWHERE)
-        for table in (*build_group_tables(tables), *filter(None, more)):
+        for table in (*build_group_tables(tables), *([checks] if checks else [])):
             _print_first_rows(table, console)
     _show_failures(run)
     report = run.folder / "report.html"

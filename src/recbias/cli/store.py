@@ -27,7 +27,6 @@ from recbias.runner.store import Store, measure_replies, remove_replies, remove_
 from recbias.runs.verify import verify as verify_card
 
 if TYPE_CHECKING:
-    from recbias.runner.store import Store
     from recbias.runs.verify import Verification
 
 

@@ -330,7 +330,6 @@ class _EntryReader:
         try:
             if self.kind == "metrics" and not is_file(name):
                 name, settings = measures.parse_metric(name)
-            settings = {**settings, **registry.read_member(name)}
             return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:
             error.remedy = _find_other_kind(name, self.kind, self.registries) or error.remedy

@@ -19,7 +19,6 @@ from recbias.config.specs import (
     ClaimSpec,
     DatasetSpec,
     ExperimentFile,
-    FeedbackSpec,
     PluginSpec,
     ReportSpec,
     Tune,
@@ -52,7 +51,6 @@ class Experiment:
         document: The spec as written, for messages.
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
         device: Where models compute that do not name a device themselves.
-        feedback: The rounds in which models are trained on what users accept, if there are any.
         claim: What a multiverse examines, if the spec has a claim.
     """
 
@@ -71,7 +69,6 @@ class Experiment:
     document: Document = field(repr=False, compare=False)
     device: Device = "auto"
     checks: tuple[Check, ...] = ()
-    feedback: FeedbackSpec | None = None
     claim: ClaimSpec | None = None
     track: tuple[str, ...] = ()
     sweep: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
@@ -146,7 +143,6 @@ class Experiment:
                 if self.checks
                 else {}
             ),
-            **({"feedback": as_plain(self.feedback)} if self.feedback else {}),
             **({"claim": as_plain(self.claim)} if self.claim else {}),
             "report": as_plain(self.report),
             **({"track": [*self.track]} if self.track else {}),
@@ -345,7 +341,6 @@ class _Loader:
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
             checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
-            feedback=self.values["feedback"],
             claim=self.values["claim"],
             report=self.values["report"],
             track=(track,) if isinstance(track := self.values["track"], str) else track or (),

@@ -22,7 +22,7 @@ from recbias.config.settings import Hint, as_plain, read_settings, render_yaml, 
 from recbias.config.specs import Grouping, PluginSpec
 from recbias.core import measures
 from recbias.core.registry import is_file
-from recbias.core.text import make_printable
+from recbias.core.text import flatten_settings, make_printable
 
 _LONGEST_VALUE = 60
 """The longest value in a label in characters; the middle of a longer one is left out."""
@@ -145,15 +145,6 @@ def _read_settings(spec: PluginSpec, omitted: Collection[str] = ()) -> dict[str,
     tune = {} if spec.tune is None else {"tune": spec.tune.written}
     settings = flatten_settings({**spec.parameters, **tune})
     return {name: value for name, value in settings if name not in omitted}
-
-
-def flatten_settings(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from flatten_settings(value, f"{start}{name}.")
-        else:
-            yield f"{start}{name}", value
 
 
 def select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

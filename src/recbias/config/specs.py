@@ -308,26 +308,6 @@ class TuneSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeedbackSpec:
-    """A feedback loop: train, recommend, let users accept, add what they accept, train again.
-
-    The dataset must know how its users choose. All metrics measure each round of each model.
-
-    Args:
-        rounds: The number of trainings; the first is that of the spec without feedback.
-        acceptance: The probability that a user accepts an item of the ideal list.
-        picks: The largest number of items that a user accepts in a round.
-        position: How much less a lower rank is looked at: the odds of rank r are multiplied by
-            ``r ** -position``; 0 for no difference between ranks.
-    """
-
-    rounds: Annotated[int, Ge(2), Le(100)]
-    acceptance: Annotated[float, Ge(0.0), Le(1.0)] = 0.5
-    picks: Annotated[int, Gt(0), Le(10_000)] = 1
-    position: Annotated[float, Ge(0.0), Le(10.0)] = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClaimSpec:
     """A statement that a run is asked to confirm: the value of ``model`` is higher or lower.
 
@@ -411,7 +391,6 @@ class ExperimentFile:
         labels: Labels of items from stereotype detection models.
         metrics: The metrics to compute for each model.
         tests: The significance tests that compare models.
-        feedback: Rounds of training on what users accept, in a synthetic world.
         checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
         track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
@@ -436,7 +415,6 @@ class ExperimentFile:
     labels: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     metrics: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     tests: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
-    feedback: FeedbackSpec | None = None
     checks: Annotated[tuple[_Entry, ...], MaxLen(1_000)] = ()
     report: ReportSpec = ReportSpec()
     track: _Tracker | Annotated[tuple[_Tracker, ...], MaxLen(2)] = ()

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recbias.config.labels import flatten_settings, format_value, select_differing
+from recbias.config.labels import format_value, select_differing
 from recbias.config.source import SWEEP, place_value, split_path, take_step
 from recbias.config.specs import DEFAULT_SEED
 from recbias.core.errors import (
@@ -27,7 +27,7 @@ from recbias.core.errors import (
 )
 from recbias.core.files import to_canonical_json
 from recbias.core.registry import Registry, is_file
-from recbias.core.text import normalize_name, suggest
+from recbias.core.text import flatten_settings, normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath, format_key_path
 
 _MOST_COMBINATIONS = 1_000

@@ -47,16 +47,6 @@ class UserError(RecbiasError):
         return self.lines()
 
 
-@contextmanager
-def locate_errors(setting: str) -> Iterator[None]:
-    """Set the place of errors of the user's input to a setting of the spec."""
-    try:
-        yield
-    except UserError as error:
-        error.where = setting
-        raise
-
-
 class ConfigError(UserError):
     """The experiment file is at fault."""
 
@@ -236,14 +226,17 @@ class StageError(RecbiasError):
         return [*trace, *super().lines()]
 
 
-class DeadProcess(RecbiasError):
-    """A process that trained a model with others has ended."""
-
-    default_remedy = "run the same command again to go on from the last checkpoint"
-
-
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
+
+
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
 
 
 CODE_FAULTS = (Exception, SystemExit)

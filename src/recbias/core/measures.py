@@ -111,16 +111,6 @@ VALUE_COLUMNS = tuple(column.name for column in _VALUES)
 
 METRICS = Table("metrics.csv", (*_FIT, *_METRIC_KEYS, *_VALUES))
 GROUPS = Table("groups.csv", METRICS.columns)
-ROUNDS = Table(
-    "rounds.csv",
-    (
-        *_FIT,
-        _Column("round", int, "the round of feedback, from 1"),
-        _Column("interactions", int, "the number of interactions that the model is trained on"),
-        *_METRIC_KEYS,
-        *_VALUES,
-    ),
-)
 SIGNIFICANCE = Table(
     "significance.csv",
     (
@@ -309,7 +299,7 @@ FAILURES = Table(
 """The entry ``failures`` of the manifest."""
 
 TABLES = (
-    *(METRICS, PER_UNIT, SIGNIFICANCE, GROUPS, ROUNDS, TRADEOFFS, LISTS, POPULARITY, REPLICATES),
+    *(METRICS, PER_UNIT, SIGNIFICANCE, GROUPS, TRADEOFFS, LISTS, POPULARITY, REPLICATES),
     *(COUNTS, DIRECTIONS, TRIALS, IMPORTANCES, LEARNING_CURVES),
 )
 """All result files with columns."""
@@ -486,6 +476,15 @@ class Contrast:
     ci_low: float = math.nan
     ci_high: float = math.nan
     effect_size: float = math.nan
+
+    @classmethod
+    def of_means(
+        cls, between: str, names: Iterable[str], means: Iterable[float], **others: Any
+    ) -> Contrast:
+        """Return the test of two means, whose difference is the statistic unless it is given."""
+        (a, b), (mean_a, mean_b) = names, map(float, means)
+        gap = {"difference": mean_a - mean_b, "statistic": mean_a - mean_b}
+        return cls(between, a, b, mean_a=mean_a, mean_b=mean_b, **(gap | others))
 
 
 @dataclass(frozen=True, eq=False)

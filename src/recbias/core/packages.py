@@ -16,7 +16,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
         *("safetensors", "tokenizers", "torch", "transformers"),
     ),
     "libraries": ("implicit", "lenskit", "torch"),
-    "recbole": ("recbole",),
     "llm": ("anthropic", "openai", "rapidfuzz"),
     "tune": ("optuna",),
     "ray": ("ray",),
@@ -31,9 +30,6 @@ CONVERTER = "vl-convert-python"
 
 TRACKERS: Mapping[str, str] = {"mlflow": "mlflow-skinny", "wandb": "wandb"}
 """The package of each tracker of experiments."""
-
-_ELSEWHERE = {"recbole": "or set RECBIAS_RECBOLE_PYTHON to a Python that has it"}
-"""What to do instead of installing a package beside recbias."""
 
 _MODULES = {
     "scikit-learn": "sklearn",
@@ -96,8 +92,7 @@ def suggest_install(packages: Collection[str]) -> str:
     covered = {package for extra in extras for package in EXTRAS[extra]}
     words = [f"'recbias[{','.join(extras)}]'"] if extras else []
     words += sorted(name for name in packages if name.replace("_", "-") not in covered)
-    elsewhere = [_ELSEWHERE[name] for name in packages if name in _ELSEWHERE]
-    return ", ".join([" ".join(["pip install", *words]), *elsewhere])
+    return " ".join(["pip install", *words])
 
 
 def describe_missing(users: Sequence[str], packages: Collection[str]) -> tuple[str, str]:

@@ -106,10 +106,6 @@ class Registry:
             raise BrokenContract(message, remedy="correct its entry point")
         return cast("type", getattr(module, attribute))
 
-    def read_member(self, name: str) -> dict[str, str]:
-        """Return the setting in the name of a member of a family, see ``registry.families``."""
-        return {}
-
     def _list_entry_points(self) -> dict[str, str]:
         return _read_entry_points(self.group, tuple(read_change_times(sys.path)))
 

@@ -1,6 +1,6 @@
 """Escaping of untrusted text, so that it cannot control a terminal or forge a log line.
 
-The nearest valid names for an invalid one.
+The nearest valid names for an invalid one. Nested settings by their paths.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import difflib
 import logging
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 MAX_VALUE_LENGTH, MAX_LINE_LENGTH = 500, 1000
 """The longest value and message in characters; the middle of a longer one is left out."""
@@ -140,3 +141,12 @@ def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
 
 def _shorten(name: str) -> str:
     return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 3]}..."
+
+
+def flatten_settings(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten_settings(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", value

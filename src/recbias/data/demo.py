@@ -421,9 +421,9 @@ class Demo:
     one higher for films of the user's favourite genre. Times are uniform and independent of
     everything else.
 
-    The odds are known, so the experiment may have rounds of ``feedback``, and metrics may compare
-    lists with ideal ones. A table of ``docs/evidence/calibration.md`` says how far each setting
-    moves the metrics of lists drawn by the odds.
+    The odds are known, so metrics may compare lists with ideal ones. A table of
+    ``docs/evidence/calibration.md`` says how far each setting moves the metrics of lists drawn by
+    the odds.
 
     Args:
         n_users: Number of users.

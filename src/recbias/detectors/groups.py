@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,9 @@ from annotated_types import Ge, Gt, Interval, MinLen
 from recbias.core.context import record_fact, report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import (
-    MalformedLine,
-    NothingLeft,
-    OutOfRange,
-    UnknownColumn,
-    locate_errors,
-)
+from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, at_setting
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
+from recbias.detectors.names import read_cells
 from recbias.formats.delimited import check_ids
 from recbias.formats.tables import TextTable, read_text_table
 from recbias.kernels.devices import OnDevice
@@ -38,7 +33,7 @@ from recbias.language.groups import (
     report_part,
     score_groups,
 )
-from recbias.language.local_models import LocalModel, MaskedModel, load_model
+from recbias.language.local_models import LocalModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
 from recbias.statistics.agreement import Level, krippendorff_alpha
 
@@ -134,12 +129,8 @@ class _GroupDetector(InheritsSections, OnDevice):
             UnknownColumn: The items have no such column, or it holds numbers.
             NothingLeft: No item has a text.
         """
-        with locate_errors("from"):
-            column = items.column(self.from_)
+        column = read_cells(items, self.from_)
         is_text = column.map(lambda cell: isinstance(cell, str) and bool(cell.strip()))
-        if column.notna().any() and column.dtype.kind == "f":
-            message = f"column {self.from_!r} of the items holds numbers, not texts"
-            raise UnknownColumn(message, where="from")
         if not is_text.any():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
         return np.array(column.where(is_text, None), dtype=object)
@@ -205,16 +196,10 @@ class _GroupDetector(InheritsSections, OnDevice):
         """Return the labels and grades of each kind; count what could not be scored."""
         has_text = ~np.isnan(values[:, 0])
         self._report(values[has_text], len(values))
-        threshold = self.threshold + (_ROUNDING if self.strict else -_ROUNDING)
-        empty_label = 0.0 if self.missing == "zero" else np.nan
         columns: dict[str, FloatArray] = {}
         for at, kind in enumerate(self.kinds):
             certainty, n_sentences = values[:, 2 * at], values[:, 2 * at + 1]
-            is_empty = ~(n_sentences > 0)
-            labels = (certainty > threshold).astype(np.float64)
-            grades = np.maximum(certainty, 0.0)
-            labels[is_empty] = grades[is_empty] = empty_label
-            columns |= {kind: labels, f"{kind}_score": grades}
+            columns |= _grade(self, kind, certainty, ~(n_sentences > 0), _ROUNDING)
         return columns
 
     def _report(self, values: FloatArray, n_items: int) -> None:
@@ -241,6 +226,18 @@ class _GroupDetector(InheritsSections, OnDevice):
             warn(f"{words} are in sentences longer than the model reads, which were shortened")
         if n_beyond:
             warn(f"{n_beyond:,} sentences have an entropy score beyond 1, which counts as certain")
+
+
+def _grade(
+    detector: Any, kind: str, certainty: FloatArray, is_empty: BoolArray, rounding: float
+) -> dict[str, FloatArray]:
+    """Return the labels and grades of a kind by the certainty of each item."""
+    labels = (
+        certainty > detector.threshold + (rounding if detector.strict else -rounding)
+    ).astype(np.float64)
+    grades = np.maximum(certainty, 0.0)
+    labels[is_empty] = grades[is_empty] = 0.0 if detector.missing == "zero" else np.nan
+    return {kind: labels, f"{kind}_score": grades}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,7 +333,7 @@ class Column:
         return {self.kind: np.where(np.isnan(values), np.nan, is_labelled)}
 
     def _read_values(self, items: Attributes) -> FloatArray:
-        with locate_errors("from"):
+        with at_setting("from"):
             values = items.numbers(self.from_)
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
@@ -502,7 +499,7 @@ class MaskedLM(_GroupDetector):
 
     def load_scorer(self, words: GroupWords) -> MaskedGroups:
         """Return the model with the words of groups."""
-        model = MaskedModel.load(self.model, self.revision, device=self.device)
+        model = load_model(self.model, self.revision, kind="masked", device=self.device)
         return MaskedGroups(model, words, self.candidates, self.neutral, self.tokens_per_batch)
 
 
@@ -568,18 +565,13 @@ class Sentences:
         codes = items.ids.find(ids)
         in_dataset = codes >= 0
         n_items = len(items.ids)
-        threshold = self.threshold + (_ROUNDING_SENTENCES if self.strict else -_ROUNDING_SENTENCES)
-        empty_label = 0.0 if self.missing == "zero" else np.nan
         columns: dict[str, FloatArray] = {}
         for kind in sorted(set(table["kind"])):
             of_kind = in_dataset & (table["kind"] == kind).to_numpy()
             item_codes = codes[of_kind]
             certainty = certainty_factor(table["score"].to_numpy()[of_kind], item_codes, n_items)
             is_empty = np.bincount(item_codes, minlength=n_items) == 0
-            labels = (certainty > threshold).astype(np.float64)
-            grades = np.maximum(certainty, 0.0)
-            labels[is_empty] = grades[is_empty] = empty_label
-            columns |= {kind: labels, f"{kind}_score": grades}
+            columns |= _grade(self, kind, certainty, is_empty, _ROUNDING_SENTENCES)
             if is_empty.any():
                 outcome = "labelled 0" if self.missing == "zero" else "given no label"
                 counts = f"{int(is_empty.sum()):,} of {n_items:,} items"

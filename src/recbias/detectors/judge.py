@@ -19,17 +19,16 @@ from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Id
 from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
-    UnknownColumn,
     UnknownName,
-    UserError,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.plugins import InputFile, PlannedRequest
 from recbias.core.text import make_printable, suggest
+from recbias.detectors.names import read_cells
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
+from recbias.language.prompts import Rubric, find_rubric
 from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
-from recbias.language.rubrics import Rubric, find_rubric
 from recbias.statistics.agreement import krippendorff_alpha
 
 _ROUNDING = 1e-12
@@ -296,10 +295,8 @@ class LLMJudge:
 
     def __post_init__(self) -> None:
         """Refuse an invalid rubric and unknown kinds before any data is read."""
-        try:
+        with at_setting("rubric"):
             words = self.load_rubric().words
-        except UserError as error:
-            raise error.locate_at("rubric") from error
         for position, kind in enumerate(self.kinds):
             if kind not in words:
                 message = f"the rubric has no kind {kind!r}"
@@ -346,12 +343,7 @@ class LLMJudge:
         return columns, judgements.tabulate(texts, items.ids.ids, self.threshold)
 
     def _read_texts(self, items: Attributes) -> _ItemTexts:
-        with locate_errors("from"):
-            column = items.column(self.from_)
-        if column.dtype.kind == "f" and column.notna().any():
-            message = f"column {self.from_!r} of the items holds numbers, not texts"
-            raise UnknownColumn(message, where="from")
-        texts = _cut_texts(column, self.max_chars)
+        texts = _cut_texts(read_cells(items, self.from_), self.max_chars)
         if not texts.texts:
             raise NothingLeft(f"no item has a text in {self.from_!r}", where="from")
         return texts

@@ -15,7 +15,7 @@ import pandas as pd
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, locate_errors
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.plugins import Device, ModelName, label_texts
 from recbias.kernels.devices import find_device
 from recbias.language.groups import report_part
@@ -95,17 +95,25 @@ def _load_detector() -> Any:
     return Detector()
 
 
-def _read_column(items: Attributes, name: str, setting: str) -> Ids:
-    """Return a column of people or of texts, None in missing cells: ``object[n_items]``.
+def read_cells(
+    items: Attributes, name: str, setting: str = "from", *, noun: str = "texts"
+) -> pd.Series[Any]:
+    """Return a column of texts or of people.
 
     Raises:
-        UnknownColumn: There is no such column, or it holds numbers; the place is the setting.
+        UnknownColumn: The items do not have the column, or it holds numbers.
     """
-    with locate_errors(setting):
+    with at_setting(setting):
         column = items.column(name)
     if column.dtype.kind == "f" and column.notna().any():
-        message = f"column {name!r} of the items holds numbers, not names of people"
+        message = f"column {name!r} of the items holds numbers, not {noun}"
         raise UnknownColumn(message, where=setting)
+    return column
+
+
+def _read_people(items: Attributes, name: str, setting: str = "from") -> Ids:
+    """Return a column of people or of texts, None in missing cells: ``object[n_items]``."""
+    column = read_cells(items, name, setting, noun="names of people")
     return np.array(column.astype(object).where(column.notna(), None), dtype=object)
 
 
@@ -261,7 +269,7 @@ class Names:
         """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""
         if self._has_model:
             return label_texts(self, None, items)
-        column = _read_column(items, self.from_, "from")
+        column = _read_people(items, self.from_)
         people = column
         if self.persons == "names":
             texts = np.array([text or "" for text in column], dtype=object)
@@ -277,7 +285,7 @@ class Names:
             UnknownColumn: The items have no such column, or it holds numbers.
             NothingLeft: No item has a text.
         """
-        texts = _read_column(items, self.from_, "from")
+        texts = _read_people(items, self.from_)
         if all(text is None for text in texts):
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
         rows = zip(self._read_excluded(items), texts, strict=True)
@@ -337,7 +345,7 @@ class Names:
 
     def _read_excluded(self, items: Attributes) -> Ids:
         if self.exclude:
-            return _read_column(items, self.exclude, "exclude")
+            return _read_people(items, self.exclude, "exclude")
         return np.full(len(items.ids), None, dtype=object)
 
     def _count(self, people: Ids) -> FloatArray:
@@ -345,5 +353,5 @@ class Names:
         return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
-        with locate_errors("persons"):
+        with at_setting("persons"):
             return PersonModel(self.persons, self.device)

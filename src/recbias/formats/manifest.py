@@ -56,7 +56,6 @@ class Model(Plugin):
 
     device: str | None = None
     precision: str | None = None
-    devices: int | None = None
     baseline: str | None = None
     is_baseline: bool | None = None
     searched: list[str] = []

@@ -8,8 +8,7 @@ from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
 from recbias.core.context import warn
-from recbias.core.errors import Contradiction, MissingExtra, OutOfRange
-from recbias.core.machine import count_cores
+from recbias.core.errors import MissingExtra
 from recbias.core.packages import is_installed
 from recbias.core.plugins import Device, is_cuda
 
@@ -63,34 +62,6 @@ def find_device(name: Device) -> str:
         remedy = f"set device: auto, or {' or '.join(devices)}"
         raise MissingExtra(problem, where="device", remedy=remedy)
     return name
-
-
-def find_devices(name: str, n: int) -> tuple[str, ...]:
-    """Return the devices of the processes that train a model together.
-
-    They are the first GPUs of CUDA, or the CPU as often as there are processes.
-
-    Raises:
-        OutOfRange: This machine has fewer GPUs, or cores, than there are processes.
-        Contradiction: The name is that of one GPU, or of a kind of which there is only one.
-
-    >>> find_devices("cpu", 1)
-    ('cpu',)
-    """
-    if n == 1:
-        return (name,)
-    if name not in {"cpu", "cuda"}:
-        message = f"devices: {n}, but device {name} is one"
-        raise Contradiction(message, where="devices", remedy="set device: cuda, or devices: 1")
-    devices = (name,) * count_cores()
-    if is_cuda(name):
-        devices = tuple(device for device in list_devices() if device.startswith("cuda:"))
-    n_devices = len(devices)
-    if n > n_devices:
-        kind = "GPU" if is_cuda(name) else "core"
-        message = f"devices: {n}, but this machine has {n_devices} {kind}{'s' * (n_devices != 1)}"
-        raise OutOfRange(message, where="devices", remedy=f"set devices to {n_devices} or less")
-    return devices[:n]
 
 
 def resolve_device(name: Device) -> Any:
@@ -148,10 +119,5 @@ class OnDevice:
     device: Device
 
     def choose_device(self, default: Device) -> Mapping[str, str]:
-        """Return the device of this machine; MissingExtra if it has none of this name.
-
-        A model with a setting ``devices`` is refused if the machine has fewer.
-        """
-        device = find_device(self.device)
-        find_devices(device, getattr(self, "devices", 1))
-        return {"device": device}
+        """Return the device of this machine; MissingExtra if it has none of this name."""
+        return {"device": find_device(self.device)}

@@ -1,9 +1,7 @@
 """The k largest scores of each row, best first; ties go to the lower column.
 
-``top_k`` ranks an array of scores. From ``MIN_SCORES`` scores on, compiled loops score and rank in
-tiles of columns that fit the cache, with the same results. The columns of a sparse right factor
-are ordered by the sum of their absolute values: no score of a row is above the largest absolute
-value of its left factor times that sum, so that later tiles are left out for most rows.
+``top_k`` ranks an array of scores. From ``MIN_SCORES`` scores on, compiled loops do, with the same
+results; those of a product of two matrices are computed row by row.
 """
 
 from __future__ import annotations
@@ -39,28 +37,32 @@ def _select_best(
             of -inf and NaN are never selected.
     """
     columns, values = result
-    n, k = scores.shape[1], columns.shape[1]
     words = np.zeros(_STRIP // 8, dtype=np.uint64)
-    is_better = words.view(np.uint8)
     for row in range(scores.shape[0]):
-        candidates, best, chosen = scores[row], values[row], columns[row]
+        candidates = scores[row]
         _exclude(candidates, first, excluded)
         _exclude_seen(candidates, first, history, row)
-        n_chosen = _count_chosen(chosen)
-        for begin in range(0, n, _STRIP):
-            strip = candidates[begin : begin + _STRIP]
-            worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
-            for position in range(strip.size):
-                is_better[position] = strip[position] > worst
-            for word in range((strip.size + 7) // 8):
-                if words[word] == 0:
-                    continue
-                for position in range(8 * word, min(8 * word + 8, strip.size)):
-                    if strip[position] > worst:
-                        n_chosen = _insert(
-                            chosen, best, n_chosen, first + begin + position, strip[position]
-                        )
-                        worst = best[k - 1] if n_chosen == k else worst
+        _select_row(candidates, first, columns[row], values[row], words)
+
+
+def _select_row(scores: Any, first: int, chosen: Any, best: Any, words: Any) -> None:
+    """Add the columns from ``first`` on to the best ones of a row; ``words`` is its memory."""
+    k, is_better = best.size, words.view(np.uint8)
+    n_chosen = _count_chosen(chosen)
+    for begin in range(0, scores.size, _STRIP):
+        strip = scores[begin : begin + _STRIP]
+        worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
+        for position in range(strip.size):
+            is_better[position] = strip[position] > worst
+        for word in range((strip.size + 7) // 8):
+            if words[word] == 0:
+                continue
+            for position in range(8 * word, min(8 * word + 8, strip.size)):
+                if strip[position] > worst:
+                    n_chosen = _insert(
+                        chosen, best, n_chosen, first + begin + position, strip[position]
+                    )
+                    worst = best[k - 1] if n_chosen == k else worst
 
 
 def _count_chosen(columns: AnyArray) -> int:
@@ -100,8 +102,8 @@ def _insert(columns: Any, values: Any, n_chosen: int, column: int, value: Any) -
     return n_chosen
 
 
-_PARTS = (_count_chosen, _exclude, _exclude_seen, _insert)
-"""The functions that ``_select_best`` calls."""
+_PARTS = (_count_chosen, _exclude, _exclude_seen, _insert, _select_row)
+"""The functions that the compiled loops call."""
 
 
 def mix_hashes(users: Any, items: Any, scores: Any) -> None:
@@ -121,165 +123,60 @@ def mix_hashes(users: Any, items: Any, scores: Any) -> None:
             numbers[column] = np.float32(np.int32(high)) * np.float32(2.0**-24)
 
 
-def _split_into_tiles(matrix: _Arrays, places: Any, shift: int, tiles: _Arrays, free: Any) -> None:
-    """Write the entries of a CSR matrix tile by tile, each tile row by row.
-
-    Args:
-        matrix: Where each row starts, the columns and the values.
-        places: The place of each column, of which a tile has ``2 ** shift``; -1 to leave it out.
-        shift: The logarithm of the size of a tile.
-        tiles: Where each row of each tile starts, and the last one ends,
-            ``int64 (n_tiles, n_rows + 1)``; the columns within their tile, and the values.
-        free: Where the entries of each tile start, ``int64[n_tiles]``; overwritten.
-    """
-    starts, columns, values = matrix
-    tile_starts, tile_columns, tile_values = tiles
-    n_rows, inside = starts.size - 1, (1 << shift) - 1
-    for row in range(n_rows):
-        for tile in range(free.size):
-            tile_starts[tile, row] = free[tile]
-        for entry in range(starts[row], starts[row + 1]):
-            place = places[columns[entry]]
-            if place >= 0:
-                tile = place >> shift
-                tile_columns[free[tile]] = place & inside
-                tile_values[free[tile]] = values[entry]
-                free[tile] += 1
-    for tile in range(free.size):
-        tile_starts[tile, n_rows] = free[tile]
-
-
 def _rank_products(
-    left: _Arrays, tiles: _Arrays, history: _Arrays, sums: Any, result: _Arrays
+    left: _Arrays, right: Any, excluded: Any, history: _Arrays, sums: Any, result: _Arrays
 ) -> None:
-    """Select the best columns of ``left[rows] @ right``; ties go to the lower column.
-
-    A tile is left out for a row whose worst selected score is above its bound.
+    """Select the best columns of ``left[rows] @ right``, both CSR; ties go to the lower column.
 
     Args:
-        left: The rows; where each row of the CSR matrix starts, its columns and values.
-        tiles: The right factor as written by ``_split_into_tiles``; the largest sum of absolute
-            values of a column of each tile, ``float64``; and the column of each place.
-        history: The excluded columns of each row, as CSR of the rows: where they start and the
-            columns; and the place of each column, -1 if it has none.
-        sums: Memory for the scores of a tile, ``float32``.
-        result: The best columns and scores, ``(b, k)``, filled with -1 and NaN. Scores of -inf and
-            NaN are never selected.
+        left: The rows, and the arrays of the left factor.
+        right: The arrays of the right factor.
+        excluded: Columns that are excluded from every row.
+        history: The place of the first excluded column of each row, the end, and the columns.
+        sums: Memory for the scores of a row, ``float32[n]``.
+        result: The columns and scores, ``(b, k)``, filled with -1 and NaN.
     """
-    rows, left_starts, _, left_values = left
-    tile_starts, _, _, bounds, names = tiles
-    best = result[1]
-    is_near = np.zeros(_STRIP // 8, dtype=np.uint64)
-    for tile in range(tile_starts.shape[0]):
-        first = tile * sums.size
-        width = min(sums.size, names.size - first)
-        for index in range(rows.size):
-            row, largest = rows[index], np.float64(0)
-            for entry in range(left_starts[row], left_starts[row + 1]):
-                largest = max(largest, abs(np.float64(left_values[entry])))
-            if best[index, -1] > bounds[tile] * largest:  # NaN while there are fewer than k
-                continue
-            sums[:] = 0
-            _add_rows(row, left, tile, tiles, sums)
-            _exclude_places(index, history, first, sums)
-            tile_names = names[first : first + width]
-            _select_row(sums[:width], tile_names, result[0][index], best[index], is_near)
-
-
-def _add_rows(row: int, left: _Arrays, tile: int, tiles: _Arrays, sums: Any) -> None:
-    """Add the products of a row of the left factor with the columns of a tile."""
-    _, left_starts, left_columns, left_values = left
-    starts, columns, values = tiles[0][tile], tiles[1], tiles[2]
-    for entry in range(left_starts[row], left_starts[row + 1]):
-        weight, inner = left_values[entry], left_columns[entry]
-        for position in range(starts[inner], starts[inner + 1]):
-            place = np.uintp(position)  # a signed index would be compared with 0 each time
-            sums[np.uintp(columns[place])] += weight * values[place]
+    rows, starts, columns, values = left
+    right_starts, right_columns, right_values = right
+    words = np.zeros(_STRIP // 8, dtype=np.uint64)
+    for index in range(rows.size):
+        sums[:] = 0
+        for entry in range(starts[rows[index]], starts[rows[index] + 1]):
+            weight, inner = values[entry], columns[entry]
+            for position in range(right_starts[inner], right_starts[inner + 1]):
+                place = np.uintp(position)  # a signed index would be compared with 0 each time
+                sums[np.uintp(right_columns[place])] += weight * right_values[place]
+        _exclude(sums, 0, excluded)
+        _exclude_seen(sums, 0, history, index)
+        _select_row(sums, 0, result[0][index], result[1][index], words)
 
 
 def _rank_dense_products(
-    left: _Arrays, tile: Any, names: Any, excluded: Any, history: _Arrays, result: _Arrays
+    left: _Arrays, right: Any, excluded: Any, history: _Arrays, sums: Any, result: _Arrays
 ) -> None:
-    """Add the columns of a tile to the best ones of ``left[rows] @ right``.
-
-    Args:
-        left: The rows; where each row of the CSR matrix starts, its columns and values.
-        tile: The columns of the right factor, ``float32 (m, n)``.
-        names: Their names, ascending by 1, ``int32[n]``.
-        excluded: Names of columns of the tile that are excluded from every row.
-        history: The excluded columns of each row, as CSR of the rows: where they start and the
-            columns, ascending.
-        result: The best columns and scores so far, ``(b, k)``, filled up with -1 and NaN. Scores
-            of -inf and NaN are never selected.
-    """
-    is_near = np.zeros(_STRIP // 8, dtype=np.uint64)
-    scores, first = np.empty(names.size, dtype=np.float32), names[0]
-    starts, seen = history
-    for index in range(left[0].size):
-        scores[:] = 0
-        _add_dense_rows(left[0][index], left, tile, scores)
-        _exclude(scores, first, excluded)
-        begin, end = starts[index], starts[index + 1]
-        begin += np.searchsorted(seen[begin:end], first)
-        while begin < end and seen[begin] < first + names.size:
-            scores[seen[begin] - first] = -np.inf
-            begin += 1
-        _select_row(scores, names, result[0][index], result[1][index], is_near)
-
-
-def _add_dense_rows(row: int, left: _Arrays, tile: Any, sums: Any) -> None:
-    """Add the products of a row of the left factor with a tile, four of its rows at once."""
-    _, left_starts, columns, weights = left
-    entry, end = left_starts[row], left_starts[row + 1]
-    while entry + 4 <= end:
-        first, second = tile[np.uintp(columns[entry])], tile[np.uintp(columns[entry + 1])]
-        third, fourth = tile[np.uintp(columns[entry + 2])], tile[np.uintp(columns[entry + 3])]
-        of_first, of_second = weights[entry], weights[entry + 1]
-        of_third, of_fourth = weights[entry + 2], weights[entry + 3]
-        for place in range(sums.size):
-            total = sums[place] + of_first * first[place] + of_second * second[place]
-            sums[place] = total + of_third * third[place] + of_fourth * fourth[place]
-        entry += 4
-    while entry < end:
-        first, of_first = tile[np.uintp(columns[entry])], weights[entry]
-        for place in range(sums.size):
-            sums[place] += of_first * first[place]
-        entry += 1
-
-
-def _exclude_places(index: int, history: _Arrays, first: int, sums: Any) -> None:
-    """Set the scores of the excluded columns of a row to -inf."""
-    starts, columns, places = history
-    for entry in range(starts[index], starts[index + 1]):
-        place = places[columns[entry]] - first
-        if 0 <= place < sums.size:
-            sums[place] = -np.inf
-
-
-def _select_row(scores: Any, names: Any, chosen: Any, best: Any, near_words: Any) -> None:
-    """Add columns in any order to the best ones of a row, best first."""
-    k, is_near = best.size, near_words.view(np.uint8)
-    n_chosen = _count_chosen(chosen)
-    for begin in range(0, scores.size, _STRIP):
-        strip = scores[begin : begin + _STRIP]
-        worst = best[k - 1] if n_chosen == k else np.float32(-np.inf)
-        for position in range(strip.size):
-            is_near[position] = strip[position] >= worst
-        for word in range((strip.size + 7) // 8):
-            if near_words[word] == 0:
-                continue
-            for position in range(8 * word, min(8 * word + 8, strip.size)):
-                score, name = strip[position], names[begin + position]
-                if score > worst or (score == worst and name < chosen[k - 1]):
-                    n_chosen = _insert(chosen, best, n_chosen, name, score)
-                    worst = best[k - 1] if n_chosen == k else worst
-
-
-_SPARSE_PARTS = (_count_chosen, _insert, _add_rows, _exclude_places, _select_row)
-"""The functions that ``_rank_products`` calls."""
-
-_DENSE_PARTS = (_count_chosen, _insert, _exclude, _add_dense_rows, _select_row)
-"""The functions that ``_rank_dense_products`` calls."""
+    """Do the same for a dense right factor, of which four rows are added at once."""
+    rows, starts, columns, weights = left
+    words = np.zeros(_STRIP // 8, dtype=np.uint64)
+    for index in range(rows.size):
+        sums[:] = 0
+        entry, end = starts[rows[index]], starts[rows[index] + 1]
+        while entry + 4 <= end:
+            a, b = right[np.uintp(columns[entry])], right[np.uintp(columns[entry + 1])]
+            c, d = right[np.uintp(columns[entry + 2])], right[np.uintp(columns[entry + 3])]
+            of_a, of_b = weights[entry], weights[entry + 1]
+            of_c, of_d = weights[entry + 2], weights[entry + 3]
+            for place in range(sums.size):
+                total = sums[place] + of_a * a[place] + of_b * b[place]
+                sums[place] = total + of_c * c[place] + of_d * d[place]
+            entry += 4
+        while entry < end:
+            a, of_a = right[np.uintp(columns[entry])], weights[entry]
+            for place in range(sums.size):
+                sums[place] += of_a * a[place]
+            entry += 1
+        _exclude(sums, 0, excluded)
+        _exclude_seen(sums, 0, history, index)
+        _select_row(sums, 0, result[0][index], result[1][index], words)
 
 
 Floats32 = npt.NDArray[np.float32]
@@ -429,8 +326,7 @@ class BestColumns:
     """
 
     def __init__(self, k: int, excluded: AnyArray, history: Matrix) -> None:
-        bounds = history.indptr.astype(np.int64)
-        self._history = bounds[:-1].copy(), bounds[1:], history.indices.astype(np.int32)
+        self._history = _list_bounds(history)
         self._excluded = excluded.astype(np.int64)
         shape = (history.shape[0], k)
         self.columns: Codes = np.full(shape, -1, dtype=np.int32)
@@ -446,141 +342,46 @@ class BestColumns:
         )
 
 
-TILE_BITS, _MAX_TILE_BITS = 13, 16
-"""Logarithms of the size of a tile, whose scores fit the first cache, and of the largest one."""
-
-MAX_TILES = 16
-"""Number of tiles from which on they are larger: each has the place where every row starts."""
-
-DENSE_TILE = 256
-"""Number of columns of a tile of a dense right factor, of which many rows fit the second cache."""
-
-_SLACK = 1 + 1e-4
-"""Factor of a bound, for the rounding of the scores, which are sums of ``float32``."""
-
-
 class ProductRanking:
     """The best columns of rows of ``left @ right``, summed in the order of the left factor.
 
-    The result is that of ``topk.top_k`` of the scores of a row without its excluded columns.
-
     Args:
         left: CSR ``(n, m)``.
-        right: CSR ``(m, n_columns)``.
-        candidates: The columns that may be selected, ``bool[n_columns]``.
-
-    >>> from scipy.sparse import csr_array
-    >>> left = csr_array(np.array([[1, 0], [2, 3]], dtype=np.float32))
-    >>> right = csr_array(np.array([[0, 4, 1], [2, 1, 0]], dtype=np.float32))
-    >>> ranking = ProductRanking(left, right, np.ones(3, dtype=bool))
-    >>> columns, scores = ranking.rank(np.array([1]), csr_array([[0, 1, 0]]), 3)
-    >>> columns.tolist(), scores.tolist()
-    ([[0, 2, -1]], [[6.0, 2.0, nan]])
+        right: ``(m, n_columns)``, CSR or dense.
+        candidates: Which columns may be selected, ``bool[n_columns]``.
     """
 
-    def __init__(self, left: Matrix, right: Matrix, candidates: BoolArray) -> None:
-        self._left = _list_arrays(left)
-        arrays = _list_arrays(right)
-        columns = np.flatnonzero(candidates).astype(np.int32)
-        sizes = np.bincount(arrays[1], np.abs(arrays[2]).astype(np.float64), right.shape[1])
-        bounds = np.nan_to_num(_SLACK * sizes, nan=np.inf)
-        names = columns[np.argsort(-bounds[columns], kind="stable")]
-        bits = _choose_bits(names.size)
-        self._size = 1 << bits
-        self._places = np.full(right.shape[1], -1, dtype=np.int32)
-        self._places[names] = np.arange(names.size, dtype=np.int32)
-        counts = np.bincount(arrays[1], minlength=right.shape[1])[names]
-        counts = np.append(counts, np.zeros(-names.size % self._size, dtype=np.int64))
-        ends = np.cumsum(counts.reshape(-1, self._size).sum(axis=1))
-        n_entries = int(counts.sum())
-        tiles = (
-            np.empty((ends.size, right.shape[0] + 1), dtype=np.int64),
-            np.empty(n_entries, dtype=np.uint16),
-            np.empty(n_entries, dtype=np.float32),
+    def __init__(self, left: Matrix, right: Matrix | AnyArray, candidates: BoolArray) -> None:
+        self._left, self._excluded = _list_arrays(left), np.flatnonzero(~candidates)
+        loop = _rank_dense_products if isinstance(right, np.ndarray) else _rank_products
+        self._rank = compile_loop(loop, exact=True, parts=_PARTS)
+        self._right = (
+            np.ascontiguousarray(right, np.float32)
+            if isinstance(right, np.ndarray)
+            else _list_arrays(right)
         )
-        free = np.append(np.int64(0), ends)[:-1].copy()
-        compile_loop(_split_into_tiles, exact=True)(arrays, self._places, bits, tiles, free)
-        self._tiles = (*tiles, bounds[names[:: self._size]], names)
 
-    def rank(self, rows: AnyArray, excluded: Matrix, k: int) -> tuple[Codes, Floats32]:
+    def rank(self, rows: AnyArray, history: Matrix, k: int) -> tuple[Codes, Floats32]:
         """Return the columns and scores of the k largest scores of rows, best first.
 
         Args:
-            rows: Rows of the left factor, ``int64[b]``.
-            excluded: Columns that are excluded from each row, CSR ``(b, n_columns)``.
-            k: Number of columns to select; rows with fewer are padded (column -1, score NaN).
+            rows: Rows of the left factor, ``[b]``.
+            history: The columns that are excluded from each of these rows, CSR
+                ``(b, n_columns)`` with ascending columns.
+            k: The number of columns, padded with -1 and scores NaN.
         """
         columns = np.full((rows.size, k), -1, dtype=np.int32)
         scores = np.full((rows.size, k), np.nan, dtype=np.float32)
         if k:
-            history = excluded.indptr.astype(np.int64), excluded.indices, self._places
-            left, sums = (rows.astype(np.int64), *self._left), np.empty(self._size, np.float32)
-            rank = compile_loop(_rank_products, exact=True, parts=_SPARSE_PARTS)
-            rank(left, self._tiles, history, sums, (columns, scores))
+            left, sums = (rows.astype(np.int64), *self._left), np.empty(history.shape[1], "f4")
+            seen = _list_bounds(history)
+            self._rank(left, self._right, self._excluded, seen, sums, (columns, scores))
         return columns, scores
 
 
-class DenseProductRanking:
-    """The results of ``ProductRanking`` for a dense right factor.
-
-    Args:
-        left: CSR ``(n, m)``.
-        right: ``float32 (m, n_columns)``.
-        candidates: The columns that may be selected, ``bool[n_columns]``.
-
-    >>> from scipy.sparse import csr_array
-    >>> left = csr_array(np.array([[1, 0], [2, 3]], dtype=np.float32))
-    >>> right = np.array([[0, 4, 1], [2, 1, 0]], dtype=np.float32)
-    >>> ranking = DenseProductRanking(left, right, np.ones(3, dtype=bool))
-    >>> columns, scores = ranking.rank(np.array([1]), csr_array([[0, 1, 0]]), 3)
-    >>> columns.tolist(), scores.tolist()
-    ([[0, 2, -1]], [[6.0, 2.0, nan]])
-    """
-
-    def __init__(self, left: Matrix, right: AnyArray, candidates: BoolArray) -> None:
-        self._left, self._right = _list_arrays(left), right
-        self._excluded = np.flatnonzero(~candidates)
-
-    def rank(self, rows: AnyArray, excluded: Matrix, k: int) -> tuple[Codes, Floats32]:
-        """Return the columns and scores as ``ProductRanking.rank`` does.
-
-        The columns of ``excluded`` are ascending within a row. A copy of each tile is made for
-        all rows, so that thousands of rows at once are faster than a few.
-        """
-        columns = np.full((rows.size, k), -1, dtype=np.int32)
-        scores = np.full((rows.size, k), np.nan, dtype=np.float32)
-        if not k:
-            return columns, scores
-        history = excluded.indptr.astype(np.int64), excluded.indices
-        left = (rows.astype(np.int64), *self._left)
-        rank = compile_loop(_rank_dense_products, exact=True, parts=_DENSE_PARTS)
-        for first in range(0, self._right.shape[1], DENSE_TILE):
-            tile = np.ascontiguousarray(self._right[:, first : first + DENSE_TILE], np.float32)
-            names = np.arange(first, first + tile.shape[1], dtype=np.int32)
-            begin, end = np.searchsorted(self._excluded, [first, first + names.size])
-            barred = self._excluded[begin:end]
-            rank(left, tile, names, barred, history, (columns, scores))
-        return columns, scores
-
-
-def _count_bytes(n_rows: float, n_columns: float, n_entries: float) -> float:
-    """Return the bytes of the copy of a right factor, or of the sums before it, if those are more.
-
-    An entry has its column and its value; each tile has the place where every row starts.
-
-    >>> _count_bytes(10, 2**14, 1000), _count_bytes(10, 2**14, 10)
-    (12000, 236)
-    """
-    n_tiles = -(-n_columns // (1 << _choose_bits(int(n_columns))))
-    return max(12 * n_entries, 6 * n_entries + 8 * (n_rows + 1) * n_tiles)
-
-
-def _choose_bits(n_columns: int) -> int:
-    """Return the logarithm of the size of a tile."""
-    bits = min(TILE_BITS, int(n_columns).bit_length())
-    while bits < _MAX_TILE_BITS and n_columns > MAX_TILES << bits:
-        bits += 1
-    return bits
+def _list_bounds(history: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:
+    bounds = history.indptr.astype(np.int64)
+    return bounds[:-1].copy(), bounds[1:], history.indices.astype(np.int32)
 
 
 def _list_arrays(matrix: Matrix) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -24,8 +24,8 @@ from recbias.metrics.base import (
     Totals,
     WholeSet,
     divide,
+    locate_items,
     mark_candidates,
-    warn_excluded,
 )
 from recbias.metrics.calibration import read_attribute_shares
 from recbias.metrics.identity import measure_mean_jaccard
@@ -182,10 +182,7 @@ class IntraListDistance(PerQuery):
 
 def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None) -> Matrix:
     """Return which items with a vector each list holds, CSR ``(q, n_items)`` of ones."""
-    items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    counted = counted & np.append(has_vector, [False])[np.where(counted, items, -1)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    warn_excluded(evidence, n_excluded, "an item without a vector")
+    items, counted = locate_items(evidence, has_vector, k, "an item without a vector")
     return build_rows(items, counted, len(evidence.item_ids))
 
 
@@ -491,10 +488,9 @@ class RelativeUtility(PerQuery):
 
     w_ui are the odds that user u picks item i, known in a synthetic world; L_u is the list of u
     cut at k, and L*_u the ideal one: the k candidates with the highest odds that are not in the
-    history. 1 is as good as ideal. Unlike nDCG it needs no test set, so it stays comparable while
-    users accept items over rounds of feedback. An item of the history, or outside the catalogue,
-    counts 0. Where all items are equally likely every full list is ideal. Undefined for a query
-    that is not a user, or without an ideal list.
+    history. 1 is as good as ideal. Unlike nDCG it needs no test set. An item of the history, or
+    outside the catalogue, counts 0. Where all items are equally likely every full list is ideal.
+    Undefined for a query that is not a user, or without an ideal list.
 
     Args:
         k: How many ranks of each list are evaluated; by default the length of the lists.

@@ -11,11 +11,11 @@ Fine-tuning of a language model on sentences, with a bias loss beside its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -437,13 +437,12 @@ class _Batch:
     states: Tensor | None
 
 
-class _BiasLoss(Protocol):
-    """Computes the bias loss of a batch."""
+@dataclass(frozen=True, eq=False)
+class _BiasLoss:
+    """A bias loss: takes a batch, and returns the sum of the losses of its sentences."""
 
-    reads_states: ClassVar[bool]
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
+    compute: Callable[[_Batch], Tensor]
+    reads_states: bool = False
 
 
 def create_bias_loss(
@@ -467,7 +466,7 @@ def create_bias_loss(
         _count_without_term(
             debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
         )
-        return _ReleasedLogRatio(vectors, occurs)
+        return _BiasLoss(partial(_sum_released_log_ratios, vectors, occurs), reads_states=True)
     if debias.method == "LMD":
         numbers = _number_targets(pairs, first_only=False)
     else:
@@ -484,113 +483,65 @@ def create_bias_loss(
     is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
     _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
     if debias.method == "LMD":
-        return _LogRatio(vectors, occurrences)
+        return _BiasLoss(partial(_sum_log_ratios, vectors, occurrences))
     if debias.method == "ADD":
-        return (_ReleasedCosineGap if is_released else _CosineGap)(vectors, occurrences)
-    basis = find_bias_subspace(*vectors.read_targets(is_input=not is_released)).detach()
-    return (_ReleasedProjection if is_released else _Projection)(vectors, occurrences, basis)
+        of_occurrences = partial(_sum_cosine_gaps, vectors)
+    else:
+        basis = find_bias_subspace(*vectors.read_targets(is_input=not is_released)).detach()
+        of_occurrences = partial(_sum_projections, basis)
+    read = partial(_average_states if is_released else _read_occurring, vectors, occurrences)
+    return _BiasLoss(
+        lambda batch: of_occurrences(read(batch), is_released=is_released), is_released
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _LogRatio:
-    """LMD of the paper."""
+def _sum_log_ratios(vectors: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
+    """Return LMD of the paper."""
+    import torch
 
-    reads_states: ClassVar[bool] = False
-    vectors: _TermVectors
-    occurrences: _TermOccurrences
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        import torch
-
-        inside = self.occurrences.take_batch(batch.rows)
-        logits = batch.logits[_index(inside.sentences), _index(inside.starts - 1)]
-        sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
-        for pair in np.unique(inside.terms):
-            rows = logits[_index(np.flatnonzero(inside.terms == pair))]
-            for side, terms in zip(sides, (self.vectors.first, self.vectors.second), strict=True):
-                side.append(rows[:, terms[pair]].mean(1))
-        first, second = (torch.cat(side) for side in sides)
-        return compute_log_ratio_loss(first, second, len(self.vectors.first))
+    inside = occurrences.take_batch(batch.rows)
+    cells = torch.from_numpy(inside.sentences), torch.from_numpy(inside.starts - 1)
+    logits = batch.logits[cells]
+    sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
+    for pair in np.unique(inside.terms):
+        rows = logits[torch.from_numpy(np.flatnonzero(inside.terms == pair))]
+        for side, terms in zip(sides, (vectors.first, vectors.second), strict=True):
+            side.append(rows[:, terms[pair]].mean(1))
+    first, second = (torch.cat(side) for side in sides)
+    return compute_log_ratio_loss(first, second, len(vectors.first))
 
 
-@dataclass(frozen=True, eq=False)
-class _ReleasedLogRatio:
-    """LMD of the released code; ``occurs`` is whether a sentence has the first term of a pair."""
+def _sum_released_log_ratios(vectors: _TermVectors, occurs: BoolArray, batch: _Batch) -> Tensor:
+    """Return LMD of the released code; ``occurs`` says which sentences have the first terms."""
+    import torch
 
-    reads_states: ClassVar[bool] = True
-    vectors: _TermVectors
-    occurs: BoolArray
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        import torch
-
-        first, second = self.vectors.read_targets(is_input=False)
-        occurs = torch.from_numpy(self.occurs[batch.rows]).to(batch.is_token.device)
-        return compute_released_log_ratio_loss(
-            batch.states, batch.is_token, occurs, (first - second).detach()
-        )
+    first, second = vectors.read_targets(is_input=False)
+    of_batch = torch.from_numpy(occurs[batch.rows]).to(batch.is_token.device)
+    return compute_released_log_ratio_loss(
+        batch.states, batch.is_token, of_batch, (first - second).detach()
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _CosineGap:
-    """ADD of the paper."""
-
-    reads_states: ClassVar[bool] = False
-    vectors: _TermVectors
-    occurrences: _TermOccurrences
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        terms = _index(self.occurrences.take_batch(batch.rows).terms)
-        attributes = self.vectors.read_attributes()[terms]
-        return compute_cosine_gap_loss(attributes, *self.vectors.read_targets(is_input=True))
+def _sum_cosine_gaps(vectors: _TermVectors, attributes: Tensor, *, is_released: bool) -> Tensor:
+    """Return ADD; output embeddings are constants in the released code."""
+    first, second = vectors.read_targets(is_input=not is_released)
+    if is_released:
+        first, second = first.detach(), second.detach()
+    return compute_cosine_gap_loss(attributes, first, second)
 
 
-@dataclass(frozen=True, eq=False)
-class _ReleasedCosineGap:
-    """ADD of the released code."""
-
-    reads_states: ClassVar[bool] = True
-    vectors: _TermVectors
-    occurrences: _TermOccurrences
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        states = _average_states(batch, self.occurrences)
-        first, second = self.vectors.read_targets(is_input=False)
-        return compute_cosine_gap_loss(states, first.detach(), second.detach())
+def _sum_projections(basis: Tensor, attributes: Tensor, *, is_released: bool) -> Tensor:
+    """Return HD."""
+    compute = compute_released_projection_loss if is_released else compute_projection_loss
+    return compute(attributes, basis)
 
 
-@dataclass(frozen=True, eq=False)
-class _Projection:
-    """HD of the paper."""
+def _read_occurring(vectors: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
+    """Return the input embedding of the attribute term of each occurrence in a batch."""
+    import torch
 
-    reads_states: ClassVar[bool] = False
-    vectors: _TermVectors
-    occurrences: _TermOccurrences
-    basis: Tensor
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        terms = _index(self.occurrences.take_batch(batch.rows).terms)
-        return compute_projection_loss(self.vectors.read_attributes()[terms], self.basis)
-
-
-@dataclass(frozen=True, eq=False)
-class _ReleasedProjection:
-    """HD of the released code."""
-
-    reads_states: ClassVar[bool] = True
-    vectors: _TermVectors
-    occurrences: _TermOccurrences
-    basis: Tensor
-
-    def __call__(self, batch: _Batch) -> Tensor:
-        """Return the sum of the losses of the sentences."""
-        states = _average_states(batch, self.occurrences)
-        return compute_released_projection_loss(states, self.basis)
+    terms = torch.from_numpy(occurrences.take_batch(batch.rows).terms)
+    return vectors.read_attributes()[terms]
 
 
 def _count_without_term(debias: Debias, is_without: BoolArray, noun: str) -> None:
@@ -611,7 +562,7 @@ def _mark_first_terms(texts: Sequence[str], pairs: TermPairs) -> BoolArray:
     )
 
 
-def _average_states(batch: _Batch, occurrences: _TermOccurrences) -> Tensor:
+def _average_states(_: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
     """Return the mean last hidden state of the tokens of each occurrence, ``(m, d)``."""
     import torch
 
@@ -620,12 +571,6 @@ def _average_states(batch: _Batch, occurrences: _TermOccurrences) -> Tensor:
     spans = zip(inside.sentences, inside.starts, inside.ends, strict=True)
     means = [states[row, start:end].mean(0) for row, start, end in spans]
     return torch.stack(means) if means else states.new_zeros(0, states.shape[-1])
-
-
-def _index(array: AnyArray) -> Any:
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
 
 
 _CATEGORY = "category"
@@ -835,7 +780,7 @@ class SentenceTraining(Task):
         if self.bias is None:
             self._parts = {_LANGUAGE_MODEL: language_model.detach() * rows.size}
             return language_model * rows.size
-        bias = self.bias(batch)
+        bias = self.bias.compute(batch)
         is_released = self.debias.reading == "released"
         bias = bias if is_released else bias / rows.size
         lm_weight, bias_weight = self.debias.weights

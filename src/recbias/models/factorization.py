@@ -792,6 +792,7 @@ class MF(_TrainedFactorModel):
         Computer 42(8), 2009, equation 2.
     """
 
+    has_biases: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
 
     embedding_size: Annotated[int, Gt(0)] = 32
@@ -806,16 +807,28 @@ class MF(_TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
+        name, has_biases = type(self).__name__, self.has_biases
         if self.variant == "elliot":
-            learner = _create_coin_learner(self.create_glorot_tables(data, rng), data)
-            return self.train("MF", learner, data, rng)
-        sampler = create_rating_sampler(data.train, self)
-        sgd_learner = _create_learner(self.create_tables(data, rng), sampler, self.reg)
-        return self.train("MF", sgd_learner, data, rng, "sgd")
+            tables = self.create_glorot_tables(data, rng, biases=has_biases)
+            loss = partial(_sum_squared_errors, tables, 0.0)
+            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
+            return self.train(name, learner, data, rng)
+        tables, mean = self.create_tables(data, rng), 0.0
+        if has_biases:
+            tables, mean = tables.add_biases(), compute_mean_target(data.train, self.negatives)
+        sgd_learner = SGDLearner(
+            tables,
+            create_rating_sampler(data.train, self),
+            lambda *pairs: _sum_squared_errors(tables, self.reg, *pairs, mean=mean) / 2,
+            partial(_step, tables, self.reg, mean),
+            step_squared,
+            (self.reg, mean),
+        )
+        return self.train(name, sgd_learner, data, rng, "sgd")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD(_TrainedFactorModel):
+class FunkSVD(MF):
     """Factorize ratings by regularized squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2
@@ -823,7 +836,7 @@ class FunkSVD(_TrainedFactorModel):
 
     ``r_ui`` is the rating and ``mean`` the mean of all ratings. If all ratings are equal, r_ui is
     1 for a training pair and 0 for each of its ``negatives`` unseen items, which are sampled anew
-    each epoch. All factors are trained jointly; ``lenskit/FunkSVD`` trains one after another. On a
+    each epoch. All factors are trained jointly. On a
     CPU, compiled loops make one SGD step per pair, as in the paper; on a GPU a step is the sum
     over a batch. A user without training items has an empty list.
 
@@ -848,47 +861,10 @@ class FunkSVD(_TrainedFactorModel):
         Value Decomposition for Collaborative Filtering", KDD Cup 2007, section 3.3.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
+    has_biases: ClassVar[bool] = True
 
-    embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.015
     reg: Annotated[float, Ge(0)] = 0.015
-    negatives: Annotated[int, Gt(0)] = 4
-    variant: Literal["paper", "elliot"] = "paper"
-    patience: Patience = 10
-    device: Device = "auto"
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Train on the ratings, or on the training pairs and their negatives."""
-        if self.variant == "elliot":
-            learner = _create_coin_learner(self.create_glorot_tables(data, rng, biases=True), data)
-            return self.train("FunkSVD", learner, data, rng)
-        tables = self.create_tables(data, rng).add_biases()
-        sampler = create_rating_sampler(data.train, self)
-        mean = compute_mean_target(data.train, self.negatives)
-        sgd_learner = _create_learner(tables, sampler, self.reg, mean)
-        return self.train("FunkSVD", sgd_learner, data, rng, "sgd")
-
-
-def _create_coin_learner(tables: FactorTables, data: TrainingData) -> _RowLearner:
-    """Return a learner of 0 and 1 by squared error, without a penalty."""
-    loss = partial(_sum_squared_errors, tables, 0.0)
-    return _RowLearner(tables, create_coin_sampler(data.train), loss)
-
-
-def _create_learner(
-    tables: FactorTables, sampler: EpochSampler, reg: float, mean: float = 0.0
-) -> SGDLearner:
-    return SGDLearner(
-        tables,
-        sampler,
-        lambda *pairs: _sum_squared_errors(tables, reg, *pairs, mean=mean) / 2,
-        partial(_step, tables, reg, mean),
-        step_squared,
-        (reg, mean),
-    )
 
 
 def _step(tables: FactorTables, reg: float, mean: float, rate: float, *pairs: Tensor) -> Tensor:

@@ -336,7 +336,28 @@ _COLUMNS = ("query_id", "response", "reference")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenResponses:
+class _GivenTable:
+    """Base class of what is read from a table; nothing is trained."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
+
+    path: InputFile
+    columns: dict[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        find_suffix(self.path)
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Validate the table."""
+        self._read()
+
+    def _read(self) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenResponses(_GivenTable):
     """Measure the responses of a language model that was run elsewhere, read from a table.
 
     The table is ``.csv``, ``.tsv``, ``.jsonl`` (each optionally with ``.gz``) or ``.parquet``,
@@ -362,25 +383,13 @@ class GivenResponses:
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"responses"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
-
-    path: InputFile
-    columns: dict[str, str] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedResponses:
         """Read and validate the table; nothing is trained."""
         return _FittedResponses(self._read())
 
-    def check_files(self, datasets: Sequence[str]) -> None:
-        """Validate the table."""
-        self._read()
-
     def _read(self) -> Responses:
-        return read_once(_read_of_responses, self.path, tuple(self.columns.items()))
+        return read_once(_read_responses, self.path, tuple(self.columns.items()))
 
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table, and those of the queries, which responses share."""
@@ -399,17 +408,14 @@ class _FittedResponses:
         return self.table
 
 
-def _read_of_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Responses:
-    return _read_responses(read_text_table(path, dict(columns)))
-
-
-def _read_responses(table: TextTable) -> Responses:
+def _read_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Responses:
     """Return the responses of a table, in the natural order of their identifiers.
 
     Raises:
         UnknownColumn: A column is missing.
         MalformedLine: An identifier is empty or repeated.
     """
+    table = read_text_table(path, dict(columns))
     table.need("query_id", "response")
     ids = table.ids("query_id")
     table.refuse_repeats(ids, lambda row: f"query {ids[row]!r} already has a response")
@@ -426,7 +432,7 @@ _TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed t
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenSentences:
+class GivenSentences(_GivenTable):
     """Measure sentence scores of a language model that was run elsewhere, read from a table.
 
         PPL(x) = exp( -(1/n) Σ_i ln p(x_i | x_<i) )
@@ -461,26 +467,14 @@ class GivenSentences:
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"sentence_scores"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
-
-    path: InputFile
-    columns: dict[str, str] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSentences:
         """Read and validate the table; nothing is trained."""
         return _FittedSentences(self._read())
 
-    def check_files(self, datasets: Sequence[str]) -> None:
-        """Validate the table."""
-        self._read()
-
     def _read(self) -> SentenceScores:
         columns = tuple(self.columns.items())
-        return read_once(_read_of_sentence_scores, self.path, columns)
+        return read_once(_read_sentences, self.path, columns)
 
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table."""
@@ -498,17 +492,14 @@ class _FittedSentences:
         return self.scores
 
 
-def _read_of_sentence_scores(path: Path, columns: tuple[tuple[str, str], ...]) -> SentenceScores:
-    return _read_sentences(read_text_table(path, dict(columns)))
-
-
-def _read_sentences(table: TextTable) -> SentenceScores:
+def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> SentenceScores:
     """Return the sentences of a table.
 
     Raises:
         UnknownColumn: A column is missing.
         MalformedLine: A row is malformed.
     """
+    table = read_text_table(path, dict(columns))
     table.need(*_KEYS)
     column = _find_score_column(table)
     ids, groups = table.ids("sentence_id"), table.ids("group")

@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from recbias.core.dataset import AnyArray, Codes, FloatArray, Matrix, TrainingData
-from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.errors import TooLittleMemory
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device
 from recbias.core.queries import Queries
@@ -39,11 +40,6 @@ from recbias.models.ranking import (
 
 Tensor: TypeAlias = Any  # A ``torch.Tensor``; typed as Any so that torch is not imported
 
-GROUP = 128
-"""Number of columns of which a GPU finds the largest score together."""
-
-_MIN_GROUPED = 2**14
-"""Number of columns from which on they are grouped."""
 
 _OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages when memory runs out."""
@@ -107,9 +103,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def copy_to_array(tensor: Tensor) -> AnyArray:
-    """Return a copy of a tensor as an array; all processes gather one that they share."""
-    if hasattr(tensor, "full_tensor"):
-        tensor = tensor.full_tensor()
+    """Return a copy of a tensor as an array."""
     is_shared = tensor.device.type == "cpu"
     array: AnyArray = tensor.detach().contiguous().cpu().numpy()
     return array.copy() if is_shared else array
@@ -129,15 +123,10 @@ def copy_to_device(array: AnyArray, device: Any) -> Tensor:
 
 
 def place_like(array: AnyArray, tensor: Tensor) -> Tensor:
-    """Return an array on the device of a tensor, shared by processes as the tensor is."""
+    """Return an array on the device of a tensor."""
     import torch
 
-    values = torch.from_numpy(array).to(tensor.device)
-    if not hasattr(tensor, "full_tensor"):
-        return values
-    from torch.distributed.tensor import distribute_tensor
-
-    return distribute_tensor(values, tensor.device_mesh, tensor.placements)
+    return torch.from_numpy(array).to(tensor.device)
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -153,11 +142,9 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     scores = scores.float()
     size = min(k, scores.shape[1])
-    if scores.device.type == "cuda" and scores.shape[1] >= _MIN_GROUPED:
-        columns = _select_by_groups(scores, size)
-    else:
-        columns = _select_largest(_replace_special(scores), size)
-    columns = columns.sort(dim=1).values
+    infinity = float("inf")
+    scores.nan_to_num_(nan=-infinity, posinf=infinity, neginf=-infinity)
+    columns = _select_largest(scores, size).sort(dim=1).values
     values = scores.gather(1, columns) + 0.0  # turns -0.0, which some devices sort lower, into 0.0
     values, order = values.sort(dim=1, descending=True, stable=True)
     columns = columns.gather(1, order).int()
@@ -167,38 +154,6 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         pad(columns.masked_fill(is_empty, -1), padding, value=-1),
         pad(values.masked_fill(is_empty, float("nan")), padding, value=float("nan")),
     )
-
-
-def _replace_special(scores: Tensor) -> Tensor:
-    """Replace NaN by -inf in place, so that it is the smallest score."""
-    infinity = float("inf")
-    return scores.nan_to_num_(nan=-infinity, posinf=infinity, neginf=-infinity)
-
-
-def _select_by_groups(scores: Tensor, k: int) -> Tensor:
-    """Return the columns of ``_select_largest`` from a single pass over the scores.
-
-    The ``k + 1`` largest scores of a row are in the ``k + 1`` groups of columns with the largest
-    maxima: a search for them in all columns, which passes over the scores several times, is not
-    needed. NaN in any group shows in its maximum.
-    """
-    import torch
-
-    n_groups = scores.shape[1] // GROUP
-    if n_groups <= k + 1:
-        return _select_largest(_replace_special(scores), k)
-    grouped = scores[:, : n_groups * GROUP].unflatten(1, (n_groups, GROUP))
-    maxima, rest = grouped.amax(2), scores[:, n_groups * GROUP :]
-    if bool(maxima.isnan().any() | rest.isnan().any()):
-        _replace_special(scores)
-        maxima = grouped.amax(2)
-    groups = maxima.topk(k + 1, dim=1).indices
-    members = torch.arange(GROUP, device=scores.device)
-    candidates = (groups[:, :, None] * GROUP + members).flatten(1)
-    others = torch.arange(n_groups * GROUP, scores.shape[1], device=scores.device)
-    candidates = torch.cat([candidates, others.expand(len(scores), -1)], 1)
-    values, places = scores.gather(1, candidates).topk(k + 1, dim=1)
-    return _settle_ties(scores, values, candidates.gather(1, places), k)
 
 
 def _select_largest(scores: Tensor, k: int) -> Tensor:
@@ -212,13 +167,6 @@ def _select_largest(scores: Tensor, k: int) -> Tensor:
     if k == n:
         return torch.arange(n, device=scores.device).repeat(len(scores), 1)
     values, columns = scores.topk(k + 1, dim=1)
-    return _settle_ties(scores, values, columns, k)
-
-
-def _settle_ties(scores: Tensor, values: Tensor, columns: Tensor, k: int) -> Tensor:
-    """Return ``k`` columns of the ``k + 1`` largest scores, the lowest of those that are equal."""
-    import torch
-
     kth = values[:, k - 1]
     tied = ((kth == values[:, k]) & ~torch.isneginf(kth)).nonzero().squeeze(1)
     columns = columns[:, :k].contiguous()
@@ -269,7 +217,7 @@ class Ranking:
         """Return the ``k`` best candidates of each user who has a training history.
 
         Raises:
-            OutOfRange: The device has too little memory to rank the items of a single user.
+            TooLittleMemory: The device has too little memory to rank the items of a single user.
         """
         device = None if self.device == "cpu" else resolve_device(self.device)
         if device is not None and device.type != "cpu":
@@ -300,14 +248,41 @@ class Ranking:
 
         limit = count_available_bytes(device) if self.memory_limit is None else self.memory_limit
         block_size = max(1, limit // (self.bytes_per_score * max(data.train.n_items, 1)))
-        with _report_out_of_memory():
+
+        def rank(users: Codes) -> RankedLists:
+            lists = PartialLists(users.size, k)
+
+            def rank_block(start: int, stop: int) -> tuple[AnyArray, AnyArray]:
+                return _rank_block(self.score_block, state, users[start:stop], k, data)
+
+            begin = lists.n_completed
+            for block in map_device_blocks(rank_block, users.size, block_size, start=begin):
+                lists.add(*block)
+            return RankedLists(lists.items, lists.scores)
+
+        with report_full_device("lists"):
             state = {
                 name: torch.tensor(array, device=device) for name, array in self.state.items()
             }
-            ranker = _DeviceRanker(self.score_block, state, device, k, data)
-            return rank_users_with_history(
-                lambda users: ranker.rank_in_blocks(users, block_size), queries, k, data
-            )
+            return rank_users_with_history(rank, queries, k, data)
+
+
+def _rank_block(
+    score_block: _ScoreBlock, state: Mapping[str, Tensor], users: Codes, k: int, data: TrainingData
+) -> tuple[AnyArray, AnyArray]:
+    """Return the items and scores of the lists of these users, ``(b, k)`` each."""
+    import torch
+
+    train, device = data.train, next(iter(state.values())).device
+    place = partial(torch.tensor, device=device)
+    with torch.no_grad():
+        block = score_block(state, place(users).long())
+        validate_shape(block.shape, (users.size, train.n_items))
+        block[:, place(np.flatnonzero(~data.candidates))] = -np.inf
+        rows, columns = find_history_cells(train.binary, users)
+        block[place(rows), place(columns).long()] = -np.inf
+        items, scores = top_k(block, k)
+    return copy_to_array(items), copy_to_array(scores)
 
 
 def count_available_bytes(device: Any) -> int:
@@ -319,63 +294,6 @@ def count_available_bytes(device: Any) -> int:
     free, _ = torch.cuda.mem_get_info(device)
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return min(int(_FREE_MEMORY_SHARE * (free + unused)), _MAX_GPU_BLOCK)
-
-
-@dataclass(frozen=True, eq=False)
-class _DeviceRanker:
-    """Ranks blocks of users on a device."""
-
-    score_block: _ScoreBlock
-    state: Mapping[str, Tensor]
-    device: Any
-    k: int
-    data: TrainingData
-
-    def rank_in_blocks(self, users: Codes, block_size: int) -> RankedLists:
-        """Return the lists of users; the block size is halved when memory runs out."""
-        lists = PartialLists(users.size, self.k)
-        while (start := lists.n_completed) < users.size:
-            stop = min(start + block_size, users.size)
-            try:
-                block = self._rank_block(users[start:stop])
-            except RuntimeError as error:
-                if stop - start == 1 or not is_out_of_memory(error):
-                    raise
-                block_size = (stop - start) // 2
-            else:
-                lists.add(*block)
-        return RankedLists(lists.items, lists.scores)
-
-    def _rank_block(self, users: Codes) -> tuple[AnyArray, AnyArray]:
-        """Return the items and scores of the lists of these users, ``(b, k)`` each."""
-        import torch
-
-        train = self.data.train
-        with torch.no_grad():
-            block = self.score_block(self.state, self._to_tensor(users).long())
-            validate_shape(block.shape, (users.size, train.n_items))
-            block[:, self._to_tensor(np.flatnonzero(~self.data.candidates))] = -np.inf
-            rows, columns = find_history_cells(train.binary, users)
-            block[self._to_tensor(rows), self._to_tensor(columns).long()] = -np.inf
-            items, scores = top_k(block, self.k)
-        return copy_to_array(items), copy_to_array(scores)
-
-    def _to_tensor(self, array: AnyArray) -> Tensor:
-        import torch
-
-        return torch.tensor(array, device=self.device)
-
-
-@contextmanager
-def _report_out_of_memory() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        problem = "the device has too little memory to rank even one user at a time"
-        remedy = "set device: cpu, or lower embedding_size"
-        raise OutOfRange(problem, where="device", remedy=remedy) from error
 
 
 _BYTES_PER_TERM = 64
@@ -475,9 +393,6 @@ def _name_arrays(name: str, matrix: Matrix) -> dict[str, AnyArray]:
 
 Block = TypeVar("Block")
 
-_LOW_BITS = np.uint32(0x1FFF)
-"""The bits of a ``float32`` that TF32 leaves out."""
-
 
 @dataclass(frozen=True, eq=False)
 class DeviceRows:
@@ -488,14 +403,12 @@ class DeviceRows:
         columns: The columns of the rows in turn, ``int64``.
         values: Their values, ``float32``.
         n_columns: m.
-        is_short: Whether TF32 holds the values without rounding, as it does 0 and 1.
     """
 
     starts: Tensor
     columns: Tensor
     values: Tensor
     n_columns: int
-    is_short: bool
 
     @classmethod
     def copy(cls, matrix: Matrix, device: Any) -> DeviceRows:
@@ -507,9 +420,7 @@ class DeviceRows:
             torch.tensor(codes, dtype=torch.int64, device=device)
             for codes in (matrix.indptr, matrix.indices)
         )
-        is_short = not (values.view(np.uint32) & _LOW_BITS).any()
-        tensor = torch.tensor(values, device=device)
-        return cls(starts, columns, tensor, int(matrix.shape[1]), is_short)
+        return cls(starts, columns, torch.tensor(values, device=device), int(matrix.shape[1]))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -527,23 +438,20 @@ class DeviceRows:
     def multiply(self, start: int, stop: int) -> Tensor:
         """Return the products of rows ``start`` to ``stop`` with all rows, ``(stop - start, n)``.
 
-        The other rows are dense in blocks of as many. Short values are multiplied as TF32, whose
-        products and sums have the precision of ``float32``.
+        The other rows are dense in blocks of as many.
         """
         targets, size = self.to_dense(start, stop), stop - start
         products = self.values.new_empty((stop - start, len(self)))
-        with multiply_short(enabled=self.is_short and self.values.device.type == "cuda"):
-            for first in range(0, len(self), size):
-                last = min(first + size, len(self))
-                products[:, first:last] = targets @ self.to_dense(first, last).T
+        for first in range(0, len(self), size):
+            last = min(first + size, len(self))
+            products[:, first:last] = targets @ self.to_dense(first, last).T
         return products
 
 
 def map_device_blocks(
-    work: Callable[[int, int], Block], n_rows: int, size: int
+    work: Callable[[int, int], Block], n_rows: int, size: int, *, start: int = 0
 ) -> Iterator[Block]:
     """Yield ``work(start, stop)`` for blocks of rows, with half as many when memory runs out."""
-    start = 0
     while start < n_rows:
         stop = min(start + size, n_rows)
         try:
@@ -567,21 +475,6 @@ def report_full_device(name: str) -> Iterator[None]:
             raise
         problem = f"{name}: the device has too little memory"
         raise TooLittleMemory(problem, where="device", remedy="set device: cpu") from error
-
-
-@contextmanager
-def multiply_short(*, enabled: bool) -> Iterator[None]:
-    """Multiply ``float32`` matrices as TF32 on CUDA in the block, if enabled."""
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    if enabled:
-        torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        if enabled:
-            torch.set_float32_matmul_precision(before)
 
 
 _EXTRA_VECTORS = 8

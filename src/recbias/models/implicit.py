@@ -16,33 +16,8 @@ from recbias.models.fitted import FactorModel, FittedFactors, FittedItemWeights,
 _LIBRARIES = ("implicit",)
 
 
-class _FactorModel(FactorModel):
-    """The settings that all factorizations of the library have."""
-
-    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
-
-    embedding_size: int
-    reg: float
-    epochs: int
-
-    def _fit_library_model(
-        self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any
-    ) -> Any:
-        name = type(self).__name__.removeprefix("Implicit")
-        return _fit_library_model(
-            kind,
-            data,
-            lambda epoch, *_: report_progress(name, epoch + 1, self.epochs),
-            factors=self.embedding_size,
-            regularization=self.reg,
-            iterations=self.epochs,
-            random_state=int(rng.integers(2**31)),
-            **settings,
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
-class ImplicitALS(_FactorModel):
+class ImplicitALS(FactorModel):
     """Factorize the user-item matrix by alternating least squares (implicit's iALS).
 
         minimise  Σ_ui c_ui (x_ui - p_u · q_i)² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
@@ -63,6 +38,8 @@ class ImplicitALS(_FactorModel):
         for Implicit Feedback Collaborative Filtering", RecSys 2011.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
+
     embedding_size: Annotated[int, Gt(0)] = 64
     reg: Annotated[float, Ge(0)] = 10.0
     alpha: Annotated[float, Gt(0)] = 1.0
@@ -72,83 +49,17 @@ class ImplicitALS(_FactorModel):
         """Factorize the training matrix."""
         from implicit.cpu.als import AlternatingLeastSquares
 
-        model = self._fit_library_model(AlternatingLeastSquares, data, rng, alpha=self.alpha)
-        return FittedFactors(model.user_factors, model.item_factors)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImplicitBPR(_FactorModel):
-    """Factorize so that each user's items score above random items (implicit's BPR).
-
-        maximise  Σ_(u,i,j) ln σ(s_ui - s_uj) - reg (|p_u|² + |q_i|² + |q_j|² + b_i² + b_j²)
-        s_ui = p_u · q_i + b_i
-
-    An SGD step uses a training pair (u, i) and an item j sampled from the training interactions
-    that u does not have. It uses one thread: several threads overwrite each other's updates, so
-    that results would not be reproducible.
-
-    Args:
-        embedding_size: Size of the vectors.
-        learning_rate: Learning rate.
-        reg: Weight of the squared norms of the vectors and of the squared biases.
-        epochs: Number of epochs, each with as many steps as training interactions.
-
-    Source:
-        Rendle, Freudenthaler, Gantner and Schmidt-Thieme, "BPR: Bayesian Personalized Ranking from
-        Implicit Feedback", UAI 2009, section 4.
-    """
-
-    embedding_size: Annotated[int, Gt(0)] = 64
-    learning_rate: Annotated[float, Gt(0)] = 0.01
-    reg: Annotated[float, Ge(0)] = 0.01
-    epochs: Annotated[int, Gt(0)] = 100
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Train on the training interactions."""
-        from implicit.cpu.bpr import BayesianPersonalizedRanking
-
-        settings = {"learning_rate": self.learning_rate, "num_threads": 1}
-        model = self._fit_library_model(BayesianPersonalizedRanking, data, rng, **settings)
-        return _remove_bias_columns(model, n_columns=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImplicitLMF(_FactorModel):
-    """Factorize the log-odds that a user has an item (implicit's logistic matrix factorization).
-
-        P(u has i) = σ(p_u · q_i + b_u + b_i)
-
-    The library samples ``negatives`` pairs per training pair and uses AdaGrad. ``b_u`` does not
-    change the order of a user's list and is excluded from the scores. It uses one thread: the
-    samples depend on the number of threads.
-
-    Args:
-        embedding_size: Size of the vectors.
-        learning_rate: Learning rate.
-        reg: Weight of the squared norms of the vectors.
-        epochs: Passes over all users and items.
-        negatives: Pairs sampled per training pair.
-
-    Source:
-        Johnson, "Logistic Matrix Factorization for Implicit Feedback Data", NIPS workshop on
-        distributed machine learning and matrix computations 2014, equations 2 to 5.
-    """
-
-    embedding_size: Annotated[int, Gt(0)] = 30
-    learning_rate: Annotated[float, Gt(0)] = 1.0
-    reg: Annotated[float, Ge(0)] = 0.6
-    epochs: Annotated[int, Gt(0)] = 30
-    negatives: Annotated[int, Gt(0)] = 30
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Train on the training interactions."""
-        from implicit.cpu.lmf import LogisticMatrixFactorization
-
-        settings = {"learning_rate": self.learning_rate, "neg_prop": self.negatives}
-        model = self._fit_library_model(
-            LogisticMatrixFactorization, data, rng, num_threads=1, **settings
+        model = _fit_library_model(
+            AlternatingLeastSquares,
+            data,
+            lambda epoch, *_: report_progress("ALS", epoch + 1, self.epochs),
+            factors=self.embedding_size,
+            regularization=self.reg,
+            alpha=self.alpha,
+            iterations=self.epochs,
+            random_state=int(rng.integers(2**31)),
         )
-        return _remove_bias_columns(model, n_columns=2)
+        return FittedFactors(model.user_factors, model.item_factors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,13 +110,3 @@ def _fit_library_model(kind: Any, data: TrainingData, callback: Any, **settings:
         model = kind(**settings)
         model.fit(csr_matrix(data.train.binary), show_progress=False, callback=callback)
     return model
-
-
-def _remove_bias_columns(model: Any, *, n_columns: int) -> FittedFactors:
-    """Return the factors without the last columns, the first of which is the item bias."""
-    users, items = model.user_factors, model.item_factors
-    return FittedFactors(
-        np.ascontiguousarray(users[:, :-n_columns]),
-        np.ascontiguousarray(items[:, :-n_columns]),
-        np.ascontiguousarray(items[:, -n_columns]),
-    )

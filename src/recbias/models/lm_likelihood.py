@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.context import Checkpoints, report_progress, warn
+from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.evidence import RankedLists
@@ -26,40 +26,7 @@ from recbias.language.local_models import Precision, load_model
 from recbias.language.model_files import check_causal_model, list_causal_model_files
 from recbias.language.prompts import HistoryItem
 from recbias.models.prompted import Histories, read_titles
-
-
-@dataclass(eq=False)
-class _UnfinishedLists:
-    """The lists of the first queries, which a checkpoint holds."""
-
-    items: Codes
-    scores: AnyArray
-    n_complete: int
-    checkpoints: Checkpoints
-
-    @classmethod
-    def resume(cls, n_queries: int, k: int) -> _UnfinishedLists:
-        """Return the lists of the last checkpoint, or empty ones."""
-        checkpoints = Checkpoints.current()
-        stored = checkpoints.load()
-        if stored is not None:
-            arrays = stored["items"].copy(), stored["scores"].copy()
-            return cls(*arrays, int(stored["n_complete"]), checkpoints)
-        items = np.full((n_queries, k), -1, dtype=np.int32)
-        return cls(items, np.full((n_queries, k), np.nan, dtype=np.float32), 0, checkpoints)
-
-    def rank(self, row: int, candidates: AnyArray, scores: FloatArray) -> None:
-        """Store the best candidates of a query; a score of -inf is excluded."""
-        columns, self.scores[row] = (
-            array[0] for array in top_k(scores[None], self.items.shape[1])
-        )
-        self.items[row] = np.where(columns < 0, -1, candidates[columns])
-
-    def make_checkpoint(self) -> Mapping[str, AnyArray]:
-        """Return the arrays from which the work can be resumed."""
-        n_complete = np.array(self.n_complete)
-        return {"items": self.items, "scores": self.scores, "n_complete": n_complete}
-
+from recbias.models.ranking import PartialLists
 
 _MAX_REQUESTS = 20_000
 """About how many requests are prepared at a time."""
@@ -253,17 +220,17 @@ class _FittedLikelihood:
         candidates, debias = np.flatnonzero(data.candidates), self.settings.debias
         scorer = self._load_scorer(candidates)
         neutral = next(scorer.score_after([self.settings.neutral_prompt])) if debias else None
-        lists = _UnfinishedLists.resume(len(queries), k)
-        remaining = [items for items in histories[lists.n_complete :] if items.size]
+        lists = PartialLists(len(queries), k)
+        remaining = [items for items in histories[lists.n_completed :] if items.size]
         contexts = [self.write_prompt(items) for items in remaining]
         seen = (np.isin(candidates, items) for items in remaining)
         all_scores = _score_unseen(scorer, contexts, seen, k, neutral)
-        for row in range(lists.n_complete, len(queries)):
+        nothing = np.full((1, candidates.size), -np.inf)
+        for row in range(lists.n_completed, len(queries)):
             report_progress("score the titles", row, len(queries))
-            if histories[row].size:
-                lists.rank(row, candidates, next(all_scores))
-            lists.n_complete = row + 1
-            lists.checkpoints.save_if_due(lists.make_checkpoint)
+            scores = next(all_scores)[None] if histories[row].size else nothing
+            columns, best = top_k(scores, k)
+            lists.add(np.where(columns < 0, -1, np.append(candidates, -1)[columns]), best)
         n_empty = sum(not items.size for items in histories)
         if n_empty:
             warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
-from recbias.core.errors import Contradiction, UserError
+from recbias.core.errors import Contradiction, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import make_generator
 from recbias.core.plugins import (
@@ -138,14 +138,8 @@ class LMRerank:
         read_titles(data, self.title, self.year)
         model = self.candidates.model
         if isinstance(model, ChecksData):
-            self._check_candidates(lambda: model.check_data(data))
-
-    def _check_candidates(self, check: Callable[[], None]) -> None:
-        """Run a check of the other model; its errors are about the setting ``candidates``."""
-        try:
-            check()
-        except UserError as error:
-            raise error.locate_at("candidates") from error
+            with at_setting("candidates"):
+                model.check_data(data)
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend`` under the seed 0, without sending any."""

@@ -32,7 +32,7 @@ from recbias.models.text import (
     split_state,
 )
 from recbias.models.text_probes import EncoderLR, fit_probe
-from recbias.models.training import FineTuning, Patience, Strategy, Task
+from recbias.models.training import FineTuning, Patience, Task
 
 _MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""
@@ -81,9 +81,6 @@ class LMRec(EncoderModel):
         precision: Type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere.
             Some CPUs are nearly twice as fast in bfloat16.
         device: Device of the training.
-        devices: Number of devices that train together, GPUs or processes of the CPU; each has a
-            share of every batch.
-        strategy: ``ddp`` has all weights on each device, ``fsdp`` a share of them.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -120,8 +117,6 @@ class LMRec(EncoderModel):
     counterfactual: Literal["none"] | Side = "none"
     precision: Precision = "auto"
     device: Device = "auto"
-    devices: Annotated[int, Gt(0), EXECUTION] = 1
-    strategy: Annotated[Strategy, EXECUTION] = "ddp"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLMRec:
         """Fine-tune on the training reviews."""

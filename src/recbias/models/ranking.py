@@ -17,10 +17,9 @@ from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix, TrainingDat
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
-from recbias.kernels.sparse import MEMORY_LIMIT, block_size, for_each_block, n_workers
+from recbias.kernels.sparse import MEMORY_LIMIT, block_size, for_each_block
 from recbias.kernels.topk import (
     BestColumns,
-    DenseProductRanking,
     ProductRanking,
     can_compile,
     sparse_is_faster,
@@ -273,9 +272,6 @@ def validate_shape(shape: Sequence[int], expected: tuple[int, int]) -> None:
         raise BrokenContract(problem, remedy="return one row per user and one column per item")
 
 
-_MAX_DENSE_ROWS = 2**14
-"""Rows that are ranked at once by a dense right factor, whose tiles are copied for each block."""
-
 DENSE_LIMIT = 2**28
 """Maximum size in bytes of a sparse matrix that is converted to dense for faster products."""
 
@@ -311,27 +307,17 @@ def rank_by_product(
 def _rank_compiled_product(
     left: Matrix, right: Matrix | AnyArray, queries: Queries, k: int, data: TrainingData
 ) -> RankedLists:
-    """Return the lists of ``rank_by_product`` by compiled loops, in tiles that fit the cache."""
-    matrix, ranking = data.train.binary, _make_ranking(left, right, data.candidates)
+    """Return the lists of ``rank_by_product`` by compiled loops."""
+    matrix, ranking = data.train.binary, ProductRanking(left, right, data.candidates)
 
     def rank(users: Codes) -> RankedLists:
         def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
             rows = users[start:stop]
             return ranking.rank(rows, _select_history(matrix, rows), k)
 
-        share = max(TILE_ROWS, -(-users.size // n_workers()))
-        size = min(_MAX_DENSE_ROWS, share) if isinstance(right, np.ndarray) else TILE_ROWS
-        return _rank_in_blocks(rank_block, users.size, size, k)
+        return _rank_in_blocks(rank_block, users.size, TILE_ROWS, k)
 
     return rank_users_with_history(rank, queries, k, data)
-
-
-def _make_ranking(
-    left: Matrix, right: Matrix | AnyArray, candidates: BoolArray
-) -> ProductRanking | DenseProductRanking:
-    if isinstance(right, np.ndarray):
-        return DenseProductRanking(left, right, candidates)
-    return ProductRanking(left, right, candidates)
 
 
 MAX_CELLS = 2**23

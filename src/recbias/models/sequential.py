@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
@@ -134,18 +134,6 @@ def _refuse_uneven_heads(embedding_size: int, heads: int) -> None:
 
 _DRAWS = 2**31 - 1
 """The range of random numbers: an item's probability differs from uniform by one in this many."""
-
-
-def _require_times(data: TrainingData, name: str) -> None:
-    """Refuse data without times for a model that learns from the order of interactions.
-
-    Raises:
-        UnknownColumn: The training interactions have no times.
-    """
-    if data.train.times is None:
-        message = f"{name} needs the order of a user's interactions, and they have no times"
-        remedy = "add a column timestamp to the interactions, or choose another model"
-        raise UnknownColumn(message, remedy=remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,26 +320,6 @@ _NEVER = -1e9
 """The score of a column that no target has; its exponential is 0."""
 
 
-class _DrawsNegatives(Protocol):
-    """The settings of a model that may have a sampled softmax."""
-
-    @property
-    def loss(self) -> str:
-        """The name of the loss."""
-
-    @property
-    def negatives(self) -> int:
-        """The number of items that are drawn for a batch."""
-
-    @property
-    def popularity(self) -> float:
-        """The power of the numbers of rows to which the probabilities are proportional."""
-
-    @property
-    def device(self) -> Device:
-        """Where the model is trained."""
-
-
 @dataclass(frozen=True, eq=False)
 class SampledSoftmax:
     """The cross-entropy of targets among items that are drawn for a step.
@@ -407,27 +375,20 @@ class SampledSoftmax:
         )
 
     @classmethod
-    def from_counts(
-        cls, counts: AnyArray, n: int, popularity: float, device: Any
-    ) -> SampledSoftmax:
-        """Return the softmax of items drawn by their number of rows to a power.
+    def bind(
+        cls, model: Any, train: Interactions, batch_loss: Callable[..., Tensor]
+    ) -> Callable[..., Tensor]:
+        """Return a loss of batches with the softmax of a model that has this loss, or as it is.
 
         Items without rows are drawn like those with one, as their scores are part of the sum that
         is estimated.
         """
-        weights = (np.maximum(counts, 1) / max(counts.max(initial=0), 1)) ** popularity
-        return cls.from_weights(np.maximum(weights, np.finfo(np.float64).tiny), n, device)
-
-    @classmethod
-    def bind(
-        cls, model: _DrawsNegatives, train: Interactions, batch_loss: Callable[..., Tensor]
-    ) -> Callable[..., Tensor]:
-        """Return a loss of batches with the softmax of a model that has this loss, or as it is."""
         if model.loss != "sampled_softmax":
             return batch_loss
-        device = resolve_device(model.device)
         counts = train.item_counts()
-        softmax = cls.from_counts(counts, model.negatives, model.popularity, device)
+        weights = (np.maximum(counts, 1) / max(counts.max(initial=0), 1)) ** model.popularity
+        weights = np.maximum(weights, np.finfo(np.float64).tiny)
+        softmax = cls.from_weights(weights, model.negatives, resolve_device(model.device))
         return partial(batch_loss, softmax=softmax)
 
     def draw(self, generator: Any) -> Tensor:
@@ -510,23 +471,6 @@ _ENCODED_TOKENS = 2**15
 """The number of items, padding included, that are encoded together for recommendation."""
 
 
-class _Network(Protocol):
-    """The settings of a sequential model, which turn histories to vectors."""
-
-    device: Device
-
-    @property
-    def longest(self) -> int:
-        """The number of last items that are encoded for recommendation."""
-
-    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
-        """Return the vector that predicts the item after each history, ``(b, d)``.
-
-        Histories are item codes, ``int64 (b, n)``, with the padding before them, whose code is the
-        number of items.
-        """
-
-
 @dataclass(frozen=True, eq=False)
 class _FittedSequenceModel:
     """A trained network that reads a history and scores the next item.
@@ -542,7 +486,7 @@ class _FittedSequenceModel:
             training users, ``(n_users, d)``, NaN for a user without history.
     """
 
-    network: _Network
+    network: Any
     arrays: State
 
     def state(self) -> State:
@@ -578,27 +522,18 @@ class _FittedSequenceModel:
             return vectors
         firsts, counts = histories.select_last(active, self.network.longest)
         order = np.argsort(counts, kind="stable")
+        size = max(1, _ENCODED_TOKENS // int(counts.max()))
         with torch.no_grad():
             parameters = {
                 name: torch.tensor(array, device=device) for name, array in self.arrays.items()
             }
             items = _to_tensor(histories.items, device)
-            for rows in _split_by_length(order, counts[order]):
+            for start in range(0, order.size, size):
+                rows = order[start : start + size]
                 windows = [_to_tensor(array[rows], device) for array in (firsts, counts)]
                 padded = pad_windows(items, windows[0], windows[1], n_items)
                 vectors[active[rows]] = copy_to_array(self.network.encode(parameters, padded))
         return vectors
-
-
-def _split_by_length(order: AnyArray, counts: AnyArray) -> list[AnyArray]:
-    """Split rows of ascending lengths so that a part has about ``_ENCODED_TOKENS`` items."""
-    parts, start = [], 0
-    longest = int(counts[-1])
-    while start < order.size:
-        stop = start + max(1, _ENCODED_TOKENS // longest)
-        parts.append(order[start:stop])
-        start = stop
-    return parts
 
 
 class _SequenceModel(TrainedModel):
@@ -606,13 +541,40 @@ class _SequenceModel(TrainedModel):
 
     needs: ClassVar[frozenset[str]] = frozenset({"train", "times"})
 
+    max_length: int
+
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the training interactions have no times."""
-        _require_times(data, type(self).__name__)
+        if data.train.times is None:
+            message = f"{type(self).__name__} needs the order of a user's interactions, and they"
+            remedy = "add a column timestamp to the interactions, or choose another model"
+            raise UnknownColumn(f"{message} have no times", remedy=remedy)
 
     def restore(self, state: State) -> _FittedSequenceModel:
         """Return the fitted recommender of a stored state."""
-        return _FittedSequenceModel(self, state)  # type: ignore[arg-type]
+        return _FittedSequenceModel(self, state)
+
+    @property
+    def longest(self) -> int:
+        """The number of last items that are encoded for recommendation."""
+        return self.max_length
+
+    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
+        """Return the vector that predicts the item after each history, ``(b, d)``.
+
+        Histories are item codes, ``int64 (b, n)``, with the padding before them, whose code is the
+        number of items.
+        """
+        return self.encode_positions(parameters, histories)[:, -1]
+
+    def encode_positions(
+        self, parameters: _Parameters, histories: Tensor, noise: Any = None
+    ) -> Tensor:
+        """Return the output of the network at each position, ``(b, n, d)``.
+
+        ``noise`` is the ``torch.Generator`` of dropout, None for no dropout.
+        """
+        raise NotImplementedError
 
     def train_windows(
         self,
@@ -628,8 +590,7 @@ class _SequenceModel(TrainedModel):
         takes the parameters by name, the generator of noise, and tensors: all histories, and the
         slices of these arrays of a batch.
         """
-        name, device = type(self).__name__, resolve_device(self.device)
-        _require_times(data, name)
+        device = resolve_device(self.device)
         histories = Histories.from_interactions(data.train)
         learner = _Learner(
             self,
@@ -638,7 +599,7 @@ class _SequenceModel(TrainedModel):
             cut_windows,
             batch_loss,
         )
-        return self.train(name, learner, data, rng).encode_users(data)
+        return self.train(type(self).__name__, learner, data, rng).encode_users(data)
 
 
 @dataclass(eq=False)
@@ -954,11 +915,6 @@ class GRU4Rec(_SequenceModel):
     def __post_init__(self) -> None:
         _require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
 
-    @property
-    def longest(self) -> int:
-        """The number of last items that are encoded for recommendation."""
-        return self.max_length
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
         import torch
@@ -971,10 +927,6 @@ class GRU4Rec(_SequenceModel):
         arrays = self._sample_weights(data.train.n_items, rng)
         batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, weights))
         return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
-
-    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
-        """Return the vector that predicts the item after each history, ``(b, d)``."""
-        return self.encode_positions(parameters, histories)[:, -1]
 
     def encode_positions(
         self, parameters: _Parameters, histories: Tensor, noise: Any = None
@@ -1136,11 +1088,6 @@ class SASRec(_SequenceModel):
         _refuse_uneven_heads(self.embedding_size, self.heads)
         _require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
 
-    @property
-    def longest(self) -> int:
-        """The number of last items that are encoded for recommendation."""
-        return self.max_length
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
         self.check_data(data)
@@ -1149,10 +1096,6 @@ class SASRec(_SequenceModel):
         cut_windows = partial(self._cut_windows, data, Histories.from_interactions(data.train))
         batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, unseen))
         return self.train_windows(data, rng, arrays, cut_windows, batch_loss)
-
-    def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
-        """Return the vector that predicts the item after each history, ``(b, d)``."""
-        return self.encode_positions(parameters, histories)[:, -1]
 
     def encode_positions(
         self, parameters: _Parameters, histories: Tensor, noise: Any = None

@@ -58,9 +58,6 @@ from recbias.models.gpu import (
     place_like,
 )
 
-Strategy: TypeAlias = Literal["ddp", "fsdp"]
-"""How several devices train one model: each has all of it, or a share of its weights."""
-
 
 class Task:
     """A module to be fine-tuned, with its training texts."""
@@ -167,9 +164,6 @@ class FineTuning:
     risk: tuple[str, float] | None = None
     memory_setting: str = "batch_parts"  # The setting that saves memory
     precision: Precision = "float32"  # The type of matrix products
-    # Number of devices that compute a share of each batch, each in a process of its own
-    devices: int = 1
-    strategy: Strategy = "ddp"  # How they share the model
 
     def scale_rate(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step, counted from 0, as a share of the maximum.

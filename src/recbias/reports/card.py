@@ -108,7 +108,7 @@ def build_card(run: RunTables) -> Card:
     content = {
         "audited": manifest.model_dump(
             include={*_SUBJECT},
-            exclude={"models": {"__all__": {"devices", "baseline", "is_baseline"}}},
+            exclude={"models": {"__all__": {"baseline", "is_baseline"}}},
         ),
         "queries": [
             queries.model_dump(include={"dataset", "asked", "unit", "parameters"})

@@ -6,7 +6,6 @@ sentence has at most 25 words where names allow it; how it was found stands besi
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -307,8 +306,8 @@ def _write_contrast(question: Question) -> _Answer:
             sentences[:1] = [f"{lead}, most with {model}: by {size}."]
     elif row["b"] == CONTROL:
         more = "more" if row["difference"] > 0 else "less"
-        lead = f"Lists for {a} differ from neutral ones by {size} {more} than"
-        sentences = [f"{lead} neutral ones sampled again do, with {model}."]
+        lead = f"Stating {a} changes the lists of {model} {more} than"
+        sentences = [f"{lead} repeating the neutral prompt does: by {size}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
         value = _state_size(row, signed=True)
         sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]
@@ -524,43 +523,6 @@ def _describe_version(run: RunTables, row: Row, bias: str, place: str) -> str:
     return f"{subject} {effect} and {cost}."
 
 
-def _describe_rounds(run: RunTables) -> Iterator[Conclusion]:
-    """Yield how each value changes over the rounds of feedback, the largest change first."""
-    datasets = views.list_single_datasets(run)
-    for dataset in datasets:
-        where = f" on {to_line(dataset)}" if len(datasets) > 1 else ""
-        curves = views.list_round_curves(run, dataset)
-        for name, group in itertools.groupby(curves, lambda curve: _name_curve(run, curve)):
-            members = list(group)
-            baselines = views.list_baselines(run)
-            members = [curve for curve in members if curve.model not in baselines] or members
-            ends = [
-                (each.model, [each.values[min(each.values)], each.values[max(each.values)]])
-                for each in members
-            ]
-            ends = [(model, values) for model, values in ends if not any(map(math.isnan, values))]
-            ends.sort(key=lambda item: -abs(item[1][1] - item[1][0]))
-            places = count_decimals([value for _, values in ends for value in values])
-            texts = [
-                f"{to_line(model)} {' to '.join(format_value(value, places) for value in values)}"
-                for model, values in ends
-            ]
-            lead = f"{name}{where} from round 1 to round {max(members[0].values)}:"
-            choices = [f"{lead} {join_names(texts[:n])}." for n in (4, 3, 2, 1)]
-            answer = _Answer(
-                _start(_fit(*choices) if texts else f"{lead} undefined."),
-                "The largest change first; no test compares the rounds.",
-            )
-            title = members[0].metric.title
-            yield Conclusion(kind="rounds", metric=title, dataset=dataset, **answer._asdict())
-
-
-def _name_curve(run: RunTables, curve: views.RoundCurve) -> str:
-    part = " ".join(filter(None, (curve.group, curve.target)))
-    name = views.name_metric(run, curve.metric, curve.group)
-    return to_line(f"{name} of {part}" if part else name)
-
-
 def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
     """Yield an answer for the metrics that no test compares as a whole."""
     compared = {(item.metric.title, item.comparisons[0].place[0]) for item in questions}
@@ -636,7 +598,7 @@ def _describe_overall(
     return _Answer(sentence, _combine(test, undefined))
 
 
-_Kind = Literal["reranking", "rounds", "groups", "models", "value"]
+_Kind = Literal["reranking", "groups", "models", "value"]
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
 
 
@@ -652,9 +614,8 @@ class Conclusion:
         detail: How it was found: test, correction, p-value and n; it may be blank.
         more: Sentences that belong to it: how the best model compares with a baseline that it is
             not better than, and the answer for the queries that all models have a list for.
-        kind: ``reranking``: what re-ranking removes and costs; ``rounds``: a value over rounds of
-            feedback; ``groups``: what is compared within a model; ``models``; or ``value`` without
-            a test.
+        kind: ``reranking``: what re-ranking removes and costs; ``groups``: what is compared within
+            a model; ``models``; or ``value`` without a test.
         effect: The size of the effect in standard deviations, by which conclusions are ordered.
         n_tests: The number of comparisons, of which ``n_significant`` are significant.
         detectable: The difference that each test which found none would have detected in 80 of
@@ -693,7 +654,7 @@ class Conclusion:
 
 @lru_cache(maxsize=2)
 def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
-    """Return the conclusions: re-ranking, rounds, then significant ones, groups first."""
+    """Return the conclusions: re-ranking, then significant ones, groups first."""
     questions = collect_questions(run)
     answers = sorted(
         map(_conclude, questions),
@@ -707,7 +668,7 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
         for dataset in views.list_single_datasets(run)
         for title, sentence in describe_turns(run, dataset)
     )
-    return (*_describe_reranking(run), *_describe_rounds(run), *answers, *values, *turns)
+    return (*_describe_reranking(run), *answers, *values, *turns)
 
 
 def _conclude(question: Question) -> Conclusion:
@@ -744,14 +705,14 @@ def _list_facts(question: Question, row: Row) -> dict[str, Any]:
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
     """Return the conclusions on what the spec asks for, at most three, and the others.
 
-    They are on re-ranking or feedback, on groups, and on models: of each the metric that the spec
-    names first, of groups the first that has a significant difference. A measure of bias
-    follows the accuracy of models.
+    They are on re-ranking, on groups, and on models: of each the metric that the spec names first,
+    of groups the first that has a significant difference. A measure of bias follows the accuracy
+    of models.
     """
     conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
     order = {title: at for at, title in enumerate(definitions)}
     ranked = sorted(conclusions, key=lambda item: order.get(item.metric, len(order)))
-    changes = [item for item in conclusions if item.kind in {"reranking", "rounds"}]
+    changes = [item for item in conclusions if item.kind == "reranking"]
     groups = [item for item in ranked if item not in changes and concerns_groups(run, item)]
     groups.sort(key=lambda item: item.n_significant == 0)
     models = [item for item in ranked if item not in groups and item not in changes]

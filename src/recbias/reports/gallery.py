@@ -33,7 +33,6 @@ from recbias.reports.plots_units import (
     draw_long_tail,
     draw_popularity_means,
     draw_projections,
-    draw_round_curves,
     draw_stereotypes,
 )
 from recbias.reports.run import RunTables
@@ -67,7 +66,6 @@ _OVERVIEW: Mapping[str, _DrawPlots] = {
 _UNIT_PLOTS: Mapping[str, _DrawPlots] = {
     "Stereotype exposure": draw_stereotypes,
     "Latent space": draw_projections,
-    "Values over rounds of feedback": draw_round_curves,
 }
 
 # plots of ``metrics.csv``, of the mean over all datasets too

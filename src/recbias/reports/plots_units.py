@@ -1,9 +1,8 @@
-"""Plots of items, users and rounds: how values are distributed, and how they settle."""
+"""Plots of items and users: how values are distributed, and how they settle."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +14,7 @@ from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
 from recbias.reports import plots as rows
-from recbias.reports import svg, views
+from recbias.reports import svg
 from recbias.reports.run import RunTables, convert_parquet_errors
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
@@ -381,44 +380,6 @@ def _draw_box_key() -> Safe:
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
     )
-
-
-_MOST_PLOTS = 12  # plots of a dataset; the table has the other metrics
-
-_MOST_CURVES = 12  # curves of a plot, the first ones
-
-
-def draw_round_curves(
-    run: RunTables, dataset: str, name_file: rows.NameFile
-) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric and target, with a curve for each model and group of users."""
-    plots: dict[tuple[str, str], list[views.RoundCurve]] = {}
-    for curve in views.list_round_curves(run, dataset):
-        if any(map(svg.fits_axis, curve.values.values())):
-            plots.setdefault((curve.metric.title, curve.target), []).append(curve)
-    for (title, target), curves in list(plots.items())[:_MOST_PLOTS]:
-        metric, n_omitted = curves[0].metric, len(curves) - _MOST_CURVES
-        heading = metric.groups_heading if curves[0].group else metric.heading
-        heading = f"{heading} of {target}" if target else heading
-        omitted = f" {n_omitted:,} more curves are in the table only." if n_omitted > 0 else ""
-        yield rows.draw_lines(
-            {
-                " ".join(filter(None, (curve.model, curve.group))): [
-                    (float(number), svg.Interval(value, math.nan, math.nan))
-                    for number, value in curve.values.items()
-                    if svg.fits_axis(value)
-                ]
-                for curve in curves[:_MOST_CURVES]
-            },
-            x_title="Round",
-            y_title=(heading, rows.describe_direction(metric)),
-            name=name_file("-".join(filter(None, ["rounds", title, target]))),
-            title=f"{heading} over rounds of feedback",
-            caption=(
-                "In each round a model is trained on what users accepted from its lists before; "
-                f"the mean over seeds and folds.{omitted}"
-            ),
-        )
 
 
 _ORDER_SEED = 0  # the seed of the order of the items

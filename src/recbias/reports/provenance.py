@@ -114,16 +114,13 @@ def _describe_devices(manifest: Mapping[str, Any]) -> str:
     >>> models = [{"label": "BPR-MF", "device": "cuda", "precision": "float32"}]
     >>> _describe_devices({"models": models, "gpus": {"cuda": "NVIDIA H200"}})
     'cuda (NVIDIA H200), float32'
-    >>> _describe_devices({"models": [{**models[0], "devices": 4}]})
-    '4 x cuda, float32'
     """
     labels: dict[str, list[str]] = {}
     gpus = manifest.get("gpus") or {}
     for model in [model for model in manifest.get("models", []) if "device" in model]:
         device = model.get("device") or ""
-        number = f"{model['devices']} x " if model.get("devices") else ""
-        names = [number + (f"{device} ({gpus[device]})" if device in gpus else device)]
-        text = ", ".join(filter(None, [*names, model.get("precision")]))
+        name = f"{device} ({gpus[device]})" if device in gpus else device
+        text = ", ".join(filter(None, [name, model.get("precision")]))
         labels.setdefault(text or "not known", []).append(str(model.get("label")))
     if len(labels) == 1:
         return next(iter(labels))

@@ -39,7 +39,6 @@ from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
-    build_round_table,
     build_summary,
     tabulate_comparisons,
 )
@@ -80,7 +79,6 @@ class Content:
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     tradeoffs = _build_by(views.build_tradeoff_table)
-    rounds = _build_by(build_round_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
@@ -155,7 +153,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(self.tradeoffs, self.rounds, self.checks, *self.group_tables),
+            *(self.tradeoffs, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]
@@ -238,7 +236,7 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
         results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
         examples=f"the worst {content.examples[0]}; data of single units",
-        plots=format_count(len(content.other_plots), "plot"),
+        plots=format_count(len(content.other_plots), "plot") if content.other_plots else "",
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
     )
 
@@ -254,6 +252,7 @@ def render_html(content: Content) -> str:
         "groups": content.group_tables or content.group_plots,
         "examples": content.examples[1],
         "replies": content.replies,
+        "plots": content.other_plots or content.missing_plots,
         "significance": content.families,
         "searches": content.searches,
     }

@@ -24,7 +24,6 @@ from recbias.core.measures import (
     PER_UNIT,
     POPULARITY,
     REPLICATES,
-    ROUNDS,
     SIGNIFICANCE,
     TRADEOFFS,
     TRIALS,
@@ -101,8 +100,8 @@ class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
 
     A run without hyperparameter search has no ``trials`` and no ``importances``, one without
-    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, one
-    without re-ranking no ``tradeoffs``, and one without feedback no ``rounds``: they are None.
+    metrics by group no ``groups``, one without recorded losses no ``learning_curves``, and one
+    without re-ranking no ``tradeoffs``: they are None.
 
     Args:
         folder: The run folder.
@@ -124,7 +123,6 @@ class RunTables:
     importances = _read_if_present(IMPORTANCES)
     groups = _read_if_present(GROUPS)
     tradeoffs = _read_if_present(TRADEOFFS)
-    rounds = _read_if_present(ROUNDS)
     learning_curves = _read_if_present(LEARNING_CURVES)
 
     @cached_property

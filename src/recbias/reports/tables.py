@@ -1,4 +1,4 @@
-"""The tables of a report: results, settings, rounds, checks, comparisons.
+"""The tables of a report: results, settings, checks, comparisons.
 
 The best value of a column is bold, superscript marks show what is significant, and footnotes count
 undefined values.
@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
@@ -448,47 +447,3 @@ def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> lis
     blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
     models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
     return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
-
-
-MOST_ROUNDS = 8
-"""The number of rounds that the table shows, the first and the last among them."""
-
-
-def build_round_table(run: RunTables) -> Table | None:
-    """Return one row for each metric, group, target and model; None without feedback."""
-    datasets = views.list_single_datasets(run)
-    rows = [(name, curve) for name in datasets for curve in views.list_round_curves(run, name)]
-    if not rows:
-        return None
-    numbers = _select_rounds(sorted({number for _, curve in rows for number in curve.values}))
-    keys = ["dataset"] if len(datasets) > 1 else []
-    columns: list[FilledColumn] = [
-        (Column(f"round {number}", numeric=True), {}) for number in numbers
-    ]
-    heads = []
-    for name, curve in rows:
-        values = [curve.values.get(number, math.nan) for number in numbers]
-        places = count_decimals(values)
-        heading = curve.metric.describe_value(curve.group, curve.target)
-        heads.append((*([name] if keys else []), heading, curve.model))
-        for value, (_, cells) in zip(values, columns, strict=True):
-            cells[heads[-1]] = Cell(format_value(value, places), value)
-    title, notes = "Values over rounds of feedback", _explain_rounds(run.rounds)
-    return state_cutoff_once(lay_out(title, (*keys, "metric", "model"), heads, columns, notes))
-
-
-def _select_rounds(numbers: list[int]) -> list[int]:
-    """Return at most ``MOST_ROUNDS`` of the rounds, evenly spaced."""
-    at = np.linspace(0, len(numbers) - 1, min(MOST_ROUNDS, len(numbers))).round().astype(int)
-    return [numbers[position] for position in at.tolist()]
-
-
-def _explain_rounds(rounds: pd.DataFrame | None) -> tuple[str, ...]:
-    how = (
-        "In each round a model is trained on the data of the round before and on what users "
-        "accepted from its lists; every model has a history of its own."
-    )
-    notes = (how, "All other tables are of round 1. Intervals are in rounds.csv.")
-    if rounds is not None and select_varying(rounds, ["seed", "fold"]):
-        return (*notes, "The values are means over seeds and folds.")
-    return notes

@@ -1,17 +1,16 @@
-"""What reports are made of: definitions of metrics, headline rows, comparisons, rounds."""
+"""What reports are made of: definitions of metrics, headline rows, comparisons."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import add
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from recbias.core import measures
@@ -715,61 +714,3 @@ def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
 
 def _identify(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _ESTIMATE)
-
-
-@dataclass(frozen=True)
-class RoundCurve:
-    """The values of one model, group and target over rounds: means over seeds and folds.
-
-    Args:
-        values: The value by round, in order; NaN is undefined.
-    """
-
-    metric: Definition
-    model: str
-    group: str
-    target: str
-    values: Mapping[int, float]
-
-
-def list_round_curves(run: RunTables, dataset: str) -> list[RoundCurve]:
-    """Return the curves of a dataset by metric, group, target and model; none without feedback.
-
-    The ratio and the standard deviation of groups are left out where their difference is there.
-    """
-    if run.rounds is None:
-        return []
-    table = run.rounds[run.rounds["dataset"] == dataset]
-    columns = ["metric", "k", "group", "target", "model", "round"]
-    definitions = collect_definitions(run)
-    gaps = {row.groups_heading for row in definitions.values() if row.gap == "difference"}
-    values: dict[tuple[str, ...], dict[int, list[float]]] = {}
-    for row in to_records(table[[*columns, "value"]]):
-        title = format_title(row["metric"], row["k"])
-        keys = (title, str(row["group"]), str(row["target"]), str(row["model"]))
-        values.setdefault(keys, {}).setdefault(int(row["round"]), []).append(row["value"])
-    models = {model: at for at, model in enumerate(list_models(run))}
-    places = {title: at for at, title in enumerate(definitions)}
-    curves = [
-        RoundCurve(
-            metric=definitions[title],
-            model=model,
-            group=group,
-            target=target,
-            values={number: float(np.mean(points)) for number, points in rounds.items()},
-        )
-        for (title, group, target, model), rounds in values.items()
-        if title in definitions and not _is_beside(definitions[title], gaps)
-    ]
-    return sorted(
-        curves,
-        key=lambda curve: (
-            *(places[curve.metric.title], curve.group, curve.target),
-            models.get(curve.model, len(models)),
-        ),
-    )
-
-
-def _is_beside(metric: Definition, gaps: Container[str]) -> bool:
-    """Return whether a metric is the ratio or spread of groups whose difference is shown."""
-    return metric.gap in {"ratio", "std"} and metric.groups_heading in gaps

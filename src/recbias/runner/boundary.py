@@ -13,7 +13,6 @@ from recbias.core.context import Failure
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
-    DeadProcess,
     PluginError,
     RecbiasError,
     TooLittleMemory,
@@ -25,7 +24,7 @@ from recbias.core.machine import describe_shortage, is_shortage, raise_received
 from recbias.core.registry import locate_failure
 from recbias.core.text import make_storable
 
-_TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory, DeadProcess)
+_TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
 """Errors that may not occur again: of memory, disks, networks and processes."""
 
 _LOWER_SIZES = "lower what makes it large: batch_size, negatives, embedding_size"
@@ -113,8 +112,6 @@ def _describe_failure(error: BaseException) -> Failure:
         message = f"the GPU failed: {str(error).partition(_CARD_FAILED)[2].partition(chr(10))[0]}"
         remedy = "run the same command again to resume, on another device if it fails again"
         return Failure(message, remedy, traceback=traceback.format_exc())
-    if isinstance(error, DeadProcess):
-        return Failure(str(error), error.remedy, traceback=traceback.format_exc())
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
     is_of_author = bool(place) and not isinstance(error, (RecbiasError, *_TRANSIENT_ERRORS))
     remedy = "fix the code of the plug-in" if is_of_author else ""

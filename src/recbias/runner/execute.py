@@ -75,12 +75,9 @@ def _select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[St
         unneeded |= {stage.digest for stage in model_plan.candidates}
     elif model_plan.candidates and all(map(executor.is_stored, model_plan.candidates)):
         unneeded.add("fit")
-    needed = [
-        stage for stage in model_plan.own_stages if unneeded.isdisjoint({stage.kind, stage.digest})
-    ]
-    for later in model_plan.rounds:
-        needed += [later.data_context.split, *_select_needed_stages(executor, later)]
-    return tuple(needed)
+    return tuple(
+        stage for stage in model_plan.stages if unneeded.isdisjoint({stage.kind, stage.digest})
+    )
 
 
 def look_up_results(plan: Plan, store: Store) -> None:

@@ -52,7 +52,6 @@ from recbias.runner.results import (
     write_label_replies,
     write_learning_curves,
     write_response_lines,
-    write_rounds,
     write_searches,
     write_supplements,
 )
@@ -497,14 +496,13 @@ def write_tables(
     groups: Sequence[ModelMeasurement],
     significance: pd.DataFrame,
 ) -> None:
-    """Write the tables of values, tests, searches and rounds."""
+    """Write the tables of values, tests and searches."""
     if searches := list_searches(plan, executor):
         write_searches(folder, searches)
     METRICS.write(folder, build_metrics_table(measured))
     SIGNIFICANCE.write(folder, significance)
     if groups:
         GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
-    write_rounds(folder, plan, executor)
 
 
 def write_units(

@@ -1,27 +1,18 @@
-"""The stages of a model in one data context without its metrics: search, fit, answer, re-rank.
-
-The rounds of a feedback loop: each has the stages of a model on the data that it caused.
-The stages of one model in one data context: search, fit, answer, measure.
-"""
+"""The stages of one model in one data context: search, fit, answer, re-rank, measure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
-from recbias.config.specs import FeedbackSpec, Reranked
+from recbias.config.experiment import PluginSpec
+from recbias.config.specs import Reranked
 from recbias.core.errors import (
     BrokenContract,
-    Contradiction,
-    MissingEvidence,
-    OutOfRange,
-    UserError,
 )
 from recbias.core.measures import DATASET
 from recbias.core.packages import list_libraries
-from recbias.core.plugins import OUTPUTS, ChecksFiles, Restores, sends_requests
-from recbias.runner.feedback import AcceptItems
+from recbias.core.plugins import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import DataContext, ModelPlan, find_chooser, list_missing_outputs
 from recbias.runner.stage import Keys, Stage
@@ -258,114 +249,6 @@ def _tune(work: TunedWork, model: PluginSpec) -> TunedWork | UseBestSettings:
     return work if model.tune is None else UseBestSettings(work, model.tune.space)
 
 
-_PlanModel = Callable[[DataContext, PluginSpec], ModelPlan]
-"""Returns the plan of a model in a data context, with its metrics."""
-
-
-def _plan_rounds(
-    first: ModelPlan,
-    feedback: FeedbackSpec,
-    plan_model: _PlanModel,
-    place: Callable[..., Stage],
-) -> Iterator[ModelPlan]:
-    """Yield the plans of a model in the rounds after the first."""
-    previous = first
-    for number in range(2, feedback.rounds + 1):
-        split = _plan_acceptance(previous, feedback, number, first.model.label, place)
-        context = replace(first.data_context, split=split)
-        previous = plan_model(context, _name_round(first.model, number))
-        yield previous
-
-
-def _plan_acceptance(
-    previous: ModelPlan,
-    feedback: FeedbackSpec,
-    number: int,
-    label: str,
-    place: Callable[..., Stage],
-) -> Stage:
-    """Return the stage that adds what users accept to the training data of a round."""
-    context = previous.data_context
-    keys = context.training_keys
-    seed, fold = keys.seed or 0, keys.fold or 1
-    accept = AcceptItems(_get_world(context), feedback, seed, fold, number)
-    title = f"accept items of {label} for round {number}"
-    shared = (context.dataset, context.split, context.asked)
-    inputs = (*shared, *filter(None, (previous.asking,)))
-    identity: Mapping[str, object] = {
-        "choice": {**vars(feedback), "rounds": None},  # more rounds reuse the first ones
-        "seed": seed,
-        "fold": fold,
-        "round": number,
-    }
-    return place(Stage("split", title, "", accept, inputs, keys), identity=identity)
-
-
-def _get_world(context: DataContext) -> object:
-    """Return the dataset plug-in of a data context."""
-    return getattr(context.dataset.work, "source", None)
-
-
-def _name_round(model: PluginSpec, number: int) -> PluginSpec:
-    """Return a model whose label, which titles of stages show, has the number of the round."""
-    reranked = model.reranked
-    if reranked is not None:
-        reranked = replace(reranked, base=_name_round(reranked.base, number))
-    return replace(model, label=f"{model.label}, round {number}", reranked=reranked)
-
-
-def find_feedback_faults(experiment: Experiment) -> Iterator[UserError]:
-    """Yield what a feedback loop cannot be run with."""
-    feedback = experiment.feedback
-    if feedback is None:
-        return
-    for dataset in experiment.datasets:
-        yield from _check_dataset(experiment, dataset, feedback)
-    for model in experiment.models:
-        yield from _check_model(experiment, model)
-    for metric in experiment.metrics:
-        if label := find_chooser(metric):
-            message = f"{metric.label} reads {label}, which has another history in each round"
-            remedy = "remove feedback, or the metric"
-            yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-
-
-def _check_dataset(
-    experiment: Experiment, dataset: DatasetSpec, feedback: FeedbackSpec
-) -> Iterator[UserError]:
-    source, key_path = dataset.source, ("feedback",)
-    if not hasattr(source.plugin, "compute_odds"):
-        message = (
-            f"how users of {dataset.label} choose is not known, so what they would accept is not"
-        )
-        remedy = "choose the dataset demo, or remove feedback"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
-        return
-    n_items = getattr(source.plugin, "n_items", None)
-    accepted = (feedback.rounds - 1) * min(feedback.picks, experiment.k)
-    if n_items is not None and n_items - n_items // 2 < accepted + experiment.k:
-        message = (
-            f"a user may have {n_items // 2:,} of the {n_items:,} items and accept {accepted:,} "
-            f"in {feedback.rounds} rounds, which leaves less than a list of {experiment.k}"
-        )
-        remedy = "use more items, fewer rounds or picks, or shorter lists"
-        yield experiment.fault((*key_path, "rounds"), message, remedy=remedy, kind=OutOfRange)
-
-
-def _check_model(experiment: Experiment, model: PluginSpec) -> Iterator[UserError]:
-    requested = model.reranked.base if model.reranked else model
-    message, remedy = "", "remove feedback, or the model"
-    if "lists" not in model.plugin.provides:
-        message = f"{model.label} has no lists from which users could accept items"
-    elif model.tune is not None or requested.tune is not None:
-        message = f"{model.label} would be searched again in every round"
-        remedy = "search it in a spec without feedback, and give the best settings here"
-    elif sends_requests(requested.plugin):
-        message = f"{model.label} sends requests whose number in later rounds is not known"
-    if message:
-        yield experiment.fault(model.where, message, remedy=remedy, kind=Contradiction)
-
-
 _NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 """The model of the plan for metrics of a dataset alone."""
 
@@ -381,13 +264,8 @@ class ModelPlanner(_OutputPlanner):
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
-        feedback = self.experiment.feedback
         for model in self.experiment.models:
-            planned = self._plan_model(context, model)
-            if feedback is not None:
-                rounds = _plan_rounds(planned, feedback, self._plan_model, self.place)
-                planned = replace(planned, rounds=tuple(rounds))
-            yield planned
+            yield self._plan_model(context, model)
         metrics = [metric for metric in self.experiment.metrics if not measures_models(metric)]
         if metrics:
             keys = replace(context.keys, model=DATASET)
@@ -428,7 +306,8 @@ class ModelPlanner(_OutputPlanner):
             stage = Stage("measure", title, "", group, read, keys, self.locate(metric))
             return self.place(stage, identity={"split": metric.split_settings})
         choice = self._plan_choice(context, metric)
-        world = _get_world(context) if metric.needs & {"odds", "log"} else None
+        source = getattr(context.dataset.work, "source", None)
+        world = source if metric.needs & {"odds", "log"} else None
         compute = ComputeMetric(
             metric.plugin, metric.name, answer is not None, choice is not None, world
         )

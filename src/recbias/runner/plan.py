@@ -183,7 +183,6 @@ class ModelPlan:
         trials: The trials of a search, after the baseline that these are compared with, if any.
         candidates: The stages that ask for the lists to re-rank, for the users with validation
             rows and for the queries; empty for a model by itself.
-        rounds: The plans of the rounds of feedback after the first, which is this plan.
     """
 
     data_context: DataContext
@@ -196,7 +195,6 @@ class ModelPlan:
     search: Stage | None = None
     shared_answer: Stage | None = None
     candidates: tuple[Stage, ...] = ()
-    rounds: tuple[ModelPlan, ...] = ()
 
     @property
     def asking(self) -> Stage | None:
@@ -205,15 +203,7 @@ class ModelPlan:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """All of its stages, in order, those of later rounds last."""
-        later = [
-            stage for plan in self.rounds for stage in (plan.data_context.split, *plan.stages)
-        ]
-        return (*self.own_stages, *later)
-
-    @property
-    def own_stages(self) -> tuple[Stage, ...]:
-        """The stages of its first round, in order."""
+        """All of its stages, in order."""
         fit = filter(None, (self.fit,))
         answers = filter(None, (self.shared_answer, self.answer))
         search = (*self.trials, *filter(None, (self.search,)))

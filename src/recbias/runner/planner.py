@@ -34,7 +34,7 @@ from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.model_stages import ModelPlanner, find_feedback_faults
+from recbias.runner.model_stages import ModelPlanner
 from recbias.runner.options import RunOptions
 from recbias.runner.plan import (
     DataContext,
@@ -106,7 +106,7 @@ def _validate_experiment(experiment: Experiment) -> None:
     if is_whole(experiment, "dataset", "split", "queries"):
         raise_faults(_check_size(experiment))  # first: the others compare models with metrics
         checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
-        checks += [_check_searches, _check_metrics, _check_tests, find_feedback_faults]
+        checks += [_check_searches, _check_metrics, _check_tests]
     raise_faults(fault for check in checks for fault in check(experiment))
 
 
@@ -152,15 +152,14 @@ def _check_size(experiment: Experiment) -> Iterator[UserError]:
     folds = max(folds, count_query_folds(experiment))
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
     trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
-    rounds = experiment.feedback.rounds if experiment.feedback else 1
     # A context has a stage for its data, split, queries and each label; a model has two stages,
-    # and one for each metric, in each round.
+    # and one for each metric.
     n_models, n_metrics = len(experiment.models), len(experiment.metrics)
     n_shared = 3 + len(experiment.labels) + trials
-    n_stages = contexts * (n_shared + n_models * (2 + n_metrics) * rounds)
+    n_stages = contexts * (n_shared + n_models * (2 + n_metrics))
     if n_stages > _MOST_STAGES:
         message = f"{n_stages:,} stages are more than {_MOST_STAGES:,}"
-        remedy = "use fewer seeds, folds, trials, rounds, models or metrics, or several specs"
+        remedy = "use fewer seeds, folds, trials, models or metrics, or several specs"
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
 

@@ -4,7 +4,6 @@ The rows of ``metrics.csv``.
 The rows of ``groups.csv``: the groups of queries that a run compares, over seeds and folds.
 Parquet files written in chunks, so that memory holds one chunk at a time.
 The lines of ``responses.jsonl`` and ``label_replies.jsonl``: texts of language models.
-The values of each round of a feedback loop: ``rounds.csv``.
 What is behind the values of a run: units, bootstrap samples, counts and directions.
 What trainings and searches recorded: losses by step, trials and the best settings.
 Warnings about values: lists of other tools without any hit, and values without a spread.
@@ -51,7 +50,6 @@ from recbias.core.measures import (
     METRICS,
     POOLED,
     ROUNDING,
-    ROUNDS,
     TRIALS,
     VALUE_COLUMNS,
     Bounds,
@@ -769,36 +767,6 @@ def _as_json(value: Any) -> Any:
     if pd.isna(value):
         return None
     return value.item() if hasattr(value, "item") else value
-
-
-def write_rounds(folder: Path, plan: Plan, executor: Executor) -> None:
-    """Write ``rounds.csv``; no file for a run without feedback.
-
-    It has a row for each value of a metric in a round. A round whose stages failed has no rows.
-    """
-    rows = [
-        row
-        for model_plan in plan.model_plans
-        if model_plan.rounds
-        for row in _list_rows(model_plan, executor)
-    ]
-    if rows:
-        ROUNDS.write(folder, rows)
-
-
-def _list_rows(first: ModelPlan, executor: Executor) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a model, round by round."""
-    keys = first.data_context.keys
-    fit_keys = (keys.dataset, first.model.label, keys.seed or 0, keys.fold or 0)
-    for number, plan in enumerate((first, *first.rounds), start=1):
-        split = plan.data_context.split
-        if not executor.has_succeeded(split):
-            return
-        counts = {"round": number, "interactions": len(executor.value(split).train)}
-        for metric, stage in zip(plan.metrics, plan.measures, strict=True):
-            for value in executor.value(stage) if executor.has_succeeded(stage) else ():
-                yield _make_measurement(fit_keys, metric, value).row() | counts
-        executor.forget((split, *plan.measures))
 
 
 _FOLDER = "directions"

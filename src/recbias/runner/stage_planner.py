@@ -420,7 +420,7 @@ def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -
         with blame_plugin(f"choose_device() of {spec.label}"):
             return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))
     except UserError as error:
-        where = _find_device_key(experiment.document.data, spec.where, error.where)
+        where = _find_device_key(experiment.document.data, spec.where)
         fault = experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
         if str(fault) not in map(str, faults):  # several models may have the device of the spec
             faults.append(fault)
@@ -447,13 +447,11 @@ def _set_devices(plugin: Any, default: Device) -> Any:
     return plugin
 
 
-def _find_device_key(data: Any, where: KeyPath, setting: str) -> KeyPath:
-    """Return the location of the devices of an entry: its own, or that of the spec."""
+def _find_device_key(data: Any, where: KeyPath) -> KeyPath:
+    """Return the location of the device of an entry: its own, or that of the spec."""
     entry = data
     for step in where:
         entry = entry[step]
-    if setting == "devices" and (key := _find_key(entry, setting)):
-        return (*where, *key)
     return (*where, *key) if (key := _find_key(entry, "device")) else ("device",)
 
 
@@ -468,15 +466,12 @@ def _find_key(entry: Any, setting: str) -> KeyPath:
 
 
 def list_devices(plugin: Any) -> tuple[str, ...]:
-    """Return the devices of a plug-in whose devices are chosen, each as often as it trains it."""
-    devices = sorted({device for device, _ in _list_placements(plugin) if device})
-    return tuple(device for device in devices for _ in range(getattr(plugin, "devices", 1)))
+    """Return the devices of a plug-in whose devices are chosen."""
+    return tuple(sorted({device for device, _ in _list_placements(plugin) if device}))
 
 
 def describe_devices(plugin: Any) -> dict[str, Any]:
     """Return the device and the precision of a model whose devices are chosen, for the manifest.
-
-    A model that several devices train has their number, ``devices``, too.
 
     A model without a choice computes on the CPU, in the precision of its library. The device of a
     model on a server, or of lists that another tool made, is not known.
@@ -489,8 +484,7 @@ def describe_devices(plugin: Any) -> dict[str, Any]:
     devices, precisions = (
         ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
     )
-    number = {"devices": n} if (n := getattr(plugin, "devices", 1)) > 1 else {}
-    return {"device": devices or None, "precision": precisions or None, **number}
+    return {"device": devices or None, "precision": precisions or None}
 
 
 def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from recbias.core.context import summarize_failures
 from recbias.core.errors import Contradiction, MissingRun
 from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
-from recbias.core.measures import CHECKS, FAILURES, METRICS, ROUNDS, SIGNIFICANCE
+from recbias.core.measures import CHECKS, FAILURES, METRICS, SIGNIFICANCE
 from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
@@ -63,12 +63,6 @@ class Run:
     def lists(self) -> pd.DataFrame | None:
         """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
         table = read_run(self.folder).lists
-        return None if table is None else _restore_types(table)
-
-    @cached_property
-    def rounds(self) -> pd.DataFrame | None:
-        """The values of each round of feedback, as in ``rounds.csv``; None without feedback."""
-        table = read_run(self.folder).rounds
         return None if table is None else _restore_types(table)
 
     @cached_property
@@ -148,7 +142,7 @@ def _restore_types(table: pd.DataFrame) -> pd.DataFrame:
         table[name] = [
             int(value) if str(value).isdecimal() else value for value in table[name].tolist()
         ]
-    counts = METRICS.counts | SIGNIFICANCE.counts | ROUNDS.counts
+    counts = METRICS.counts | SIGNIFICANCE.counts
     for name in table.columns.intersection([*counts]):
         if table[name].notna().all():
             table[name] = table[name].astype("int64")

@@ -150,7 +150,7 @@ def test_users_that_a_checkpoint_holds_are_not_scored_again(
         if completed == 2:
             raise Interrupted
 
-    with stage_context(checkpoint_store=store):
+    with stage_context(checkpoint_store=store, writes_lists=True):
         with pytest.raises(Interrupted), stage_context(on_progress=interrupt):
             recommend(model, data, [0, 1, 2])
         items, scores = recommend(model, data, [0, 1, 2])

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.models.fitted import restore_matrix
-from recbias.models.implicit import ImplicitALS, ImplicitBPR, ImplicitItemKNN, ImplicitLMF
+from recbias.models.implicit import ImplicitALS, ImplicitItemKNN
 from recbias.testing import make_checkerboard
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
@@ -54,30 +54,6 @@ def test_als_of_one_pair_equals_the_closed_form() -> None:
     model = ImplicitALS(embedding_size=1, reg=0.25, epochs=30)
     factors = model.fit(data, np.random.default_rng(0))
     assert factors.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (ImplicitBPR(embedding_size=4, epochs=5), "bpr.BayesianPersonalizedRanking"),
-        (ImplicitLMF(embedding_size=4, epochs=5), "lmf.LogisticMatrixFactorization"),
-    ],
-)
-def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
-    model: Any, name: str
-) -> None:
-    import importlib
-
-    module, _, attribute = name.partition(".")
-    library = getattr(importlib.import_module(f"implicit.cpu.{module}"), attribute)
-    settings = {"iterations": 5, "num_threads": 1, "regularization": model.reg}
-    data = make_checkerboard()
-    seed = int(np.random.default_rng(0).integers(2**31))
-    expected = library(4, learning_rate=model.learning_rate, random_state=seed, **settings)
-    expected.fit(csr_matrix(data.train.binary), show_progress=False)
-    ours = fit_model(model).scores(np.arange(data.train.n_users, dtype=np.int32))
-    gaps = ours - score_by_library(expected, data)
-    assert np.ptp(gaps, axis=1).max() < 1e-4
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "tfidf", "bm25"])

@@ -12,7 +12,6 @@ NOT_RUN = {
     "needs a cluster": "SLURM, or a Ray cluster",
     "needs another system": "a device that this machine lacks",
     "needs the authors' files": "a release of the authors of a paper",
-    "needs RecBole": "a package that is best installed in an environment of its own",
     "needs the weights of a model": "a folder of a model that is not here",
     "needs the package of a language model, and minutes": "the extra smollm2",
     "takes minutes": "too long for the tests",
