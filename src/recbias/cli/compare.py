@@ -18,6 +18,7 @@ from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
     Out,
+    RunName,
     allow_closed_output,
     open_document,
     print_grid,
@@ -404,9 +405,7 @@ Reference: TypeAlias = Annotated[
 
 
 def report(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-    ],
+    run: RunName,
     formats: Annotated[
         str,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recbias.cli.output import AsJson, Out, open_document, print_line, report_errors
+from recbias.cli.output import AsJson, Out, RunName, open_document, print_line, report_errors
 from recbias.core.context import collect_warnings
 from recbias.reports.run import to_records
 from recbias.reports.views import format_title
@@ -19,7 +19,7 @@ _MOST_ITEMS = 10
 
 
 def examples(
-    run: Annotated[str, typer.Argument(help="A run folder, or an experiment's name.")],
+    run: RunName,
     metric: Annotated[
         str | None, typer.Option(help="The metric, such as nDCG; by default the first.")
     ] = None,

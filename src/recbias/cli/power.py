@@ -11,7 +11,7 @@ import pandas as pd
 import typer
 
 from recbias import api
-from recbias.cli.output import AsJson, open_document, print_rows, report_errors
+from recbias.cli.output import AsJson, Out, open_document, print_rows, report_errors
 from recbias.core.errors import MissingRun, UnknownName
 from recbias.core.files import has_file, to_local_path
 from recbias.core.text import normalize_name, suggest
@@ -162,7 +162,7 @@ def power(
         list[str] | None, typer.Option(help="Only comparisons of this model. Repeatable.")
     ] = None,
     as_json: AsJson = False,
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
 ) -> None:
     """Print what a run could have seen, and the units one needs."""
     with report_errors(), open_document(is_wanted=as_json) as document:

@@ -13,6 +13,7 @@ from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
     Out,
+    RunName,
     allow_closed_output,
     open_document,
     print_line,
@@ -36,9 +37,7 @@ MOST_DIFFERENCES, _LONGEST = 30, 100
 
 def verify(
     card: Annotated[Path, typer.Argument(metavar="CARD", help="The card.json to verify.")],
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-    ],
+    run: RunName,
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
@@ -74,7 +73,7 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def clean(
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
     older_than: Annotated[
         str | None, typer.Option(metavar="AGE", help="Only results not used for 30d, 12h, 2w.")
     ] = None,
