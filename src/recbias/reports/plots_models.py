@@ -354,8 +354,8 @@ def _draw_tradeoffs(run: RunTables, points: Sequence[_Row], name: str) -> svg.Pl
         name=name,
         title=f"{accuracy} against {bias} of {plain}, re-ranked",
         caption=(
-            f"From {plain} to its re-ranked versions, in the order of their setting, with intervals "
-            "of the difference in accuracy."
+            f"From {plain} to its re-ranked versions, in the order of their setting, with "
+            "intervals of the difference in accuracy."
         ),
     )
 
