@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+from recbias.audits.monitor import monitor as follow
+from recbias.cli.output import AsJson, Out, open_document, print_line, print_records, report_errors
+from recbias.reports.run import to_records
 
 
 def monitor(
@@ -25,9 +27,6 @@ def monitor(
 ) -> None:
     """Say since when the runs of an experiment have a gap."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.audits.monitor import monitor as follow
-        from recbias.reports.run import to_records
-
         found = follow(name, metric=metric, by=by, alpha=alpha, out=out)
         if as_json:
             document.update({"sentences": [*found.sentences], "looks": to_records(found.looks)})
@@ -35,9 +34,4 @@ def monitor(
         for line in found.sentences:
             print_line(line, longest=None)
         columns = [name for name in found.looks.columns if (found.looks[name] != "").any()]
-        rows = [
-            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
-            for row in found.looks[columns].itertuples(index=False)
-        ]
-        numeric = {"difference", "std_error", "e"}
-        print_rows(columns, rows, title="runs", numeric=[*numeric])
+        print_records(to_records(found.looks[columns]), "runs", {"difference", "std_error", "e"})
