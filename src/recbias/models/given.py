@@ -779,11 +779,7 @@ class _FittedVectors:
             warn(f"{n_queries} have no vector: their lists are empty")
         candidates = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
         return rank_rows(
-            lambda rows: users[rows] @ items.T,
-            queries.users,
-            k,
-            data,
-            candidates=candidates,
+            lambda rows: users[rows] @ items.T, queries.users, k, data, candidates=candidates
         )
 
 

@@ -642,11 +642,7 @@ class BERT4Rec(_SequenceModel):
         )
 
     def _sum_losses(
-        self,
-        parameters: _Parameters,
-        noise: Any,
-        items: Tensor,
-        *windows: Tensor,
+        self, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each."""
         firsts, counts = windows
@@ -785,12 +781,7 @@ class GRU4Rec(_SequenceModel):
         return arrays
 
     def _sum_losses(
-        self,
-        weights: Tensor,
-        parameters: _Parameters,
-        noise: Any,
-        items: Tensor,
-        *windows: Tensor,
+        self, weights: Tensor, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each.
 

@@ -414,11 +414,7 @@ def find_max_length(encoder: Any, tokenizer: Any) -> int:
 
 
 def recommend_by_reviews(
-    classes: ItemClasses,
-    classify: _Classifier,
-    queries: Queries,
-    k: int,
-    data: TrainingData,
+    classes: ItemClasses, classify: _Classifier, queries: Queries, k: int, data: TrainingData
 ) -> RankedLists:
     """Return the ``k`` items of the highest mean log-probability for the users' reviews.
 

@@ -879,11 +879,7 @@ class _GradientStep:
         generators = self.learner.generators
         if generators is not None and is_worth_it and self.captured is None:
             self.captured = CapturedStep(
-                self.schedule.name,
-                self._take_step,
-                self.optimizer.zero_grad,
-                size,
-                generators,
+                self.schedule.name, self._take_step, self.optimizer.zero_grad, size, generators
             )
 
     def __call__(self, *batch: Tensor) -> Tensor:
