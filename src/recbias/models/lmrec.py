@@ -124,12 +124,14 @@ class LMRec(EncoderModel):
         classes = ItemClasses.from_data(data)
         reviews = self._add_counterfactuals(prepare_reviews(data), rng)
         network = self.create_network(len(classes), seed=int(rng.integers(2**62)))
-        with network.tokenize(reviews.texts) as tokens:
-            validation_reviews = select_validation_reviews(data, classes)
-            task = _ItemPrediction(network, tokens, classes, reviews.items, validation_reviews)
-            if self.head == "probe":
-                task.initialize_head()
-            fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
+        tokens, held_out = (
+            network.tokenize(reviews.texts),
+            select_validation_reviews(data, classes),
+        )
+        task = _ItemPrediction(network, tokens, classes, reviews.items, held_out)
+        if self.head == "probe":
+            task.initialize_head()
+        fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
         return _FittedLMRec(self, classes, network.weights())
 
     def restore(self, state: State) -> _FittedLMRec:
