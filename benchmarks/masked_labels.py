@@ -24,10 +24,10 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, FloatArray, Vocabulary
 from recbias.detectors.groups import MaskedLM
 from recbias.language.groups import MaskedGroups, Mentions, load_group_words
-from recbias.language.local_models import MaskedModel
+from recbias.language.local_models import LocalModel, load_model
 
 
-def score_one(model: MaskedModel, sentence: str, start: int, end: int, names: Any) -> FloatArray:
+def score_one(model: LocalModel, sentence: str, start: int, end: int, names: Any) -> FloatArray:
     """Return the log-probabilities of names at one masked span, by a pass of its own."""
     text = sentence[:start] + model.tokenizer.mask_token + sentence[end:]
     inputs = model.tokenizer(text, return_tensors="pt", truncation=True)
@@ -50,7 +50,7 @@ def main() -> None:
     texts = texts[: options.texts or None]
     words = load_group_words()
     mentions = Mentions.find(texts.tolist(), words)
-    model = MaskedModel.load(options.model, device="cpu")
+    model = load_model(options.model, kind="masked", device="cpu")
     groups = MaskedGroups(model, words)
     names = torch.tensor([model.find_token(group.name) for group in words.groups])
     print(f"{len(texts):,} texts, {len(mentions.sentences):,} sentences, {len(mentions):,} masks")

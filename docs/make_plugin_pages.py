@@ -1,7 +1,7 @@
-"""Generate docs/plugins, the columns of result files, and the tables of keys and options.
+"""Generate docs/plugins, the columns of result files, and the tables of keys of a spec.
 
 Run by ``make pages``. Do not edit by hand what it writes: docs/plugins, docs/columns.md, and in
-other pages what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
+experiment-file.md what stands between ``<!-- generated: keys -->`` and ``<!-- end -->``.
 """  # noqa: INP001  a script
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from recbias.cli.catalogue import Page, read_page, split_blocks, split_entries
-from recbias.cli.main import app, load_command
 from recbias.config.schema import build_json_schema
 from recbias.config.settings import Parameter
 from recbias.core.measures import TABLES
@@ -408,81 +405,22 @@ def _show_default(key: Mapping[str, Any]) -> str:
     return f"`{json.dumps(default).strip(chr(34))}`"
 
 
-def render_options() -> str:
-    """Return every command of recbias with its arguments and options."""
-    shared = ", ".join(f"`{name}` ({meaning})" for name, meaning in SHARED.items())
-    lines = [f"Of many commands: {shared}.", ""]
-    lines += ["| command, option | meaning | default |", "|---|---|---|"]
-    seen: dict[str, str] = {}
-    for path in _list_commands(typer.main.get_command(app)):
-        command = load_command(path)
-        arguments = [each for each in command.params if each.param_type_name == "argument"]
-        names = [str(each.metavar or each.name.upper()) for each in arguments]
-        words = [
-            name if argument.required else f"[{name}]"
-            for name, argument in zip(names, arguments, strict=True)
-        ]
-        usage = _format_cell(" ".join(["recbias", path, *words]))
-        rows = "\n".join(
-            _render_option(option)
-            for option in command.params
-            if option.param_type_name == "option" and option.opts[0] not in SHARED
-        )
-        text = _format_cell((command.help or "").partition("\n\n")[0])
-        if rows in seen:
-            text += f" Its options are those of `{seen[rows]}`."
-        lines.append(f"| **{usage}** | {text} | |")
-        if rows and rows not in seen:
-            seen[rows] = path
-            lines.append(rows)
-    return "\n".join(lines)
-
-
-def _list_commands(group: Any) -> Iterator[str]:
-    for name, command in group.commands.items():
-        found = load_command(name)
-        members = getattr(found, "commands", None) or getattr(command, "commands", None)
-        yield from (f"{name} {member}" for member in members) if members else (name,)
-
-
-def _render_option(option: Any) -> str:
-    default = option.default
-    shown = "" if default in {None, False, ""} or isinstance(default, tuple) else f"`{default}`"
-    metavar = f" {option.metavar}" if option.metavar else ""
-    names = ", ".join(f"`{name}{metavar}`" for name in option.opts)
-    return f"| {names.replace('|', chr(92) + '|')} | {_format_cell(option.help or '')} | {shown} |"
-
-
-SHARED = {
-    "--out": "the folder of results, by default `results`",
-    "--data": "the folder of datasets, by default `$RECBIAS_DATA`, else `data`",
-    "--json": "one JSON document instead of tables",
-}
-"""Options that are not repeated for each command."""
-
-
 def fill_page(text: str) -> str:
     """Return a page with its generated parts written again."""
     return re.sub(
-        r"(<!-- generated: (\w+) ?([\w.]*) -->\n).*?(<!-- end -->)",
-        lambda found: f"{found[1]}\n{PARTS[found[2]](found[3])}\n\n{found[4]}",
+        r"(<!-- generated: keys ?([\w.]*) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{render_keys(found[2])}\n\n{found[3]}",
         text,
         flags=re.DOTALL,
     )
 
 
-PARTS = {"keys": render_keys, "options": lambda _: render_options()}
-"""The generated parts of pages, by the word in their comment."""
-FILLED = ("commands.md", "experiment-file.md")
-
-
 def render_others() -> dict[str, str]:
     """Return the other generated files by their path below docs."""
-    filled = {name: fill_page((DOCS / name).read_text("utf-8")) for name in FILLED}
     return {
         "columns.md": render_columns(),
         "plugins/navigation.json": render_navigation(),
-        **filled,
+        "experiment-file.md": fill_page((DOCS / "experiment-file.md").read_text("utf-8")),
     }
 
 

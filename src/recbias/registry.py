@@ -276,7 +276,7 @@ REGISTRIES: Mapping[str, Registry] = {
 LISTINGS = Registry(
     "listing",
     {
-        "prompts": "recbias.language.rubrics:load_all_prompts",
+        "prompts": "recbias.language.prompts:load_all_prompts",
         "mitigations": "recbias.language.prompts:load_mitigations",
         "terms": "recbias.language.terms:load_term_lists",
     },

@@ -34,6 +34,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
+from explain_studies import write_explain_section  # noqa: E402
 from files import EVIDENCE, split_page, write_tables  # noqa: E402
 from gap_studies import write_gap_section  # noqa: E402
 from power_studies import write_power_section  # noqa: E402
@@ -152,6 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "gaps": write_gap_section,
         "several groups": write_several_section,
         "small groups": write_small_group_section,
+        "parts of gaps": write_explain_section,
         "power": write_power_section,
     }
     for name, write_section in sections.items():

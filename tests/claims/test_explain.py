@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
 
 
 def test_the_gap_is_that_of_the_run_and_its_parts_add_up(run: recbias.Run) -> None:
-    found = recbias.explain(run, "nDCG by gender", model="ItemKNN", anyway=True, resamples=5)
+    found = recbias.explain(run, "nDCG by gender", model="ItemKNN", anyway=True)
     row = run.metrics[run.metrics["metric"].str.contains("gap")].set_index("model").loc["ItemKNN"]
     assert found.gap["difference"] == pytest.approx(row["value"], abs=1e-12)
     sums = found.parts.groupby("method")["part"].sum()
@@ -41,7 +41,7 @@ def test_the_gap_is_that_of_the_run_and_its_parts_add_up(run: recbias.Run) -> No
 
 
 def test_a_gap_that_may_be_chance_is_said_first(run: recbias.Run) -> None:
-    found = recbias.explain(run, "nDCG by gender", model="MostPop", resamples=5)
+    found = recbias.explain(run, "nDCG by gender", model="MostPop")
     if found.gap["ci_low"] <= 0:
         assert found.parts.empty
         assert "holds 0" in found.sentences[0]
@@ -74,7 +74,7 @@ def test_a_model_is_tuned_for_its_worst_group(run: recbias.Run, tmp_path: Path) 
     split = {"name": "random", "test": 0.2, "validation": 0.2}
     spec = {**SPEC, "models": [tuned], "split": split, "metrics": ["nDCG"]}
     run = recbias.run(spec, out=tmp_path / "results", progress=False)
-    found = recbias.explain(run, "nDCG by gender", retrain=["worst"], anyway=True, resamples=2)
+    found = recbias.explain(run, "nDCG by gender", retrain=["worst"], anyway=True)
     before, worst, after = found.interventions["effect"]
     assert before == pytest.approx(found.gap["difference"])
     assert before + worst == pytest.approx(after)

@@ -200,10 +200,7 @@ TABLES = [
     rated("m.tsv", 'user_id\titem_id\n1\t"10\n1\t11\n2\t"10\n', value=1.0),
 ]
 
-EQUAL_RANKS = {
-    "train.csv": f"{PAIRS}ana,x\nbo,c\nbo,d\n",
-    "test.csv": f"{PAIRS}ana,d\n",
-}
+EQUAL_RANKS = {"train.csv": f"{PAIRS}ana,x\nbo,c\nbo,d\n", "test.csv": f"{PAIRS}ana,d\n"}
 
 
 def equal_ranks(name: str, run: str, value: float) -> Case:
@@ -213,14 +210,8 @@ def equal_ranks(name: str, run: str, value: float) -> Case:
 
 
 GCN = {"train": "train.txt", "test": "test.txt"}
-LIGHTGCN = {
-    "train.txt": "0 0 1 2\n1 0 2 3\n2 0 3 4\n",
-    "test.txt": "0 0 4 5\n1 0 1 5\n2 0 1 5\n",
-}
-MASKED = {
-    "train.csv": f"{PAIRS}u,a\nu,b\nv,a\nv,c\nw,a\n",
-    "test.csv": f"{PAIRS}u,c\nw,c\n",
-}
+LIGHTGCN = {"train.txt": "0 0 1 2\n1 0 2 3\n2 0 3 4\n", "test.txt": "0 0 4 5\n1 0 1 5\n2 0 1 5\n"}
+MASKED = {"train.csv": f"{PAIRS}u,a\nu,b\nv,a\nv,c\nw,a\n", "test.csv": f"{PAIRS}u,c\nw,c\n"}
 
 
 def masked(name: str, filler: str) -> Case:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import recbias
-from recbias.language.local_models import MaskedModel
+from recbias.language.local_models import LocalModel
 from recbias.runner.store import VALUES
 from support.commands import invoke_recbias
 from support.models.small_encoder import write_small_encoder
@@ -33,9 +33,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def count_masks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Count the masks that pass through the network since the last call."""
     counts: list[int] = []
-    predict = MaskedModel._predict_masks
+    predict = LocalModel._predict_masks
 
-    def count(self: MaskedModel, ids: Any, *others: Any) -> Any:
+    def count(self: LocalModel, ids: Any, *others: Any) -> Any:
         counts.append(len(ids))
         return predict(self, ids, *others)
 
@@ -44,7 +44,7 @@ def count_masks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         counts.clear()
         return total
 
-    monkeypatch.setattr(MaskedModel, "_predict_masks", count)
+    monkeypatch.setattr(LocalModel, "_predict_masks", count)
     return take
 
 

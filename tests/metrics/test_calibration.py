@@ -17,15 +17,12 @@ from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, WrongTyp
 from recbias.core.evidence import Evidence
 from recbias.metrics import calibration
 from recbias.metrics.calibration import CalibrationJS, CalibrationKL
-from support.seeded_cases.cases import SeededCase
-from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,
     make_user_queries,
     make_vocabulary,
 )
-from support.worlds.exposure_worlds import measure_one
 
 METRICS = (CalibrationKL, CalibrationJS)
 GENRES = ["A", "A|B", "B", "C", None, "A"]
@@ -208,19 +205,3 @@ def test_sparse_shares_of_many_values_give_the_same_values(
     monkeypatch.setattr(calibration, "DENSE_VALUES", 0)
     of_sparse = [measure(metric(attribute="genre"), evidence) for evidence in worlds]
     np.testing.assert_allclose(of_sparse, of_arrays, rtol=1e-12, atol=1e-15)
-
-
-def test_kullback_leibler_divergence_of_lists_from_histories() -> None:
-    def compute(case: SeededCase) -> float:
-        evidence = make_case_evidence(case, case.lists, histories=case.profiles)
-        return measure_one(CalibrationKL(attribute="genre"), evidence).value
-
-    assert_equal_to_other_code("calibration_kl", compute)
-
-
-def test_rank_aware_jensen_shannon_divergence_of_lists_of_several_lengths() -> None:
-    def compute(case: SeededCase) -> float:
-        evidence = make_case_evidence(case, case.short_lists, histories=case.profiles)
-        return measure_one(CalibrationJS(attribute="maker"), evidence).value
-
-    assert_equal_to_other_code("calibration_js", compute)

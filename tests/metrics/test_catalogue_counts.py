@@ -38,7 +38,7 @@ def test_by_hand() -> None:
         "most values of an item": 2,
     }
     assert list(measure(CatalogueCounts(), facts)) == [
-        *("items", "interactions", "most interactions of an item"),
+        *("items", "interactions", "most interactions of an item")
     ]
     assert [estimate.n for estimate in METRIC.measure(facts)] == [3] * 5
 

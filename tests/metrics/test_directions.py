@@ -10,11 +10,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import (
-    BrokenContract,
-    MissingFile,
-    NothingLeft,
-)
+from recbias.core.errors import BrokenContract, MissingFile, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Contrast, Measurement
 from recbias.metrics.embeddings.association import LatentProjection, RRipa
@@ -27,9 +23,7 @@ from recbias.metrics.embeddings.directions import (
     find_direction,
     read_direction,
 )
-from recbias.metrics.embeddings.sets import (
-    select_sets,
-)
+from recbias.metrics.embeddings.sets import select_sets
 from support.worlds.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
@@ -39,10 +33,7 @@ COSINES = np.array([2.5, 1.0, -2.5, 0.7, -1.0]) / math.sqrt(7.25)
 
 def measure(facts: Evidence, direction: Any = "centroid", **settings: Any) -> list[Measurement]:
     metric = RRipa(
-        groups=GENDER,
-        targets=GENRES,
-        direction_=direction,
-        **{"permutations": 500, **settings},
+        groups=GENDER, targets=GENRES, direction_=direction, **{"permutations": 500, **settings}
     )
     return list(metric.measure(facts))
 
@@ -218,11 +209,7 @@ def test_the_cosines_by_hand() -> None:
     assert apart.value == pytest.approx(1.4 / root)
     assert [
         (measurement.group, measurement.target, measurement.n) for measurement in (apart, f, m)
-    ] == [
-        ("", "centroid", 2),
-        ("gender=F", "centroid", 1),
-        ("gender=M", "centroid", 1),
-    ]
+    ] == [("", "centroid", 2), ("gender=F", "centroid", 1), ("gender=M", "centroid", 1)]
     assert apart.contrasts == ()  # one of each is no test
     assert f.units is not None
     assert f.units.unit == "user"
@@ -358,10 +345,7 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
     assert ResampledDirections(axes).compute_interval(3.0, means) is None
     assert ResampledDirections(np.full((4, 2), np.nan), np.ones(4)).compute_interval(
         3.0, means
-    ) == (
-        -5.0,
-        5.0,
-    )
+    ) == (-5.0, 5.0)
 
 
 def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:

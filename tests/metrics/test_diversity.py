@@ -22,14 +22,12 @@ from recbias.metrics.diversity import (
     Serendipity,
     Unexpectedness,
 )
-from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.evidence_worlds import (
     make_evidence,
     make_lists,
     make_user_queries,
     make_vocabulary,
 )
-from support.worlds.exposure_worlds import measure_one
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:
@@ -196,31 +194,3 @@ def test_the_spread_of_the_bootstrap_is_that_of_new_users() -> None:
     truth = np.std([measure_users(seed, 1).value for seed in range(150)], ddof=1)
     spread = np.mean([np.std(measure_users(seed, 200).replicates, ddof=1) for seed in range(5)])
     assert 0.8 < spread / truth < 1.25
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("intra_list_distance, genres", IntraListDistance(attribute="genre")),
-        ("intra_list_distance, vectors", IntraListDistance()),
-        ("self_information", SelfInformation(corrected=False)),
-    ],
-)
-def test_lists_of_several_lengths(name: str, metric: Any) -> None:
-    assert_equal_to_other_code(
-        name, lambda case: measure_one(metric, make_case_evidence(case, case.short_lists)).value
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("inter_user_distance", InterUserDistance()),
-        ("unexpectedness", Unexpectedness()),
-        ("serendipity", Serendipity()),
-    ],
-)
-def test_lists_of_one_length(name: str, metric: Any) -> None:
-    assert_equal_to_other_code(
-        name, lambda case: measure_one(metric, make_case_evidence(case, case.lists)).value
-    )

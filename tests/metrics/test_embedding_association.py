@@ -10,12 +10,7 @@ import pytest
 
 from recbias.config.settings import Builder
 from recbias.core.context import collect_warnings
-from recbias.core.errors import (
-    BrokenContract,
-    MissingEvidence,
-    UnknownColumn,
-    UserError,
-)
+from recbias.core.errors import BrokenContract, MissingEvidence, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.formats.yaml import Document

@@ -40,8 +40,6 @@ from recbias.metrics.exposure import (
     ProviderGap,
     ProviderGini,
 )
-from support.seeded_cases.cases import SeededCase
-from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
 from support.worlds.exposure_worlds import (
     average_ideal_rankings,
@@ -672,68 +670,3 @@ def test_other_measures_of_hidden_groups_have_no_interval_and_say_why(metric: An
     certain = with_columns(make_exposure_evidence(), p=[1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
     known = measure_one(metric(attribute="weight of p"), certain)
     assert not np.isnan([known.ci_low, known.ci_high]).any()
-
-
-EXPECTED_EXPOSURE = [
-    ("EE-D", ExpectedExposureDisparity),
-    ("EE-R", ExpectedExposureRelevance),
-    ("EE-L", ExpectedExposureLoss),
-]
-
-
-@pytest.mark.parametrize(("name", "kind"), EXPECTED_EXPOSURE)
-def test_expected_exposure_of_groups(name: str, kind: Any) -> None:
-    def compute(case: SeededCase) -> float:
-        evidence = make_case_evidence(case, case.short_lists, histories=[[]] * len(case.lists))
-        return measure_one(kind(gamma=0.8, attribute="maker"), evidence).value
-
-    assert_equal_to_other_code(f"{name}, makers", compute)
-
-
-@pytest.mark.parametrize(("name", "kind"), EXPECTED_EXPOSURE)
-def test_expected_exposure_of_several_lists(name: str, kind: Any) -> None:
-    def compute(case: SeededCase) -> float:
-        relevant = dict(zip(reversed(case.people), reversed(case.relevant), strict=True))
-        evidence = make_case_evidence(
-            case,
-            case.short_lists,
-            relevant=[relevant[person] for person in case.people],
-            histories=[[]] * len(case.lists),
-        )
-        labels = pd.DataFrame({"person": [str(person) for person in case.people]})
-        queries = evidence.queries
-        queries = replace(queries, labels=Attributes(queries.ids, labels, "query"))
-        evidence = replace(evidence, queries=queries)
-        return measure_one(kind(gamma=0.8, samples_of="person"), evidence).value
-
-    assert_equal_to_other_code(f"{name}, several lists", compute)
-
-
-def test_gap_of_a_group_from_its_share_of_the_catalogue() -> None:
-    metric = ExposureGap(attribute="maker", only=("a",))
-    assert_equal_to_other_code(
-        "exposure_gap, maker a",
-        lambda case: measure_one(metric, make_case_evidence(case, case.short_lists)).value,
-    )
-
-
-def test_mean_gap_of_all_providers() -> None:
-    metric = ProviderGap(attribute="maker")
-    assert_equal_to_other_code(
-        "provider_gap",
-        lambda case: measure_one(metric, make_case_evidence(case, case.lists)).value,
-    )
-
-
-def test_attention_weighted_rank_fairness() -> None:
-    metric = AWRF(attribute="maker", browsing="dcg")
-    assert_equal_to_other_code(
-        "AWRF", lambda case: measure_one(metric, make_case_evidence(case, case.short_lists)).value
-    )
-
-
-def test_inequity_of_amortized_attention() -> None:
-    metric = AmortizedAttention(gamma=0.8)
-    assert_equal_to_other_code(
-        "IAA", lambda case: measure_one(metric, make_case_evidence(case, case.short_lists)).value
-    )

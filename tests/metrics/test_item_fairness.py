@@ -22,9 +22,7 @@ from recbias.metrics.item_fairness import (
     OverallExposure,
 )
 from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
-from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
 from support.worlds.evidence_worlds import make_evidence, make_lists
-from support.worlds.exposure_worlds import measure_one
 
 PAIRS = (
     (Jain, CorrectedJain),
@@ -217,40 +215,3 @@ def test_exposure_that_changes_between_users_is_fair_overall() -> None:
     assert overall.value == pytest.approx(0.0, abs=1e-12)
     (individual,) = IndividualExposure().measure(evidence)
     assert individual.value == pytest.approx(2 * 0.1**2 / 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("Jain", Jain()),
-        ("ItemCoverage", ItemCoverage()),
-        ("Gini", Gini()),
-        ("FSat", FSat()),
-        ("corrected_Jain", CorrectedJain()),
-        ("corrected_QF", CorrectedQF()),
-        ("corrected_Entropy", CorrectedEntropy()),
-        ("corrected_Gini", CorrectedGini()),
-        ("corrected_FSat", CorrectedFSat()),
-        ("II-F", IndividualExposure()),
-        ("AI-F", OverallExposure()),
-    ],
-)
-def test_values_equal_those_of_the_authors_of_the_corrections(name: str, metric: Any) -> None:
-    assert_equal_to_other_code(
-        name, lambda case: measure_one(metric, make_case_evidence(case, case.lists)).value
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [("II-F, judged", IndividualExposure()), ("AI-F, judged", OverallExposure())],
-)
-def test_joint_exposure_equals_that_of_its_authors(name: str, metric: Any) -> None:
-    assert_equal_to_other_code(
-        name,
-        lambda case: (
-            measure_one(
-                metric, make_case_evidence(case, case.short_lists, relevant=case.judged)
-            ).value
-        ),
-    )

@@ -90,9 +90,7 @@ def test_alpha_of_grades_counts_how_far_they_are_apart() -> None:
     assert measure_alpha(near).value < 0.5
 
 
-def test_the_intervals_of_a_large_catalogue_are_narrow_and_alike(
-    rng: np.random.Generator,
-) -> None:
+def test_the_intervals_of_a_large_catalogue_are_narrow_and_alike(rng: np.random.Generator) -> None:
     truth = rng.random(4_000) < 0.4
     a, b = (np.where(rng.random(4_000) < 0.9, truth, ~truth).astype(float) for _ in range(2))
     of = make_catalogue(a=a.tolist(), b=b.tolist())

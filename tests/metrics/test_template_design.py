@@ -17,7 +17,7 @@ from recbias.metrics.templates.design import (
     count_attribute_values,
     read_item_levels,
 )
-from recbias.metrics.templates.estimates import (
+from recbias.metrics.templates.metrics import (
     PermutationResults,
     list_comparisons,
     list_rest_comparisons,

@@ -6,7 +6,6 @@ from itertools import combinations, permutations
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +21,6 @@ from recbias.metrics.identity import INVALID, OverlapForm, measure_overlap
 from recbias.statistics import power_law
 from recbias.statistics.agreement import kendall_tau, spearman
 from recbias.statistics.inequality import entropy, gini, head
-from recbias.statistics.intervals import compute_running_means
 from recbias.statistics.power_law import fit_power_law, zipf_exponent
 
 COUNTS = st.lists(st.integers(0, 1_000), min_size=1, max_size=30).filter(any)
@@ -323,27 +321,6 @@ def test_zipf_matches_hand_computation() -> None:
     assert zipf_exponent(np.array([2, 0, 8])) == pytest.approx(2.0)
     assert zipf_exponent(np.array([5, 5, 5])) == 0.0
     assert math.isnan(zipf_exponent(np.array([5, 0])))
-
-
-VALUES = st.lists(st.one_of(st.floats(-1e3, 1e3), st.just(float("nan"))), min_size=1, max_size=30)
-
-
-def test_running_means_equal_the_hand_calculation() -> None:
-    # means 2, 3, 4; squares around them 0, 2, 8; variances -, 2, 4; errors -, 1, sqrt(4 / 3)
-    running = compute_running_means(np.array([[2.0], [4.0], [6.0]]))
-    assert running.mean.ravel().tolist() == [2.0, 3.0, 4.0]
-    assert running.error.ravel().tolist() == pytest.approx(
-        [np.nan, 1.0, np.sqrt(4 / 3)], nan_ok=True
-    )
-
-
-@given(VALUES)
-def test_running_means_equal_those_of_pandas(values: list[float]) -> None:
-    expanding = pd.Series(values, dtype=float).expanding()
-    running = compute_running_means(np.array(values)[:, None])
-    np.testing.assert_allclose(running.mean[:, 0], expanding.mean(), atol=1e-9)
-    errors = expanding.std(ddof=1) / np.sqrt(expanding.count())
-    np.testing.assert_allclose(running.error[:, 0], errors, atol=1e-5)
 
 
 OPEN = st.floats(-0.99, 0.99).filter(lambda score: score == 0 or abs(score) > 1e-6)

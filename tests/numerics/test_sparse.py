@@ -67,9 +67,7 @@ def test_rows_hold_the_included_codes(values: Any, rng: np.random.Generator) -> 
     assert built.indices.dtype == np.int32
 
 
-def test_kept_columns_are_ones_and_all_of_them_the_matrix_itself(
-    rng: np.random.Generator,
-) -> None:
+def test_kept_columns_are_ones_and_all_of_them_the_matrix_itself(rng: np.random.Generator) -> None:
     matrix = csr_array((rng.random((7, 5)) < 0.5).astype(np.float32))
     kept = np.array([True, False, True, True, False])
     np.testing.assert_array_equal(keep_columns(matrix, kept).toarray(), matrix.toarray() * kept)

@@ -109,7 +109,7 @@ def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
     for expected in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
         assert expected in text
     assert "Agreement of the metrics" in text
-    assert outline.count("svg") == 2 + 3 + 2  # the answer twice, the overview, running means
+    assert outline.count("svg") == 2 + 3  # the answer twice, the overview
 
 
 PROBE = """

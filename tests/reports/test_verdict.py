@@ -3,6 +3,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from recbias.cli.output import print_verdict
+from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.junit import render_junit
 from recbias.reports.render import Content, render_json, render_markdown
@@ -55,7 +57,7 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
 @pytest.mark.parametrize(
     ("checks", "state", "line"),
     [
-        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks"),
+        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks of a"),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
         ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
         (
@@ -87,6 +89,22 @@ def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_pat
         f"m1: {FAILED}.",
         "2 more failed or undecided checks are in the table.",
     )
+
+
+@pytest.mark.parametrize(
+    ("checked", "line"),
+    [
+        ("xy", "PASS: 2 of 2 checks of x and y; baselines Random and MostPop not checked"),
+        ("x", "PASS: 1 of 1 check of x; Random, MostPop and y not checked"),
+        (["Random", "MostPop", "x", "y"], "PASS: 4 of 4 checks of 4 models"),
+    ],
+)
+def test_a_passed_gate_says_which_models_it_is_about(
+    tmp_path: Path, checked: Sequence[str], line: str
+) -> None:
+    run = write_models(tmp_path, "Random", "MostPop", "x", "y", Random=True, MostPop=True)
+    run.manifest["checks"] = [PASSED | {"model": name} for name in checked]  # type: ignore[index]
+    assert build_verdict(run).line == line
 
 
 def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None:
@@ -254,3 +272,23 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")
     assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
+
+
+def test_the_effect_of_a_stated_identity_is_one_sentence_and_its_tile(tmp_path: Path) -> None:
+    metric: dict[str, Any] = {
+        "metric": "identity_effect(label=person)",
+        "k": 10,
+        "name": "identity_effect",
+    }
+    metric |= {"direction": "zero", "parameters": {"k": 10, "label": "person"}}
+    stated = state("chat", 0.3, metric["metric"], group="person=old", ci_low=0.2, ci_high=0.4)
+    effect = compare("person=old", CONTROL, (0.8, 0.5), 0.1, model="chat", between="groups")
+    effect |= {"metric": metric["metric"], "significant": True, "p_adjusted": 0.002}
+    verdict = build_verdict(write_run(tmp_path, [stated], [effect], [metric]))
+    assert verdict.line == (
+        "Stating person=old changes the lists of chat more than repeating the neutral prompt "
+        "does: by 0.3000 [0.2000, 0.4000]."
+    )
+    assert len(verdict.line.split()) <= 25
+    (tile,) = verdict.tiles
+    assert (tile.label, tile.note) == ("chat: identity effect", "person=old")

@@ -11,7 +11,7 @@ import pytest
 import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
-from recbias.reports.llm import Search, build_reply_tables, collect_searches, tabulate_trials
+from recbias.reports.llm import build_reply_tables, collect_searches
 from recbias.reports.provenance import build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
@@ -229,23 +229,18 @@ def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
 def test_a_search_has_its_trials_and_importances(tmp_path: Path) -> None:
     (search,) = collect_searches(write_search_run(tmp_path))
     assert (search.title, search.metric, search.direction) == ("SLIM", "nDCG@10", "higher")
-    assert [trial.number for trial in search.trials] == [1, 2, 3, 4, 5]
-    assert [trial.epochs for trial in search.trials] == [0, 10, 0, 0, 0]
-    assert [trial.settings for trial in search.trials] == [
+    assert [trial["trial"] for trial in search.trials] == [1, 2, 3, 4, 5]
+    assert [trial["settings"] for trial in search.trials] == [
         settings for _, _, settings in FIVE_TRIALS
     ]
-    assert [trial.number for trial in search.done] == [1, 3, 5]
-    assert search.chosen.value == 0.35
+    assert search.summary == "nDCG@10 0.3500 in trial 3 of 5"
+    assert "(3 done, 1 pruned, 1 failed), with alpha 1e-05" in search.sentence
     assert search.importances == {"alpha": 0.75, "similarity": 0.25}
 
 
-def load_search(folder: Path, **options: Any) -> Search:
-    (search,) = collect_searches(write_search_run(folder, **options))
-    return search
-
-
 def test_the_table_of_trials_has_one_column_per_setting(tmp_path: Path) -> None:
-    table = tabulate_trials(load_search(tmp_path))
+    (search,) = collect_searches(write_search_run(tmp_path))
+    table = search.table
     titles = ["trial", "nDCG@10", "alpha", "similarity", "outcome", "epochs", "time"]
     assert [column.title for column in table.columns] == titles
     numeric = [column.title for column in table.columns if column.numeric]

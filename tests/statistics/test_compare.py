@@ -79,9 +79,7 @@ def test_numbers_are_those_of_scipy(values: FloatArray) -> None:
 @pytest.mark.parametrize("correction", ["none", "bonferroni", "holm", "bh"])
 def test_the_family_metric_is_each_figure_by_itself(correction: Any, values: FloatArray) -> None:
     comparison = tabulate(
-        estimate(values),
-        estimate(values[:3], metric="HR"),
-        test=PairedT(correction=correction),
+        estimate(values), estimate(values[:3], metric="HR"), test=PairedT(correction=correction)
     )
     assert comparison["family_size"].tolist() == [6] * 6 + [3] * 3
     assert set(comparison["family"]) == {"metric"}

@@ -9,8 +9,7 @@ from recbias.statistics.paired import cohens_d, cohens_dz, rank_biserial
 
 
 @pytest.mark.parametrize(
-    ("difference", "std", "expected"),
-    [(1.0, 2.0, 0.5), (-1.0, 2.0, -0.5), (0.0, 1.0, 0.0)],
+    ("difference", "std", "expected"), [(1.0, 2.0, 0.5), (-1.0, 2.0, -0.5), (0.0, 1.0, 0.0)]
 )
 def test_dz_is_the_mean_in_units_of_the_spread(
     difference: float, std: float, expected: float

@@ -35,10 +35,7 @@ def test_each_group_has_its_mean_and_its_counts() -> None:
     assert [
         (measurement.group, measurement.value, measurement.n, measurement.undefined)
         for measurement in measurements
-    ] == [
-        ("g=F", 0.75, 2, 1),
-        ("g=M", 0.25, 1, 0),
-    ]
+    ] == [("g=F", 0.75, 2, 1), ("g=M", 0.25, 1, 0)]
     assert measurements[0].units is not None
     assert measurements[0].units.ids.tolist() == ["u0", "u1", "u2"]
     assert [(measurement.a, measurement.b) for measurement in measurements[0].contrasts] == [
@@ -99,10 +96,7 @@ def test_a_group_of_one_value_is_left_out_of_the_analysis_of_variance() -> None:
 
 def test_of_two_groups_there_is_an_interval() -> None:
     gap = compute_gap(
-        measure([0.1, 0.3, 0.4, 0.6]),
-        group(list("aabb")),
-        "difference",
-        rng=make_rng(),
+        measure([0.1, 0.3, 0.4, 0.6]), group(list("aabb")), "difference", rng=make_rng()
     )
     assert gap.ci_low < gap.value < gap.ci_high
     assert gap.replicates is not None
@@ -124,10 +118,7 @@ def test_one_group_or_an_empty_one_has_no_gap() -> None:
 
 def test_a_group_of_one_has_no_interval() -> None:
     gap = compute_gap(
-        measure([1.0, 2.0, 3.0]),
-        group(["a", "a", "b"]),
-        "difference",
-        rng=make_rng(),
+        measure([1.0, 2.0, 3.0]), group(["a", "a", "b"]), "difference", rng=make_rng()
     )
     assert gap.value == 1.5
     assert math.isnan(gap.ci_low)
@@ -135,10 +126,7 @@ def test_a_group_of_one_has_no_interval() -> None:
 
 def test_a_ratio_of_negative_means_is_undefined() -> None:
     gap = compute_gap(
-        measure([-1.0, -1.0, 1.0, 1.0]),
-        group(list("aabb")),
-        "ratio",
-        rng=make_rng(),
+        measure([-1.0, -1.0, 1.0, 1.0]), group(list("aabb")), "ratio", rng=make_rng()
     )
     assert math.isnan(gap.value)
 
@@ -203,8 +191,7 @@ def test_without_a_difference_one_test_in_twenty_is_significant() -> None:
 def test_a_label_with_very_many_values_is_not_tested() -> None:
     n = int(math.sqrt(2 * MAX_PAIRS)) + 2
     measurements = summarize_groups(
-        measure([float(number) for number in range(n)]),
-        group([f"g{i}" for i in range(n)]),
+        measure([float(number) for number in range(n)]), group([f"g{i}" for i in range(n)])
     )
     assert measurements[0].contrasts == ()
 

@@ -54,12 +54,7 @@ def test_power_equals_the_integral_over_the_standard_deviation(df: float, alpha:
     assert float(compute_power(shift, 1.0, df, alpha)) == pytest.approx(0.8, abs=2e-4)
 
 
-@given(
-    st.floats(0.01, 10),
-    st.floats(0.02, 5),
-    st.floats(0.001, 0.2),
-    st.floats(0.5, 0.99),
-)
+@given(st.floats(0.01, 10), st.floats(0.02, 5), st.floats(0.001, 0.2), st.floats(0.5, 0.99))
 def test_needed_units_reach_the_power_and_one_unit_less_does_not(
     std: float, difference: float, alpha: float, power: float
 ) -> None:

@@ -55,9 +55,7 @@ def test_kappa_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
         assert cohen_kappa(a, b)[0] == pytest.approx(cohen_kappa_score(a, b), abs=1e-12)
 
 
-def test_the_standard_error_of_kappa_is_its_spread_over_samples(
-    rng: np.random.Generator,
-) -> None:
+def test_the_standard_error_of_kappa_is_its_spread_over_samples(rng: np.random.Generator) -> None:
     a = (rng.random(2_000) < 0.7).astype(float)
     b = np.where(rng.random(2_000) < 0.8, a, 1 - a)
     samples = rng.integers(0, 2_000, (400, 2_000))

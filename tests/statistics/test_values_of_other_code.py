@@ -26,14 +26,7 @@ from support.worlds.evidence_worlds import make_vocabulary
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "atkinson",
-        "atkinson_within",
-        "atkinson_total",
-        "cross_entropy",
-        "mad",
-        "worst_quarter",
-    ],
+    ["atkinson", "atkinson_within", "atkinson_total", "cross_entropy", "mad", "worst_quarter"],
 )
 def test_inequality_of_groups(kind: Any) -> None:
     index = GroupInequality(kind=kind, direction="higher", n_samples=2)

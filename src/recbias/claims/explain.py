@@ -31,7 +31,12 @@ from recbias.reports.svg import Plot
 from recbias.runner.claims import code_pair
 from recbias.runner.options import RunOptions
 from recbias.runs.tables import Run, load
-from recbias.statistics.decomposition import METHODS, decompose_gap, find_honest_groups
+from recbias.statistics.decomposition import (
+    METHODS,
+    add_curves,
+    decompose_gap,
+    find_honest_groups,
+)
 from recbias.statistics.multiverse import Contrasts, estimate
 
 _KEYS = ("dataset", "seed", "fold")
@@ -40,9 +45,6 @@ _RARE = 0.2
 
 _MOST_VALUES = 30
 """The largest number of values of a label, or of an attribute of items, that is a property."""
-
-_MOST_PROPERTIES = 7
-"""The largest number of properties: each subset of them is explained by itself."""
 
 _N_EXAMPLES = 10
 _REST = "not explained"
@@ -123,7 +125,6 @@ def explain(  # noqa: PLR0913  as keywords
     groups: Sequence[str] = (),
     anyway: bool = False,
     retrain: Sequence[Intervention] = (),
-    resamples: int = 200,
     data: Path | str | None = None,
     out: Path | str = "results",
 ) -> Explanation:
@@ -142,7 +143,6 @@ def explain(  # noqa: PLR0913  as keywords
         retrain: Interventions after which the model is trained again, once for each subset of
             them: ``size``, ``length``, ``popularity``, ``worst`` or ``seed``; see
             ``recbias.claims.interventions``.
-        resamples: The number of bootstrap samples of the intervals of the parts.
         data: The folder of datasets, for ``retrain``; as that of ``recbias.run``.
         out: The folder in which experiments are looked up by name.
 
@@ -178,14 +178,14 @@ def explain(  # noqa: PLR0913  as keywords
         codes, names = np.where(codes >= 0, 1 - codes, codes), names[::-1]
     del described["flipped"]
     described |= {"metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
-    properties, notes = _collect_properties(queries, split, dataset, by, used)
-    columns = pd.concat([pd.DataFrame(index=range(int(used.sum()))), *properties.values()], axis=1)
     in_a = codes[used] == 1
-    rng = np.random.default_rng(0)
+    properties, notes = _collect_properties(queries, split, dataset, by, used, in_a)
+    columns = pd.concat([pd.DataFrame(index=range(int(used.sum()))), *properties.values()], axis=1)
     parts = pd.DataFrame(columns=["method", "property", "part", "ci_low", "ci_high", "share"])
     if anyway or described["ci_low"] > 0:
-        rows = _explain_parts(values[used], in_a, properties, rng, resamples)
+        rows = _explain_parts(values[used], in_a, properties)
         parts = pd.DataFrame([*rows], columns=parts.columns)
+        notes += _describe_undefined(parts)
     means = {
         "property": [*columns],
         names[0]: columns[in_a].mean().tolist(),
@@ -193,7 +193,7 @@ def explain(  # noqa: PLR0913  as keywords
     }
     sign = 1.0 if direction == "higher" else -1.0
     units = wide.index.to_numpy()[used]
-    worst, members = _find_worst(sign * values[used], columns, units, rng)
+    worst, members = _find_worst(sign * values[used], columns, units, np.random.default_rng(0))
     worst[["mean", "others", "difference"]] *= sign
     stages.read_lists(members)
     examples = [
@@ -263,7 +263,7 @@ def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -
 
 
 def _collect_properties(
-    queries: Queries, split: Split, dataset: Dataset, by: str, used: BoolArray
+    queries: Queries, split: Split, dataset: Dataset, by: str, used: BoolArray, in_a: BoolArray
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Return the columns of each property, a row for each user, and which are left out."""
     users = queries.ids.ids[used]
@@ -273,19 +273,18 @@ def _collect_properties(
     if dataset.items is not None:
         numbers |= _describe_tastes(split.train, users, dataset.items)
     properties = {name: pd.DataFrame({name: column}) for name, column in numbers.items()}
-    labels = _encode_labels(queries.labels, by, used)
-    notes = []
-    if len(properties) + len(labels) > _MOST_PROPERTIES:
-        notes.append(f"other labels are {', '.join(labels)}")
-        labels = {"other labels": pd.concat([*labels.values()], axis=1)}
-    properties |= labels
+    properties |= _encode_labels(queries.labels, by, used)
+    left_out = list[str]()
     for name in [*properties]:
         own = properties[name]
-        properties[name] = own.loc[:, (own != own.iloc[0]).any()]
+        of_a, of_b = own[in_a], own[~in_a]
+        varies = (of_a != of_a.iloc[0]).any() & (of_b != of_b.iloc[0]).any()
+        left_out += [*own.columns[~varies]]
+        properties[name] = own.loc[:, varies]
         if properties[name].empty:
-            notes.append(f"{name} is the same for all users")
             del properties[name]
-    return properties, notes
+    same = f"the same for all users of a group, so left out: {', '.join(left_out)}"
+    return properties, [same] if left_out else []
 
 
 def _locate(rows: Interactions, users: AnyArray) -> AnyArray:
@@ -373,20 +372,22 @@ def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, pd
 
 
 def _explain_parts(
-    values: FloatArray,
-    in_a: BoolArray,
-    properties: Mapping[str, pd.DataFrame],
-    rng: np.random.Generator,
-    resamples: int,
+    values: FloatArray, in_a: BoolArray, properties: Mapping[str, pd.DataFrame]
 ) -> Iterator[tuple[str, str, float, float, float, float]]:
-    seed = int(rng.integers(2**32))
+    columns = [part.to_numpy(dtype=np.float64) for part in properties.values()]
+    curved = add_curves(columns, in_a)
     for method in METHODS:
-        own = np.random.default_rng(seed)  # the same resamples for both
-        columns = [part.to_numpy(dtype=np.float64) for part in properties.values()]
-        found = decompose_gap(values, in_a, columns, method, own, resamples)
+        found = decompose_gap(values, in_a, curved, method)
         rows = zip([*properties, _REST], found.parts, found.ci_low, found.ci_high, strict=True)
         for name, part, low, high in rows:
             yield method, name, float(part), float(low), float(high), float(part / found.gap)
+
+
+def _describe_undefined(parts: pd.DataFrame) -> list[str]:
+    """Return a note on each method without parts."""
+    reason = "the groups differ too much, or are too small, to be made alike"
+    undefined = parts.loc[parts["part"].isna(), "method"].unique()
+    return [f"{method} is undefined: {reason}" for method in undefined]
 
 
 def _find_worst(
@@ -469,7 +470,9 @@ def _answer(gap: Mapping[str, Any], parts: pd.DataFrame) -> str:
     known = parts[parts["property"] != _REST]
     if known.empty:
         return f"{text}; no measured property differs between users."
-    shares = known.groupby("method", sort=False)["share"].sum()
+    shares = known.groupby("method", sort=False)["share"].sum(min_count=1).dropna()
+    if shares.empty:
+        return f"{text}; the groups differ too much, or are too small, to be made alike."
     told = " and ".join(f"{round(100 * share)}% by {method}" for method, share in shares.items())
     means = known.groupby("property", sort=False)["part"].mean()
     return f"{text}; measured properties account for {told}, most of all {means.abs().idxmax()}."

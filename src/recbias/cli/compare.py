@@ -51,18 +51,15 @@ from recbias.runner.gates import (
     parse_tolerance,
 )
 from recbias.runs.compare import (
-    Renaming,
     RunFrames,
-    align_runs,
     compare_gaps,
     compare_runs,
     label_runs,
     merge_metrics,
     pair_runs,
+    read_frames,
 )
 from recbias.runs.excesses import (
-    add_gaps,
-    define_all_gaps,
     explain_distance,
     explain_excess,
     find_distant_values,
@@ -157,14 +154,6 @@ def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
     return f"no value that both have changed; {', '.join(missing)}"
 
 
-def _explain_renamings(renamings: Sequence[Renaming]) -> list[str]:
-    """Return a sentence on entries that are compared although their automatic names differ."""
-    pairs = dict.fromkeys(
-        f"{item.name_b} of {item.b} is {item.name_a} of {item.a}" for item in renamings
-    )
-    return [f"Equal settings, other automatic names: {'; '.join(pairs)}."] if pairs else []
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
@@ -179,7 +168,6 @@ class _RunComparison:
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
         results: The results of three or more runs, else None.
-        renamings: The entries that are compared although their automatic names differ.
     """
 
     frames: Sequence[RunFrames]
@@ -190,7 +178,6 @@ class _RunComparison:
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
     results: Table | None = None
-    renamings: Sequence[Renaming] = ()
 
     @property
     def unchanged(self) -> int:
@@ -226,7 +213,6 @@ class _RunComparison:
             "excluded": _list_excluded(self.frames),
             "out_of_tolerance": [*self.worse],
             "without_tolerance": [*self.ungated],
-            "renamed": [vars(renaming) for renaming in self.renamings],
         }
 
     def explain_excesses(self) -> list[str]:
@@ -242,7 +228,6 @@ class _RunComparison:
         if self.ungated:
             headings = (self.definitions[title].heading for title in self.ungated)
             excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        excluded += _explain_renamings(self.renamings)
         if not self.unchanged:
             return excluded
         values = format_count(self.unchanged, "value")
@@ -299,23 +284,15 @@ def _compare_side_by_side(
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
-    frames, renamings = align_runs(labels, runs)
+    frames = [*map(read_frames, labels, runs)]
     results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
-    values = compare_runs(frames, correction=correction)
-    gaps = compare_gaps(frames, correction=correction)
-    gaps_of_groups = define_all_gaps([collect_definitions(run) for run in runs], renamings)
-    gaps_by_run = dict(zip(labels, gaps_of_groups, strict=True))
-    pairs = pair_runs(frames) if tolerances.tolerances else []
-    judged = [
-        [add_gaps(run, gaps_by_run[run.label]) for run in (pair.a, pair.b)] for pair in pairs
-    ]
-    derived = {gap.title: gap for gaps in gaps_of_groups for gap in gaps.values()}
-    definitions = _collect_all_definitions(runs)
-    definitions |= {title: gap for title, gap in derived.items() if title not in definitions}
+    # the newest run says which direction is better
+    definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
+    pairs = [(pair.a, pair.b) for pair in pair_runs(frames)] if tolerances.tolerances else []
     worse = [
         row
-        for pair in judged
+        for pair in pairs
         for row in (
             *find_worse_values(merge_metrics(*pair), definitions, tolerances),
             *find_missing_values(pair, definitions, tolerances),
@@ -327,14 +304,15 @@ def _compare_side_by_side(
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
     return _RunComparison(
-        *(frames, values, gaps, worse, correction, definitions),
-        *(ungated, results, renamings),
+        frames,
+        compare_runs(frames, correction=correction),
+        compare_gaps(frames, correction=correction),
+        worse,
+        correction,
+        definitions,
+        ungated,
+        results,
     )
-
-
-def _collect_all_definitions(runs: Sequence[RunTables]) -> dict[str, Definition]:
-    """Return the metrics of all runs; the newest run says which direction is better."""
-    return {title: metric for run in runs for title, metric in collect_definitions(run).items()}
 
 
 def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
@@ -463,8 +441,7 @@ def report(
             message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
             raise UnknownName(message, where="--track", remedy=remedy)
         folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
-        paths = write_reports(folder, formats=names, reference=reference, tolerance=tolerance)
-        for path in paths:
+        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
             print_line(path, longest=None)
         if track is not None:
             track_run(folder, track)
@@ -490,7 +467,7 @@ def compare(
     ] = "bonferroni",
     out: Out = Path("results"),
 ) -> None:
-    """Compare runs, the oldest first, by paired tests, or runs with published results."""
+    """Compare runs by paired tests, or with published results."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
         folders = [find_run(run, out) for run in runs]

@@ -38,7 +38,7 @@ LONGEST = 60
 
 
 def fetch(name: Name, data: Data = None) -> None:
-    """Download a dataset from its publisher, verify its digest and unpack it."""
+    """Download a dataset from its publisher, and verify it."""
     with report_errors():
         from recbias.core.context import stage_context
         from recbias.data.fetch import fetch as fetch_dataset
@@ -79,7 +79,7 @@ def side(
     ] = None,
     replace: Annotated[bool, typer.Option(help="Replace an existing table.")] = False,
 ) -> None:
-    """Write the cast, directors and overviews of the films of a MovieLens dataset."""
+    """Write the cast, directors and overviews of MovieLens films."""
     with report_errors():
         from recbias.core.context import stage_context
         from recbias.data import side
@@ -106,7 +106,7 @@ def side(
 
 
 def describe(name: Name, data: Data = None) -> None:
-    """Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels."""
+    """Print the counts, popularity and labels of a dataset."""
     with report_errors():
         for line in describe_datasets(name, data):
             print_line(line)

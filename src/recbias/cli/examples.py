@@ -28,7 +28,7 @@ def examples(
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
-    """Print the users, prompts or sentences with the worst values, their history and lists."""
+    """Print the units with the worst values, and their lists."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.core.context import collect_warnings
         from recbias.reports.run import to_records

@@ -39,7 +39,7 @@ def explain(
     data: Data = None,
     out: Out = Path("results"),
 ) -> None:
-    """Say what a gap between two groups comes from, who is worst off, and what would halve it.
+    """Say what a gap between two groups comes from.
 
     The report is written to a folder beside the run.
     """

@@ -305,7 +305,7 @@ def export_sheets(
     seed: Annotated[int, typer.Option(help="Seed of the sample of queries.")] = 42,
     results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
-    """Write a blinded and shuffled sheet of responses for each rater, as CSV."""
+    """Write a blinded sheet of responses for each rater."""
     with report_errors():
         parse_answers(answers)
         candidates = read_sources(sources, dialogues, results, dataset_by)
@@ -331,7 +331,7 @@ def import_ratings(
     key: Annotated[Path, typer.Option(help="The key.jsonl that was written with the sheets.")],
     out: Annotated[Path, typer.Option(help="The file of ratings to write, .jsonl.")],
 ) -> None:
-    """Read filled sheets, and print the agreement of the raters and the rates of each model."""
+    """Read filled sheets; print agreement and rates."""
     with report_errors():
         key_table = read_text_table(to_local_path(key))
         key_table.need("question", ANSWERS, QUERY, RESPONSE, MODELS)

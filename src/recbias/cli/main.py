@@ -26,108 +26,42 @@ from recbias.core.machine import raise_received
 _SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
 _COMMANDS = {
-    "run": (
-        "run:run",
-        "Run or resume the experiment of each SPEC, write a run folder and print a summary.",
-    ),
-    "plan": (
-        "run:plan",
-        "Validate each SPEC; list its stages, the requests to language models, time and memory.",
-    ),
-    "init": (
-        "new:init",
-        "Write a packaged spec and its tables into this folder, to change them; or list all.",
-    ),
-    "list": (
-        "new:list_",
-        "List everything of a KIND, each with a one-line description; without one, the kinds.",
-    ),
-    "show": (
-        "new:show",
-        "Show a plug-in (parameters, formula, source), a prompt, a spec or a published table.",
-    ),
+    "run": ("run:run", "Run or resume the experiment of a SPEC, and print a summary."),
+    "plan": ("run:plan", "Validate a SPEC; print its stages, requests, time and memory."),
+    "init": ("new:init", "Write a packaged spec and its tables into this folder, or list all."),
+    "list": ("new:list_", "List everything of a KIND; without one, the kinds."),
+    "show": ("new:show", "Show a plug-in, a prompt, a spec or a published table."),
     "runs": ("compare:runs", "List the runs of a results folder, the newest first."),
     "report": ("compare:report", "Write the reports of a finished run again."),
-    "compare": (
-        "compare:compare",
-        "Compare runs, the oldest first, by paired tests, or runs with published results.",
-    ),
-    "examples": (
-        "examples:examples",
-        "Print the users, prompts or sentences with the worst values, their history and lists.",
-    ),
-    "explain": (
-        "explain:explain",
-        "Say what a gap between two groups comes from, who is worst off, and what would halve it.",
-    ),
-    "probe": (
-        "probe:probe",
-        "Audit a live HTTP endpoint with personas, until every effect is decided.",
-    ),
-    "monitor": (
-        "monitor:monitor",
-        "Say since when the runs of an experiment have had a gap, however often it is looked at.",
-    ),
-    "power": (
-        "power:power",
-        "Print the smallest difference that a run could have seen, and the units one needs.",
-    ),
-    "verify": (
-        "store:verify",
-        "Compare an audit card with a run by the digests of its files and spec.",
-    ),
-    "new": (
-        "new:new",
-        "Write a plug-in of one's own with its test into this folder: a start to be changed.",
-    ),
-    "schema": (
-        "new:schema",
-        "Print the JSON Schema of experiment files, for validation in editors.",
-    ),
+    "compare": ("compare:compare", "Compare runs by paired tests, or with published results."),
+    "examples": ("examples:examples", "Print the units with the worst values, and their lists."),
+    "explain": ("explain:explain", "Say what a gap between two groups comes from."),
+    "probe": ("probe:probe", "Audit a live HTTP endpoint until every effect is decided."),
+    "monitor": ("monitor:monitor", "Say since when the runs of an experiment have a gap."),
+    "power": ("power:power", "Print what a run could have seen, and the units one needs."),
+    "verify": ("store:verify", "Compare an audit card with a run, by digests."),
+    "new": ("new:new", "Write a plug-in of one's own with its test into this folder."),
+    "schema": ("new:schema", "Print the JSON Schema of experiment files, for editors."),
     "clean": ("store:clean", "Remove cached stage results from the store."),
     "data": ("", "Download and describe datasets."),
-    "data fetch": (
-        "data:fetch",
-        "Download a dataset from its publisher, verify its digest and unpack it.",
-    ),
-    "data side": (
-        "data:side",
-        "Write the cast, directors and overviews of the films of a MovieLens dataset.",
-    ),
+    "data fetch": ("data:fetch", "Download a dataset from its publisher, and verify it."),
+    "data side": ("data:side", "Write the cast, directors and overviews of MovieLens films."),
     "data describe": (
         "data:describe",
-        "Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels.",
+        "Print the counts, popularity and labels of a dataset.",
     ),
-    "sentences": ("", "Build a corpus of sentence pairs: collect, annotate, agree, split, swap."),
-    "sentences collect": (
-        "sentences:collect",
-        "Collect and clean the sentences of posts that have a target and an attribute term.",
-    ),
-    "sentences annotate": (
-        "sentences:annotate",
-        "Write a blinded and shuffled sheet for each rater, as CSV for a spreadsheet.",
-    ),
-    "sentences agree": (
-        "sentences:agree",
-        "Measure the agreement of raters and keep the sentences that all of them call biased.",
-    ),
+    "sentences": ("", "Build a corpus of sentence pairs."),
+    "sentences collect": ("sentences:collect", "Collect sentences with two terms from posts."),
+    "sentences annotate": ("sentences:annotate", "Write a blinded sheet for each rater."),
+    "sentences agree": ("sentences:agree", "Keep the sentences that all raters call biased."),
     "sentences split": (
         "sentences:split",
-        "Divide sentences at random and add copies about the other group to validation and test.",
+        "Divide sentences; add copies of the other group.",
     ),
-    "sentences swap": (
-        "sentences:swap",
-        "Write each sentence and its copy with swapped terms, as pairs.",
-    ),
-    "human": ("", "Let people rate the responses of models: export sheets, import ratings."),
-    "human export": (
-        "human:export_sheets",
-        "Write a blinded and shuffled sheet of responses for each rater, as CSV.",
-    ),
-    "human import": (
-        "human:import_ratings",
-        "Read filled sheets, and print the agreement of the raters and the rates of each model.",
-    ),
+    "sentences swap": ("sentences:swap", "Write sentences and their copies as pairs."),
+    "human": ("", "Let people rate the responses of models."),
+    "human export": ("human:export_sheets", "Write a blinded sheet of responses for each rater."),
+    "human import": ("human:import_ratings", "Read filled sheets; print agreement and rates."),
 }
 """Module and function, blank for a group, and the first sentence of the docstring, by name."""
 

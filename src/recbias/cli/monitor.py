@@ -23,7 +23,7 @@ def monitor(
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
-    """Say since when the runs of an experiment have had a gap, however often it is looked at."""
+    """Say since when the runs of an experiment have a gap."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.audits.monitor import monitor as follow
         from recbias.reports.run import to_records

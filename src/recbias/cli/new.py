@@ -33,7 +33,7 @@ def init(
         typer.Argument(metavar="NAME", help="quickstart, audit, prompts, logs, probe, papers/..."),
     ] = None,
 ) -> None:
-    """Write a packaged spec and its tables into this folder, to change them; or list all.
+    """Write a packaged spec and its tables into this folder, or list all.
 
     A file that exists is never overwritten.
     """
@@ -103,7 +103,7 @@ def list_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List everything of a KIND, each with a one-line description; without one, the kinds."""
+    """List everything of a KIND; without one, the kinds."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.cli.catalogue import (
             KINDS,
@@ -150,7 +150,7 @@ def show(
         bool, typer.Option("--prompts", help="Print the prompts of a set of templates as CSV.")
     ] = False,
 ) -> None:
-    """Show a plug-in (parameters, formula, source), a prompt, a spec or a published table."""
+    """Show a plug-in, a prompt, a spec or a published table."""
     with report_errors():
         import shutil
 
@@ -180,7 +180,7 @@ def new(
         ),
     ],
 ) -> None:
-    """Write a plug-in of one's own with its test into this folder: a start to be changed."""
+    """Write a plug-in of one's own with its test into this folder."""
     with report_errors():
         path, test = write_plugin(kind, name, Path())
         print_text(
@@ -224,7 +224,7 @@ def write_plugin(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def schema() -> None:
-    """Print the JSON Schema of experiment files, for validation in editors."""
+    """Print the JSON Schema of experiment files, for editors."""
     with report_errors():
         import json
 

@@ -218,7 +218,7 @@ def power(
     as_json: AsJson = False,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
-    """Print the smallest difference that a run could have seen, and the units one needs."""
+    """Print what a run could have seen, and the units one needs."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.reports.run import read_run, to_records
         from recbias.reports.views import collect_definitions

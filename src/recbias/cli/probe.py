@@ -31,7 +31,7 @@ def probe(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     out: Out = Path("results"),
 ) -> None:
-    """Audit a live HTTP endpoint with personas, until every effect is decided."""
+    """Audit a live HTTP endpoint until every effect is decided."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.audits.probe import probe as ask
         from recbias.reports.run import to_records

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -19,12 +18,10 @@ from recbias.cli.output import (
     FAILED,
     MEANINGS,
     OUT_OF_TOLERANCE,
-    STOPPED,
     USER,
     AsJson,
     Output,
     allow_closed_output,
-    describe_errors,
     open_document,
     print_grid,
     print_line,
@@ -34,7 +31,6 @@ from recbias.cli.output import (
     show_progress,
 )
 from recbias.core.context import summarize_failures
-from recbias.core.errors import Faults, RecbiasError, UserError
 from recbias.core.machine import pause_collection
 from recbias.core.text import make_printable
 from recbias.reports.wording import format_count
@@ -42,7 +38,6 @@ from recbias.runner.options import Flag, RunOptions, list_option_types
 from recbias.runner.remaining import describe_seconds
 
 if TYPE_CHECKING:
-    from recbias.reports.views import Definition
     from recbias.reports.wording import Table
     from recbias.runner.estimate import Preview, Step
     from recbias.runner.plan import Plan
@@ -194,10 +189,9 @@ def _show_run(run: Run) -> None:
     from recbias.reports.run import name_groups, read_run
     from recbias.reports.tables import build_check_table, build_summary
     from recbias.reports.verdict import build_verdict
-    from recbias.reports.views import collect_definitions
 
     console, tables = Output(), name_groups(read_run(run.folder))
-    summary = _leave_out_spreads(build_summary(tables), collect_definitions(tables).values())
+    summary = build_summary(tables)
     values = [column.title for column in summary.columns if column.numeric]
     checks = build_check_table(tables)
     with allow_closed_output():
@@ -218,22 +212,6 @@ def _print_first_rows(table: Table, console: Output) -> None:
     note = f"{n_hidden:,} more rows are in the reports and in the CSV files."
     notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
     print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
-
-
-def _leave_out_spreads(summary: Table, metrics: Collection[Definition]) -> Table:
-    """Return the table without the ratio and standard deviation of groups beside their gap."""
-    gaps = {metric.groups_heading for metric in metrics if metric.gap == "difference"}
-    spreads = {
-        metric.title
-        for metric in metrics
-        if metric.gap in {"ratio", "std"} and metric.groups_heading in gaps
-    }
-    shown = [at for at, column in enumerate(summary.columns) if column.key not in spreads]
-    if len(shown) == len(summary.columns):
-        return summary
-    retained = summary.select_columns(shown)
-    note = f"Not shown: ratio and standard deviation of groups, beside their gap ({ELSEWHERE})."
-    return replace(retained, notes=(*retained.notes, note))
 
 
 def _show_failures(run: Run) -> None:
@@ -321,10 +299,6 @@ def _render_state(step: Step) -> str:
     return "to resume from its checkpoint" if step.partial else "to run"
 
 
-SEVERITY = (*STOPPED, FAILED, USER, OUT_OF_TOLERANCE)
-"""The exit codes other than 0, the worst first."""
-
-
 def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]:
     """Return a command with the options that ``run`` and ``plan`` share."""
     declared = dict(_declare_options())
@@ -332,24 +306,18 @@ def _take_options(act: Callable[[SimpleNamespace], None]) -> Callable[..., None]
     def command(**given: Any) -> None:
         chosen = {name: given[name] for name in declared}
         chosen["overrides"] = chosen["overrides"] or ()
-        options = SimpleNamespace(**given, chosen=chosen)
-        with report_errors(), open_document(is_wanted=options.as_json) as document:
-            if len(options.specs) > 1:
-                _validate_all(options)
-                act_on_each(options, act, document)
-            else:
-                options.spec, options.document = options.specs[0], document
-                act(options)
+        with report_errors(), open_document(is_wanted=given["as_json"]) as document:
+            act(SimpleNamespace(**given, chosen=chosen, document=document))
 
-    _declare(command, {"specs": (_Specs, Parameter.empty), **declared, **_OF_THE_COMMAND})
+    _declare(command, {"spec": (_Spec, Parameter.empty), **declared, **_OF_THE_COMMAND})
     command.__doc__ = act.__doc__
     return command
 
 
-_Specs: TypeAlias = Annotated[
-    list[Path],
+_Spec: TypeAlias = Annotated[
+    Path,
     typer.Argument(
-        metavar="SPEC", help="Experiment files, or names of packaged specs.", show_default=False
+        metavar="SPEC", help="A file, or the name of a packaged spec.", show_default=False
     ),
 ]
 _Quiet: TypeAlias = Annotated[
@@ -398,58 +366,9 @@ def _declare_options() -> Iterator[tuple[str, tuple[Any, Any]]]:
         yield name, (Annotated[kind, option], None if is_repeatable else defaults[name])
 
 
-def _validate_all(options: SimpleNamespace) -> None:
-    """Plan every spec, and raise the faults of all of them."""
-    from recbias import api
-
-    faults: list[UserError] = []
-    for spec in options.specs:
-        try:
-            api.plan(spec, **options.chosen)
-        except UserError as error:
-            faults.append(error)
-    if faults:
-        raise Faults(faults)
-
-
-def act_on_each(
-    options: SimpleNamespace,
-    act: Callable[[SimpleNamespace], None],
-    document: dict[str, Any],
-) -> None:
-    """Act on each spec in turn and exit with the worst code; an interruption ends all.
-
-    The entries of ``document["specs"]`` are the documents of the specs, in their order.
-    """
-    codes = set()
-    document["specs"] = []
-    for spec in options.specs:
-        options.spec, options.document = spec, {"spec": str(spec)}
-        document["specs"].append(options.document)
-        try:
-            with report_errors(), _describe_errors_in(options.document):
-                act(options)
-        except typer.Exit as end:
-            codes.add(end.exit_code)
-        stops = {*STOPPED} | ({FAILED, USER} if options.on_error == "stop" else set())
-        if codes & stops:
-            break
-    if (worst := next((code for code in SEVERITY if code in codes), DONE)) != DONE:
-        raise typer.Exit(worst)
-
-
-@contextmanager
-def _describe_errors_in(document: dict[str, Any]) -> Iterator[None]:
-    try:
-        yield
-    except RecbiasError as error:
-        document["errors"] = describe_errors(error)
-        raise
-
-
 @_take_options
 def run(options: SimpleNamespace) -> None:
-    """Run or resume the experiment of each SPEC, write a run folder and print a summary."""
+    """Run or resume the experiment of a SPEC, and print a summary."""
     from recbias import api
     from recbias.cli import multiverse
 
@@ -478,7 +397,7 @@ def _find_exit_code(run: Run) -> int:
 @_take_options
 @pause_collection()  # of a large plan it takes as long as the plan, and finds nothing
 def plan(options: SimpleNamespace) -> None:
-    """Validate each SPEC; list its stages, the requests to language models, time and memory."""
+    """Validate a SPEC; print its stages, requests, time and memory."""
     from recbias import api
     from recbias.cli import multiverse
     from recbias.runner.execute import Executor

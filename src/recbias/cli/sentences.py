@@ -44,7 +44,7 @@ def collect(
         typer.Option(help="Sentences with both terms, or whole posts."),
     ] = "sentence",
 ) -> None:
-    """Collect and clean the sentences of posts that have a target and an attribute term."""
+    """Collect sentences with two terms from posts."""
     with report_errors():
         from itertools import chain
 
@@ -73,7 +73,7 @@ def annotate(
     raters: Annotated[int, typer.Option(min=1, max=100, help="Number of raters.")] = 3,
     seed: Seed = 42,
 ) -> None:
-    """Write a blinded and shuffled sheet for each rater, as CSV for a spreadsheet."""
+    """Write a blinded sheet for each rater."""
     with report_errors():
         import numpy as np
 
@@ -99,7 +99,7 @@ def agree(
     key: Annotated[Path, typer.Option(help="The key.jsonl that was written with the sheets.")],
     out: Annotated[Path, typer.Option(help="The file to write, .jsonl.")],
 ) -> None:
-    """Measure the agreement of raters and keep the sentences that all of them call biased."""
+    """Keep the sentences that all raters call biased."""
     with report_errors():
         import numpy as np
 
@@ -151,7 +151,7 @@ def split(
     both_directions: BothDirections = False,
     seed: Seed = 42,
 ) -> None:
-    """Divide sentences at random and add copies about the other group to validation and test."""
+    """Divide sentences; add copies of the other group."""
     with report_errors():
         import numpy as np
 
@@ -187,7 +187,7 @@ def swap(
     ] = False,
     both_directions: BothDirections = False,
 ) -> None:
-    """Write each sentence and its copy with swapped terms, as pairs."""
+    """Write sentences and their copies as pairs."""
     with report_errors():
         from recbias.core.files import to_local_path
         from recbias.formats.text_files import write_json_lines

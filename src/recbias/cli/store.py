@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from recbias.cli.output import (
     report_errors,
 )
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.text import shorten
 from recbias.reports.wording import format_count
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from recbias.runs.verify import Verification
 
 
-MOST_DIFFERENCES = 30
-"""The number of differences that are printed; ``--json`` has all."""
+MOST_DIFFERENCES, _LONGEST = 30, 100
+"""The number of differences that are printed, and of their characters; ``--json`` has all."""
 
 
 def verify(
@@ -40,14 +40,15 @@ def verify(
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
-    """Compare an audit card with a run by the digests of its files and spec."""
+    """Compare an audit card with a run, by digests."""
     with report_errors(), open_document(is_wanted=as_json) as document:
         from recbias.core.files import to_local_path
         from recbias.runs.verify import verify as verify_card
 
         verification = verify_card(to_local_path(card), run, out=out)
         if as_json:
-            document.update(_describe_verification(verification))
+            document["card"], document["same"] = verification.card.digest, verification.is_same
+            document["differences"] = [each._asdict() for each in verification.differences]
         else:
             with allow_closed_output():
                 _show_verification(verification)
@@ -55,59 +56,19 @@ def verify(
             raise typer.Exit(OUT_OF_TOLERANCE)
 
 
-def _describe_verification(verification: Verification) -> dict[str, object]:
-    """Return the content of ``--json``."""
-    return {
-        "card": verification.card.digest,
-        "same": verification.is_same,
-        "differences": [difference._asdict() for difference in verification.differences],
-    }
-
-
-def _cut_alike(stated: str, found: str, most: int = 80) -> tuple[str, str]:
-    """Return the parts of two texts, of at most ``most`` characters, that show where they differ.
-
-    >>> _cut_alike("one two three", "one two four", 6)
-    ('… thre…', '… four')
-    >>> _cut_alike("0.25", "0.26")
-    ('0.25', '0.26')
-    """
-    texts = (stated, found)
-    if max(map(len, texts)) <= most or stated == found:
-        return texts
-    n_equal = next(n for n in count() if stated[n : n + 1] != found[n : n + 1])
-    start = max(n_equal - most // 4, 0)
-    end = start + most - bool(start)
-    first, second = (
-        f"{'…' * bool(start)}{text[start:end]}{'…' * (len(text) > end)}" for text in texts
-    )
-    return first, second
-
-
-def _name_run(verification: Verification) -> str:
-    """Return whether the card is of a run of another spec, blank if it is not."""
-    changed = {where for where, _, _ in verification.differences}
-    name = verification.card.audited.get("name")
-    return f": the card is of another spec ({name})" if "audited: spec_digest" in changed else ""
-
-
 def _show_verification(verification: Verification) -> None:
     """Print what differs, then the result."""
-    if verification.differences:
-        counted = format_count(len(verification.differences), "difference")
-        print_rows(
-            ("where", "stated", "found"),
-            [
-                (where, *_cut_alike(stated, found))
-                for where, stated, found in verification.differences[:MOST_DIFFERENCES]
-            ],
-            title=f"{counted}{_name_run(verification)}",
-        )
-    if (more := len(verification.differences) - MOST_DIFFERENCES) > 0:
-        print_line(f"{format_count(more, 'more difference')}: --json lists all.")
-    print_line(
-        f"{'same' if verification.is_same else 'differs'}: card {verification.card.digest[:16]}"
-    )
+    if differences := verification.differences:
+        rows = [
+            tuple(shorten(text, _LONGEST) for text in difference)
+            for difference in differences[:MOST_DIFFERENCES]
+        ]
+        title = format_count(len(differences), "difference")
+        print_rows(("where", "stated", "found"), rows, title=title)
+        if (more := len(differences) - MOST_DIFFERENCES) > 0:
+            print_line(f"{format_count(more, 'more difference')}: --json lists all.")
+    result = "same" if verification.is_same else "differs"
+    print_line(f"{result}: card {verification.card.digest[:16]}")
 
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -47,15 +47,6 @@ class UserError(RecbiasError):
         return self.lines()
 
 
-@contextmanager
-def locate_errors(setting: str) -> Iterator[None]:
-    """Place errors of the user's input at a setting; their own place stands in the message."""
-    try:
-        yield
-    except UserError as error:
-        raise error.locate_at(setting) from error
-
-
 class ConfigError(UserError):
     """The experiment file is at fault."""
 
@@ -237,6 +228,15 @@ class StageError(RecbiasError):
 
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
+
+
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
 
 
 CODE_FAULTS = (Exception, SystemExit)

@@ -477,6 +477,15 @@ class Contrast:
     ci_high: float = math.nan
     effect_size: float = math.nan
 
+    @classmethod
+    def of_means(
+        cls, between: str, names: Iterable[str], means: Iterable[float], **others: Any
+    ) -> Contrast:
+        """Return the test of two means, whose difference is the statistic unless it is given."""
+        (a, b), (mean_a, mean_b) = names, map(float, means)
+        gap = {"difference": mean_a - mean_b, "statistic": mean_a - mean_b}
+        return cls(between, a, b, mean_a=mean_a, mean_b=mean_b, **(gap | others))
+
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:

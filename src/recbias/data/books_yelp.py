@@ -13,22 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import (
-    SEPARATOR,
-    AnyArray,
-    Attributes,
-    Dataset,
-    Reviews,
-)
+from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, Dataset, Reviews
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.text import suggest
 from recbias.data.declared import Declared, Folder, require_files
-from recbias.formats.delimited import (
-    Layout,
-)
-from recbias.formats.json_files import (
-    Fields,
-)
+from recbias.formats.delimited import Layout
+from recbias.formats.json_files import Fields
 
 _BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
 _TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)

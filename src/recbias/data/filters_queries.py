@@ -30,7 +30,7 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows
@@ -330,7 +330,7 @@ class Users:
             raise Contradiction(message, where="folds", remedy="add sample: 1000, or remove folds")
         if self.where is None:
             return
-        with locate_errors("where"):
+        with at_setting("where"):
             list_condition_columns(self.where)
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:

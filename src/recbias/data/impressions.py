@@ -18,14 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import (
-    AnyArray,
-    Attributes,
-    Codes,
-    Dataset,
-    Interactions,
-    Vocabulary,
-)
+from recbias.core.dataset import AnyArray, Attributes, Codes, Dataset, Interactions, Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile

@@ -26,7 +26,7 @@ from recbias.core.errors import (
     MissingEvidence,
     MissingFile,
     NothingLeft,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
@@ -465,7 +465,7 @@ class SentenceQueries:
         """Validate the condition, and the suffix of the file."""
         checks: dict[str, Any] = {"dialogues": find_suffix, "where": list_condition_columns}
         for name, check in checks.items():
-            with locate_errors(name):
+            with at_setting(name):
                 _ = (value := getattr(self, name)) is None or check(value)
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:

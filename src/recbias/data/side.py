@@ -44,12 +44,7 @@ class _SideTable:
 
 
 def build_side_table(
-    name: str,
-    data: Path,
-    source: Imdb | Tmdb,
-    *,
-    links: Path | None = None,
-    replace: bool = False,
+    name: str, data: Path, source: Imdb | Tmdb, *, links: Path | None = None, replace: bool = False
 ) -> _SideTable:
     """Write the side table of the films of a MovieLens dataset.
 

@@ -25,13 +25,7 @@ from recbias.core.dataset import (
     count_distinct,
     encode_pairs,
 )
-from recbias.core.errors import (
-    Contradiction,
-    Leakage,
-    NothingLeft,
-    UnknownColumn,
-    WrongType,
-)
+from recbias.core.errors import Contradiction, Leakage, NothingLeft, UnknownColumn, WrongType
 from recbias.core.plugins import InputFile, OnlyWith
 from recbias.data.tables import Tables
 from recbias.formats.delimited import check_ids, list_some, require_every_line

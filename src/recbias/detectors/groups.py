@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Interval, MinLen
 from recbias.core.context import record_fact, report_progress, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, locate_errors
+from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, at_setting
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.detectors.names import read_cells
 from recbias.formats.delimited import check_ids
@@ -33,7 +33,7 @@ from recbias.language.groups import (
     report_part,
     score_groups,
 )
-from recbias.language.local_models import LocalModel, MaskedModel, load_model
+from recbias.language.local_models import LocalModel, load_model
 from recbias.language.model_files import list_causal_model_files, list_model_files
 from recbias.statistics.agreement import Level, krippendorff_alpha
 
@@ -321,7 +321,7 @@ class Column:
         return {self.kind: np.where(np.isnan(values), np.nan, is_labelled)}
 
     def _read_values(self, items: Attributes) -> FloatArray:
-        with locate_errors("from"):
+        with at_setting("from"):
             values = items.numbers(self.from_)
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
@@ -487,7 +487,7 @@ class MaskedLM(_GroupDetector):
 
     def load_scorer(self, words: GroupWords) -> MaskedGroups:
         """Return the model with the words of groups."""
-        model = MaskedModel.load(self.model, self.revision, device=self.device)
+        model = load_model(self.model, self.revision, kind="masked", device=self.device)
         return MaskedGroups(model, words, self.candidates, self.neutral, self.tokens_per_batch)
 
 

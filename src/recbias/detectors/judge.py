@@ -16,14 +16,14 @@ from annotated_types import Ge, Interval, MinLen
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownName, locate_errors
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownName, at_setting
 from recbias.core.plugins import InputFile, PlannedRequest
 from recbias.core.text import make_printable, suggest
 from recbias.detectors.names import read_cells
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
+from recbias.language.prompts import Rubric, find_rubric
 from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
-from recbias.language.rubrics import Rubric, find_rubric
 from recbias.statistics.agreement import krippendorff_alpha
 
 _ROUNDING = 1e-12
@@ -290,7 +290,7 @@ class LLMJudge:
 
     def __post_init__(self) -> None:
         """Refuse an invalid rubric and unknown kinds before any data is read."""
-        with locate_errors("rubric"):
+        with at_setting("rubric"):
             words = self.load_rubric().words
         for position, kind in enumerate(self.kinds):
             if kind not in words:

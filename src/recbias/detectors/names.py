@@ -15,7 +15,7 @@ import pandas as pd
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, locate_errors
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.plugins import Device, ModelName, label_texts
 from recbias.kernels.devices import find_device
 from recbias.language.groups import report_part
@@ -103,7 +103,7 @@ def read_cells(
     Raises:
         UnknownColumn: The items do not have the column, or it holds numbers.
     """
-    with locate_errors(setting):
+    with at_setting(setting):
         column = items.column(name)
     if column.dtype.kind == "f" and column.notna().any():
         message = f"column {name!r} of the items holds numbers, not {noun}"
@@ -353,5 +353,5 @@ class Names:
         return _count_people(people, near=near, unique=self.unique, halves=in_texts)
 
     def _load_model(self) -> PersonModel:
-        with locate_errors("persons"):
+        with at_setting("persons"):
             return PersonModel(self.persons, self.device)

@@ -14,6 +14,7 @@ from recbias.core.context import report_progress
 from recbias.core.dataset import AnyArray, Ids
 from recbias.language.masking import TextWords, divide_into_blocks
 from recbias.language.templates import load_packaged
+from recbias.language.terms import match_case
 
 Side: TypeAlias = Literal["gender", "race"]
 """The attribute that is exchanged."""
@@ -87,7 +88,7 @@ come decide did died eat enjoy ensure explain fell felt find forget found gave g
 grew grow happen join keep kept knew know knows lacked learn leave let listen lived looked lost
 make makes needed prepare put ran realize receive relax said say says seem seemed seems sell send
 sing speak spend struggle suffer take tasted tell think thinks throw told took understand walked
-wanted went worked write wrote
+wanted went worked write wrote feel
 """,
         # a noun, or a verb after a verb of "cause": "let her order first"
         "either": """
@@ -268,7 +269,8 @@ def make_counterfactuals(
         replacements = swaps.sample(block.text[swapped], codes[swapped], rng)
         new = np.empty(swapped.size, dtype=object)
         pairs = zip(block.words[swapped], replacements, strict=True)
-        new[:] = [_match_capitals(*swaps.divide_suffix(word), other) for word, other in pairs]
+        divided = [(*swaps.divide_suffix(word), other) for word, other in pairs]
+        new[:] = [match_case(stem, other) + suffix for stem, suffix, other in divided]
         copied = np.unique(block.text[swapped])
         rows.append(block_rows[copied])
         copies.append(block.replace_pieces(copied, block.positions[swapped], new))
@@ -386,12 +388,3 @@ def _governs_nouns(before: str, phrase: list[str], classes: list[str], head: int
     if modifiers and before in _WORDS["count"]:
         return is_given
     return before in _WORDS["give"] and is_given and following not in {"to", "back"}
-
-
-def _match_capitals(stem: str, suffix: str, replacement: str) -> str:
-    """Return the replacement with the capitals of the replaced word, and its suffix."""
-    if len(stem) > 1 and stem.isupper():
-        return replacement.upper() + suffix
-    return (
-        replacement[0].upper() + replacement[1:] if stem[0].isupper() else replacement
-    ) + suffix

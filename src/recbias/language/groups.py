@@ -28,7 +28,7 @@ from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.corpora import split_sentences
 from recbias.language.likelihood import score_sentences
-from recbias.language.local_models import LocalModel, MaskedModel, ScoringSettings, TokenSpans
+from recbias.language.local_models import LocalModel, ScoringSettings, TokenSpans
 
 _MASK_SLOT = "[MASK]"  # where the word of a group stands in a neutral sentence
 
@@ -282,7 +282,7 @@ class MaskedGroups:
         tokens_per_batch: The number of tokens in a pass of the model.
     """
 
-    model: MaskedModel
+    model: LocalModel
     words: GroupWords
     candidates: Candidates = "names"
     neutral: Neutral = "none"

@@ -20,12 +20,7 @@ import numpy as np
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import (
-    Contradiction,
-    MissingFile,
-    UnknownIdentifier,
-    UserError,
-)
+from recbias.core.errors import Contradiction, MissingFile, UnknownIdentifier, UserError
 from recbias.core.machine import is_shortage, release_between
 from recbias.core.plugins import Device
 from recbias.kernels.devices import resolve_device
@@ -427,6 +422,69 @@ class LocalModel:
         tokens = ends if isinstance(ends, list) else [ends]
         return {token for token in (*tokens, self.tokenizer.eos_token_id) if token is not None}
 
+    def find_token(self, word: str) -> int | None:
+        """Return the token of a word within a sentence, None if the tokenizer divides it."""
+        tokens = self.tokenizer(f" {word}", add_special_tokens=False).input_ids
+        is_known = len(tokens) == 1 and tokens[0] != self.tokenizer.unk_token_id
+        return int(tokens[0]) if is_known else None
+
+    def predict(
+        self,
+        sentences: Sequence[str],
+        spans: AnyArray,
+        tokens: AnyArray,
+        *,
+        tokens_per_batch: int = 4096,
+        is_normalized: bool = True,
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return ln p(token | the sentence with one span masked), and which were shortened.
+
+        All masks of a batch are in one pass; the head is applied to the masks only. Of a sentence
+        that is longer than the model can read, the tokens around the mask are read.
+
+        Args:
+            sentences: The sentences.
+            spans: The sentence, and the first and last character of each span, ``int64[m, 3]``.
+            tokens: The tokens whose probabilities are returned, ``int64[t]``.
+            tokens_per_batch: The number of tokens in a pass, padding included.
+            is_normalized: Whether to normalize over the vocabulary; without, the logits of the
+                other tokens are not computed, and each row has a constant of its own.
+
+        Returns:
+            ``float64[m, t]``, and of each span whether its sentence was shortened, ``bool[m]``.
+        """
+        import torch
+
+        masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
+        values = np.empty((len(spans), len(tokens)))
+        columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
+        distinct, places = masked.find_distinct()
+        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, _MAX_MASKS)
+        for part in release_between(batches):
+            rows = distinct[part]
+            ids, positions, n_tokens = masked.fill(rows)
+            with _select_logits(self.network, None if is_normalized else columns):
+                logits = self._predict_masks(ids, positions, n_tokens).float()
+            if is_normalized:
+                logits = logits[:, columns] - logits.logsumexp(-1, keepdim=True)
+            values[rows] = logits.double().cpu().numpy()
+        return values[distinct][places], masked.is_shortened
+
+    def _predict_masks(self, ids: AnyArray, positions: AnyArray, n_tokens: AnyArray) -> Any:
+        """Return the logits at one position of each row, ``(n, vocabulary)``."""
+        import torch
+
+        network = self.network
+        is_token = np.arange(ids.shape[1]) < n_tokens[:, None]
+        inputs = {"input_ids": ids, "attention_mask": is_token.astype(np.int64)}
+        tensors = {
+            name: torch.from_numpy(array).to(network.device) for name, array in inputs.items()
+        }
+        with torch.inference_mode():
+            return compute_logits(
+                network, network.base_model, tensors, np.arange(len(ids)), positions
+            )
+
 
 def load_model(
     name: str,
@@ -463,6 +521,10 @@ def load_model(
         target = resolve_device(device)
         options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
         tokenizer = load_tokenizer(source, **options)
+        if kind == "masked" and tokenizer.mask_token_id is None:
+            message = f"the tokenizer of {name} has no mask token: it is no masked language model"
+            remedy = "name a masked model such as bert-base-uncased, or a causal one as such"
+            raise Contradiction(message, where="model", remedy=remedy)
         if not gguf:
             options["config"] = _load_config(source)
         auto = getattr(transformers, _CLASSES[kind])
@@ -663,133 +725,6 @@ _MAX_MASKS = 256
 """The number of masks in a batch: the logits of each are as many as the vocabulary has tokens."""
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedModel:
-    """A masked language model with its tokenizer; its weights are loaded when they are needed.
-
-    Args:
-        source: Where the model is.
-        tokenizer: The tokenizer.
-        device: Where it computes.
-    """
-
-    source: Source
-    tokenizer: Any
-    device: Device = "auto"
-
-    @classmethod
-    def load(
-        cls, name: str, revision: str | None = None, *, device: Device = "auto"
-    ) -> MaskedModel:
-        """Return a model.
-
-        Args:
-            name: A folder, an installed package, or a model of the Hugging Face hub.
-            revision: A commit, tag or branch of the hub; None for its main branch.
-            device: Where it computes.
-
-        Raises:
-            MissingFile: The model is not found, or cannot be read.
-            Contradiction: Its tokenizer has no mask token.
-        """
-        with locate_at_model():
-            source = find_model(name, revision)
-            tokenizer = load_tokenizer(source)
-        if tokenizer.mask_token_id is None:
-            message = f"the tokenizer of {name} has no mask token: it is no masked language model"
-            remedy = "name a masked model such as bert-base-uncased, or use detector: causal_lm"
-            raise Contradiction(message, where="model", remedy=remedy)
-        return cls(source, tokenizer, device)
-
-    @cached_property
-    def network(self) -> Any:
-        """The ``torch`` module with its masked-language-model head, in evaluation mode.
-
-        Raises:
-            MissingFile: It cannot be read, or a weight is missing, which would be random.
-        """
-        import transformers
-
-        auto: Any = transformers.AutoModelForMaskedLM
-        with locate_at_model():
-            config = _load_config(self.source)
-            with silence_transformers(), _describe_failure("weights", self.source):
-                network = _load_weights(auto, self.source, config=config)
-        return network.to(resolve_device(self.device)).eval()
-
-    def find_token(self, word: str) -> int | None:
-        """Return the token of a word within a sentence, None if the tokenizer divides it."""
-        tokens = self.tokenizer(f" {word}", add_special_tokens=False).input_ids
-        is_known = len(tokens) == 1 and tokens[0] != self.tokenizer.unk_token_id
-        return int(tokens[0]) if is_known else None
-
-    @property
-    def max_length(self) -> int:
-        """The number of tokens that the model can read."""
-        config = _load_config(self.source)
-        n = int(getattr(config, "max_position_embeddings", 0) or 2**31)
-        if "roberta" in config.model_type:  # its positions begin after that of the padding
-            n -= config.pad_token_id + 1
-        return min(n, int(self.tokenizer.model_max_length))
-
-    def predict(
-        self,
-        sentences: Sequence[str],
-        spans: AnyArray,
-        tokens: AnyArray,
-        *,
-        tokens_per_batch: int = 4096,
-        is_normalized: bool = True,
-    ) -> tuple[FloatArray, BoolArray]:
-        """Return ln p(token | the sentence with one span masked), and which were shortened.
-
-        All masks of a batch are in one pass; the head is applied to the masks only. Of a sentence
-        that is longer than the model can read, the tokens around the mask are read.
-
-        Args:
-            sentences: The sentences.
-            spans: The sentence, and the first and last character of each span, ``int64[m, 3]``.
-            tokens: The tokens whose probabilities are returned, ``int64[t]``.
-            tokens_per_batch: The number of tokens in a pass, padding included.
-            is_normalized: Whether to normalize over the vocabulary; without, the logits of the
-                other tokens are not computed, and each row has a constant of its own.
-
-        Returns:
-            ``float64[m, t]``, and of each span whether its sentence was shortened, ``bool[m]``.
-        """
-        import torch
-
-        masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
-        values = np.empty((len(spans), len(tokens)))
-        columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
-        distinct, places = masked.find_distinct()
-        batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, _MAX_MASKS)
-        for part in release_between(batches):
-            rows = distinct[part]
-            ids, positions, n_tokens = masked.fill(rows)
-            with _select_logits(self.network, None if is_normalized else columns):
-                logits = self._predict_masks(ids, positions, n_tokens).float()
-            if is_normalized:
-                logits = logits[:, columns] - logits.logsumexp(-1, keepdim=True)
-            values[rows] = logits.double().cpu().numpy()
-        return values[distinct][places], masked.is_shortened
-
-    def _predict_masks(self, ids: AnyArray, positions: AnyArray, n_tokens: AnyArray) -> Any:
-        """Return the logits at one position of each row, ``(n, vocabulary)``."""
-        import torch
-
-        network = self.network
-        is_token = np.arange(ids.shape[1]) < n_tokens[:, None]
-        inputs = {"input_ids": ids, "attention_mask": is_token.astype(np.int64)}
-        tensors = {
-            name: torch.from_numpy(array).to(network.device) for name, array in inputs.items()
-        }
-        with torch.inference_mode():
-            return compute_logits(
-                network, network.base_model, tensors, np.arange(len(ids)), positions
-            )
-
-
 @contextmanager
 def _select_logits(network: Any, tokens: Any) -> Iterator[None]:
     """Compute the logits of some tokens only; None for all."""
@@ -813,7 +748,7 @@ def _select_logits(network: Any, tokens: Any) -> Iterator[None]:
 class _MaskedSpans:
     """Sentences with one masked span each, between the special tokens of the model."""
 
-    model: MaskedModel
+    model: LocalModel
     tokens: TokenSpans
 
     @cached_property
@@ -927,9 +862,6 @@ class ScoringSettings:
             first_token=is_masked if self.first_token is None else self.first_token,
             max_length=min(self.max_length, model.max_length),
         )
-        if is_masked and model.tokenizer.mask_token_id is None:
-            message = "the tokenizer of the model has no mask token"
-            raise Contradiction(message, where="model", remedy="name a masked model such as BERT")
         if model.kind == "causal" and complete.first_token and model.start_token is None:
             message = "the tokenizer has neither a start nor an end token to score the first after"
             raise Contradiction(message, where="model", remedy="name another causal model")
@@ -1023,9 +955,7 @@ def _tokenize(
         chunk = [text or "" for text in texts[start : start + _CHUNK]]
         with silence_transformers():
             encoded = model.tokenizer(
-                chunk,
-                add_special_tokens=settings.special_tokens,
-                return_special_tokens_mask=True,
+                chunk, add_special_tokens=settings.special_tokens, return_special_tokens_mask=True
             )
         yield from zip(encoded.input_ids, encoded.special_tokens_mask, strict=True)
 

@@ -26,7 +26,7 @@ from recbias.core.errors import (
     NothingLeft,
     UnknownColumn,
     WrongType,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.evidence import MASK
 from recbias.core.machine import release_between
@@ -570,7 +570,7 @@ class MaskNames:
     def _encode_names(self, dataset: Dataset) -> ItemNames:
         if dataset.items is None:
             raise MissingEvidence("the dataset has no items table, and so no names")
-        with locate_errors("column"):
+        with at_setting("column"):
             cells = dataset.items.column(self.column)
         if cells.dtype.kind == "f" and cells.notna().any():
             message = f"column {self.column!r} contains numbers, not names"
@@ -586,7 +586,7 @@ class MaskNames:
             return None
         if self.persons == "names":
             return FirstNames()
-        with locate_errors("persons"):
+        with at_setting("persons"):
             return PersonModel(self.persons, self.device)
 
     def _build_tree(

@@ -10,11 +10,7 @@ import numpy as np
 from recbias.core.context import report_progress, warn
 from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.machine import release_between
-from recbias.language.local_models import (
-    LocalModel,
-    batch_by_tokens,
-    find_token_type,
-)
+from recbias.language.local_models import LocalModel, batch_by_tokens, find_token_type
 
 
 @dataclass(frozen=True, kw_only=True)

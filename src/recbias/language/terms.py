@@ -119,7 +119,7 @@ def swap_terms(
 
     def replace(match: re.Match[str]) -> str:
         term = match[0]
-        return _match_case(term, table.get(term.lower(), term))
+        return match_case(term, table.get(term.lower(), term))
 
     return pattern.sub(replace, text)
 
@@ -151,7 +151,8 @@ def _build_table(pairs: tuple[tuple[str, str], ...], *, both_directions: bool) -
     return table
 
 
-def _match_case(term: str, replacement: str) -> str:
+def match_case(term: str, replacement: str) -> str:
+    """Return a replacement with the capitals of a term."""
     if term.isupper() and len(term) > 1:
         return replacement.upper()
     if term[:1].isupper():

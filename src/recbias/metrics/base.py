@@ -196,6 +196,16 @@ def warn_excluded(evidence: Evidence, n: int, item: str) -> None:
         warn(f"{evidence.metric}: {n:,} positions of the lists hold {item} and are excluded")
 
 
+def locate_items(
+    evidence: Evidence, has_value: BoolArray, k: int | None, item: str
+) -> tuple[AnyArray, BoolArray]:
+    """Return the items of the lists and which of them have a value; warn of the others."""
+    items, known = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
+    counted = known & np.append(has_value, False)[np.where(known, items, -1)]
+    warn_excluded(evidence, int(np.count_nonzero(items >= 0) - np.count_nonzero(counted)), item)
+    return items, counted
+
+
 def _replace_interval(row: Measurement, ends: tuple[float, float] | None) -> Measurement:
     return (
         row if ends is None else replace(row, ci_low=ends[0], ci_high=ends[1], own_interval=True)

@@ -14,11 +14,11 @@ import numpy as np
 from annotated_types import Interval
 
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.core.errors import NothingLeft, OutOfRange, locate_errors
+from recbias.core.errors import NothingLeft, OutOfRange, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import ROUNDING, Bounds, Direction, Measurement
 from recbias.kernels.sparse import build_rows
-from recbias.metrics.base import Cutoff, PerQuery, warn_excluded
+from recbias.metrics.base import Cutoff, PerQuery, locate_items
 
 _Discount: TypeAlias = Literal["none", "reciprocal", "log"]
 """The weight of rank r of a list: 1, 1 / r, or 1 / log2(r + 1)."""
@@ -44,7 +44,7 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
     from scipy.sparse import csr_array, diags_array
 
     evidence.need("items")
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         column = evidence.items.column(attribute)  # type: ignore[union-attr]  # need() raises
     if column.isna().all():
         remedy = "choose a column that the items have"
@@ -55,7 +55,7 @@ def read_attribute_shares(evidence: Evidence, attribute: str) -> Matrix:
             shares = csr_array(np.nan_to_num(np.column_stack([numbers, 1.0 - numbers])))
             shares.eliminate_zeros()
             return shares
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         matrix = evidence.items.categories(attribute).matrix  # type: ignore[union-attr]
     n_values = np.diff(matrix.indptr)
     return (diags_array(1.0 / np.maximum(n_values, 1)) @ matrix.astype(np.float64)).tocsr()
@@ -69,11 +69,8 @@ def _share_lists(
     The shares are an array if there are few values, else CSR.
     Positions whose item does not have the attribute are excluded and counted in a warning.
     """
-    items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    has_attribute = np.append(np.diff(shares.indptr) > 0, [False])
-    counted = counted & has_attribute[np.where(counted, items, -1)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    warn_excluded(evidence, n_excluded, f"an item without the attribute {attribute!r}")
+    item = f"an item without the attribute {attribute!r}"
+    items, counted = locate_items(evidence, np.diff(shares.indptr) > 0, k, item)
     weights = _weigh_ranks(items.shape[1], discount)
     lists = build_rows(items, counted, len(evidence.item_ids), weights)
     return _normalize(lists @ _convert_few(shares))
@@ -192,11 +189,7 @@ def _align_common(target: Matrix, shares: Matrix) -> tuple[AnyArray, FloatArray,
 
 
 def _finish(
-    target: Matrix,
-    shares: Matrix,
-    rows: AnyArray,
-    terms: FloatArray,
-    disjoint: float,
+    target: Matrix, shares: Matrix, rows: AnyArray, terms: FloatArray, disjoint: float
 ) -> FloatArray:
     """Return the divergence of rows without a common cell, plus the terms of the common cells.
 

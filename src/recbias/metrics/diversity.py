@@ -24,8 +24,8 @@ from recbias.metrics.base import (
     Totals,
     WholeSet,
     divide,
+    locate_items,
     mark_candidates,
-    warn_excluded,
 )
 from recbias.metrics.calibration import read_attribute_shares
 from recbias.metrics.identity import measure_mean_jaccard
@@ -182,10 +182,7 @@ class IntraListDistance(PerQuery):
 
 def _build_list_matrix(evidence: Evidence, has_vector: BoolArray, k: int | None) -> Matrix:
     """Return which items with a vector each list holds, CSR ``(q, n_items)`` of ones."""
-    items, counted = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    counted = counted & np.append(has_vector, [False])[np.where(counted, items, -1)]
-    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    warn_excluded(evidence, n_excluded, "an item without a vector")
+    items, counted = locate_items(evidence, has_vector, k, "an item without a vector")
     return build_rows(items, counted, len(evidence.item_ids))
 
 

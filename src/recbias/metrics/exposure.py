@@ -565,11 +565,7 @@ class _ExposureRatio(_OfGroups, WholeSet):
         return _divide_extremes(values)
 
     def _compare_relevance(
-        self,
-        evidence: Evidence,
-        groups: ItemGroups,
-        gains: Matrix | FloatArray,
-        relevant: Matrix,
+        self, evidence: Evidence, groups: ItemGroups, gains: Matrix | FloatArray, relevant: Matrix
     ) -> Totals:
         """Return the ratio of the gains by the relevance of each group."""
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)

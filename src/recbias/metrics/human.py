@@ -200,6 +200,5 @@ def _add_query_labels(evidence: Evidence) -> Responses:
     frame = frame.drop(columns=[name for name in frame if name in responses.labels])
     added = frame.reindex(responses.ids).reset_index(drop=True).astype(object)
     return replace(
-        responses,
-        labels=pd.concat([responses.labels, added.where(added.notna(), None)], axis=1),
+        responses, labels=pd.concat([responses.labels, added.where(added.notna(), None)], axis=1)
     )

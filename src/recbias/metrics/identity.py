@@ -19,7 +19,7 @@ from annotated_types import Gt, Lt
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, locate_errors
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import CONTROL, Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
@@ -311,7 +311,7 @@ def _find_stated_prompts(
 
 
 def _mark_neutral(labels: Attributes, neutral: str) -> BoolArray:
-    with locate_errors("neutral"):
+    with at_setting("neutral"):
         try:
             is_neutral = match_rows(neutral, labels)
         except UnknownColumn as error:
@@ -324,7 +324,7 @@ def _mark_neutral(labels: Attributes, neutral: str) -> BoolArray:
 def _pair_queries(labels: Attributes, pair: str | None) -> tuple[str, Groups]:
     """Return the label that a prompt shares with its neutral prompt, and its values."""
     column = pair or next((name for name in _PAIR_COLUMNS if name in labels.names), "")
-    with locate_errors("pair"):
+    with at_setting("pair"):
         if not column:
             message = f"the queries have no label {' or '.join(map(repr, _PAIR_COLUMNS))}"
             raise UnknownColumn(message, remedy="name the label that neutral prompts share")
@@ -640,18 +640,7 @@ def _build_contrasts(
     """Return the permutation test of a spread, named by the groups that are furthest apart."""
     if np.isnan(means).any():
         return ()
-    top, bottom = int(means.argmax()), int(means.argmin())
-    return (
-        Contrast(
-            between="groups",
-            a=names[top],
-            b=names[bottom],
-            test="permutation",
-            n=n,
-            mean_a=float(means[top]),
-            mean_b=float(means[bottom]),
-            difference=float(means[top] - means[bottom]),
-            statistic=spread.value,
-            p=spread.p,
-        ),
-    )
+    ends = int(means.argmax()), int(means.argmin())
+    sides = [names[end] for end in ends]
+    others = {"test": "permutation", "n": n, "statistic": spread.value, "p": spread.p}
+    return (Contrast.of_means("groups", sides, means[[*ends]], **others),)

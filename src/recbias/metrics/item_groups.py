@@ -27,7 +27,7 @@ from recbias.core.errors import (
     UnknownName,
     UserError,
     WrongType,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.evidence import Evidence, rank_discounts
 from recbias.core.queries import parse_uncertain_label, read_uncertain_groups
@@ -415,7 +415,7 @@ def read_list_samples(evidence: Evidence, label: str | None) -> ListSamples:
     queries = evidence.queries
     if label is None:
         return ListSamples(None, np.arange(len(queries)))
-    with locate_errors("samples_of"):
+    with at_setting("samples_of"):
         column = queries.labels.column(label)
     has_label = column.notna().to_numpy()
     if len(queries) and not has_label.any():

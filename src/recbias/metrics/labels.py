@@ -20,10 +20,10 @@ from annotated_types import Gt, Le, MinLen
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, locate_errors
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
-from recbias.metrics.base import Cutoff, PerQuery, divide, warn_excluded
+from recbias.metrics.base import Cutoff, PerQuery, divide, locate_items
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.prediction_powered import (
@@ -77,7 +77,7 @@ class CatalogueCounts:
         if self.attribute is None:
             return
         evidence.need("items")
-        with locate_errors("attribute"):
+        with at_setting("attribute"):
             evidence.items.column(self.attribute)  # type: ignore[union-attr]  # need() raises
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -258,7 +258,7 @@ class KrippendorffAlpha(_AgreementMetric):
         return np.stack([_read_label(evidence, name, "labels") for name in self.labels])
 
 
-def _read_label(evidence: Evidence, name: str, setting: str) -> FloatArray:
+def _read_label(evidence: Evidence, name: str, setting: str = "label") -> FloatArray:
     evidence.need("items")
     try:
         return evidence.items.numbers(name)  # type: ignore[union-attr]  # need() raises on None
@@ -341,11 +341,9 @@ class _LabelMetric(PerQuery):
 
     def _place(self, evidence: Evidence) -> tuple[Codes, FloatArray]:
         """Return the item at each rank, -1 without the label, and the label of each item."""
-        items, known = evidence.ranked.items[:, : self.k], evidence.in_catalogue[:, : self.k]
         labels = self._mark(_read_grades(evidence, self.label))
-        is_labelled = np.append(~np.isnan(labels), False)[np.where(known, items, -1)]
-        n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(is_labelled))
-        warn_excluded(evidence, n_unlabelled, f"an item without the label {self.label!r}")
+        item = f"an item without the label {self.label!r}"
+        items, is_labelled = locate_items(evidence, ~np.isnan(labels), self.k, item)
         return np.where(is_labelled, items, -1), labels
 
     def _score(self, labels: FloatArray, unlabelled: BoolArray) -> AnyArray:
@@ -462,12 +460,7 @@ def _report_correction(evidence: Evidence, corrected: Correction, row: Measureme
 
 def _read_grades(evidence: Evidence, label: str) -> FloatArray:
     """Return the label of each item, ``float64[n_items]``; NaN if it does not carry the label."""
-    evidence.need("items")
-    try:
-        grades = evidence.items.numbers(label)  # type: ignore[union-attr]  # need() raises on None
-    except UnknownColumn as error:
-        remedy = error.remedy or "choose a numeric column, or make one by a detector: labels:"
-        raise UnknownColumn(error.message, where="label", remedy=remedy) from error
+    grades = _read_label(evidence, label)
     invalid = np.flatnonzero((grades < 0) | (grades > 1))
     if invalid.size:
         item = evidence.item_ids.ids[invalid[0]]
@@ -578,7 +571,7 @@ class LabelledItems:
         """Yield each value of the attribute, and which items have it."""
         if self.attribute is None or evidence.items is None:
             return
-        with locate_errors("attribute"):
+        with at_setting("attribute"):
             membership = evidence.items.membership(self.attribute)
         columns = membership.matrix.tocsc()
         for code, value in enumerate(membership.values):

@@ -478,11 +478,7 @@ class PolicyValue(InheritsSections):
         return estimate_rows(self.estimator, weights, block.rewards, expected, shown)
 
     def _bound(
-        self,
-        evidence: Evidence,
-        totals: FloatArray,
-        lost: FloatArray,
-        ends: tuple[float, float],
+        self, evidence: Evidence, totals: FloatArray, lost: FloatArray, ends: tuple[float, float]
     ) -> list[Measurement]:
         """Return an undefined value, and its bounds."""
         scale = [[end, float(self.estimator == "snips")] for end in ends]

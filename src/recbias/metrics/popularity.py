@@ -22,7 +22,7 @@ from annotated_types import Gt, Interval
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, Matrix
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import OutOfRange, locate_errors
+from recbias.core.errors import OutOfRange, at_setting
 from recbias.core.evidence import Evidence, mark_contained
 from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
 from recbias.core.plugins import OnlyWith
@@ -84,7 +84,7 @@ def read_popularity(evidence: Evidence, popularity: str | None) -> FloatArray:
     column = popularity.removeprefix(_COLUMN)
     column = column if _is_counted(column) else popularity
     evidence.need("items")
-    with locate_errors("popularity"):
+    with at_setting("popularity"):
         numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises
     return np.where(numbers >= 0, numbers, np.nan)
 

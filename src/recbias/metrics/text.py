@@ -19,7 +19,7 @@ from annotated_types import Gt
 
 from recbias.core.context import track_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
-from recbias.core.errors import Contradiction, locate_errors
+from recbias.core.errors import Contradiction, at_setting
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Direction, Measurement
 from recbias.core.plugins import InputFile, ModelName, OnlyWith
@@ -283,7 +283,7 @@ class _VectorMetric(_ResponseMetric):
             remedy = "set one of vectors: FILE and encoder: MODEL"
             raise Contradiction(message, where="vectors", remedy=remedy)
         if self.vectors is not None:
-            with locate_errors("vectors"):
+            with at_setting("vectors"):
                 check_vector_file(self.vectors)
 
     def libraries_now(self) -> tuple[str, ...]:

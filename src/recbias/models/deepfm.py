@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, Matrix, TrainingData
-from recbias.core.errors import MissingEvidence, locate_errors
+from recbias.core.errors import MissingEvidence, at_setting
 from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, initialize_glorot
@@ -105,7 +105,7 @@ def _read_column(data: TrainingData, name: str) -> pd.Series[Any]:
         message = "the dataset has no items table, so the items have no text"
         remedy = "add an items table to the dataset, or choose a model without text, such as PMF"
         raise MissingEvidence(message, where="text", remedy=remedy)
-    with locate_errors("text"):
+    with at_setting("text"):
         return data.items.column(name).reset_index(drop=True).astype(object)
 
 
@@ -229,7 +229,7 @@ def select_columns(
             if 0 < _MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz
         )
     for name in columns:
-        with locate_errors(setting):
+        with at_setting(setting):
             attributes.column(name)
     return tuple(columns)
 

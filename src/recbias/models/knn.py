@@ -25,7 +25,7 @@ from recbias.core.dataset import (
     Matrix,
     TrainingData,
 )
-from recbias.core.errors import MissingEvidence, locate_errors
+from recbias.core.errors import MissingEvidence, at_setting
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device, OnlyWith, Output, State
 from recbias.core.queries import Queries
@@ -176,7 +176,7 @@ def _validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
 
 
 def _read_column(items: Attributes, name: str) -> Any:
-    with locate_errors("attributes"):
+    with at_setting("attributes"):
         return items.column(name)
 
 

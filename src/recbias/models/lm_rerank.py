@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
-from recbias.core.errors import Contradiction, locate_errors
+from recbias.core.errors import Contradiction, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import make_generator
 from recbias.core.plugins import (
@@ -138,7 +138,7 @@ class LMRerank:
         read_titles(data, self.title, self.year)
         model = self.candidates.model
         if isinstance(model, ChecksData):
-            with locate_errors("candidates"):
+            with at_setting("candidates"):
                 model.check_data(data)
 
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:

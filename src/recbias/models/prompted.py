@@ -16,7 +16,7 @@ from annotated_types import Gt, Le
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
-from recbias.core.errors import MissingEvidence, UnknownColumn, locate_errors
+from recbias.core.errors import MissingEvidence, UnknownColumn, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
 from recbias.core.queries import SAMPLE, Queries
@@ -66,7 +66,7 @@ def read_titles(data: TrainingData, title: str, year: str | None) -> list[Histor
     pairs = [split_year(cell) for cell in cells]
     years: Sequence[int | None] = [written for _, written in pairs]
     if year is not None:
-        with locate_errors("year"):
+        with at_setting("year"):
             numbers = data.items.numbers(year)
         years = [None if np.isnan(number) else int(number) for number in numbers]
     ids = data.train.item_ids.ids
@@ -85,7 +85,7 @@ def index_items(
 
 
 def _read_column(data: TrainingData, setting: str, name: str) -> list[str]:
-    with locate_errors(setting):
+    with at_setting(setting):
         column = data.items.column(name)  # type: ignore[union-attr]  # checked by read_titles
     return [str(cell) if isinstance(cell, str) else "" for cell in column]
 
@@ -132,7 +132,7 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
     Raises:
         UserError: There is no such prompt or mitigation, or its file is malformed.
     """
-    with locate_errors("prompt"):
+    with at_setting("prompt"):
         prompt = find_prompt(name)
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
 
@@ -262,7 +262,7 @@ class ChatRecommender:
 
     def __post_init__(self) -> None:
         """Refuse an invalid prompt before any data is read."""
-        with locate_errors("prompt"):
+        with at_setting("prompt"):
             self.load_prompt()
 
     def model_files(self) -> tuple[Path, ...]:

@@ -92,8 +92,6 @@ class Card(BaseModel):
 def build_card(run: RunTables) -> Card:
     """Return the audit card of a run with its digest.
 
-        digest = SHA-256( canonical JSON of the card without digest )
-
     The digest shows that the card was not changed by accident: whoever changes it can compute it
     again. The card has no time, duration or path, so that equal results give equal cards. The
     estimates are the means over seeds and folds where there are several.

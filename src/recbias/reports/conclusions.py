@@ -306,8 +306,8 @@ def _write_contrast(question: Question) -> _Answer:
             sentences[:1] = [f"{lead}, most with {model}: by {size}."]
     elif row["b"] == CONTROL:
         more = "more" if row["difference"] > 0 else "less"
-        lead = f"Lists for {a} differ from neutral ones by {size} {more} than"
-        sentences = [f"{lead} neutral ones sampled again do, with {model}."]
+        lead = f"Stating {a} changes the lists of {model} {more} than"
+        sentences = [f"{lead} repeating the neutral prompt does: by {size}."]
     elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
         value = _state_size(row, signed=True)
         sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]

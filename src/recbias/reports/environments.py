@@ -16,9 +16,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from recbias.core.measures import Direction
-from recbias.reports import llm, wording
+from recbias.reports import wording
 from recbias.reports.views import DIRECTION_LABELS
-from recbias.reports.wording import formlocate_errors
+from recbias.reports.wording import format_setting
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -233,17 +233,12 @@ def load_environment(kind: str) -> Environment:
         "sort_first": {"higher": "descending", "lower": "ascending"},
     }
     environment.filters |= {
-        "describe_search": llm.describe_search,
-        "describe_importances": llm.describe_importances,
-        "summarize_search": llm.summarize_search,
-        "tabulate_searches": llm.tabulate_searches,
-        "tabulate_trials": llm.tabulate_trials,
         "dict": dict,
         "downloads": list_downloads,
         "block": wording.escape,
         "code": _indent_code,
         "minus": _typeset_minus,
-        "setting": formlocate_errors,
+        "setting": format_setting,
         "sort_value": _get_sort_value,
         "zip": partial(zip, strict=False),
     }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +15,6 @@ from recbias.core.files import has_file, open_input
 from recbias.core.measures import FIT_COLUMNS, Direction
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports.run import REMEDY, RunTables, to_records
-from recbias.reports.tables import is_number
 from recbias.reports.views import DIRECTION_LABELS, format_title
 from recbias.reports.wording import (
     Cell,
@@ -24,8 +22,9 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_duration,
+    format_setting,
     format_value,
-    formlocate_errors,
+    is_number,
     make_columns,
 )
 
@@ -106,14 +105,97 @@ def build_reply_tables(run: RunTables) -> list[Table]:
     """
     counts = _count_replies(run.folder / "responses.jsonl")
     heads = ("dataset", "model") if len({dataset for dataset, _ in counts}) > 1 else ("model",)
+    replies = {keys[-len(heads) :]: replies for keys, replies in counts.items()}
+    labels = _collect_labels(run)
     tables = [
-        _tabulate_outcomes(counts, heads),
-        _tabulate_repeats(run, heads),
-        _tabulate_titles(counts, heads),
-        _tabulate_readings(run),
-        _tabulate_agreement(run),
+        _tabulate(
+            "Replies",
+            heads,
+            _COUNTS,
+            {key: {name: each.counts[name] for name in _COUNTS} for key, each in replies.items()},
+        ),
+        _tabulate(
+            "Repeatability of the replies",
+            heads,
+            tuple(_REPEATS),
+            _count_repeats(run, heads),
+            "Requests sent once more, unchanged. Same titles: at least one, in the same order.",
+        ),
+        _tabulate(
+            "Commonest titles without a matching item",
+            (*heads, "title", "reason"),
+            ("count",),
+            {
+                (*key, make_printable(each.spellings[words], MAX_VALUE_LENGTH), reason): {
+                    "count": count
+                }
+                for key, each in replies.items()
+                for (words, reason), count in each.titles.most_common(MAX_TITLES)
+            },
+            f"At most {MAX_TITLES} a model; all replies are in responses.jsonl.",
+        ),
+        _tabulate(
+            "Labels by language models",
+            ("stage",),
+            ("replies", *_READINGS.values()),
+            {
+                (stage,): {"replies": sum((found := _select(facts, "readings")).values())}
+                | {name: found.get(cause, 0) for cause, name in _READINGS.items()}
+                for stage, facts in labels.items()
+            },
+            "How each reply was read, or why not; all of them are in label_replies.jsonl.",
+        ),
+        _tabulate(
+            "Agreement between samples",
+            ("stage", "kind"),
+            tuple(_AGREEMENT.values()),
+            {
+                (stage, kind): {
+                    name: math.nan if (x := found.get(f"{kind}.{key}")) is None else float(x)
+                    for key, name in _AGREEMENT.items()
+                }
+                for stage, facts in labels.items()
+                for found in [_select(facts, "agreement")]
+                for kind in dict.fromkeys(name.rpartition(".")[0] for name in found)
+            },
+            "Of several samples of one text. Alpha is Krippendorff's.",
+        ),
     ]
     return [table for table in tables if table.rows]
+
+
+def _tabulate(
+    title: str,
+    heads: Sequence[str],
+    names: Sequence[str],
+    rows: Mapping[tuple[str, ...], Mapping[str, float | None]],
+    *notes: str,
+) -> Table:
+    """Return a table of numbers by what heads their rows; one that is not known is blank."""
+    cells = tuple(
+        (*map(Cell, key), *(_format(numbers.get(name)) for name in names))
+        for key, numbers in rows.items()
+    )
+    return Table(title, make_columns((*heads, *names), numeric=names), cells, notes)
+
+
+def _format(value: float | None) -> Cell:
+    """Return a count, a share, or a blank cell for what is not known."""
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:,}" if isinstance(value, int) else format_value(value, 3), value)
+
+
+def _count_repeats(run: RunTables, heads: tuple[str, ...]) -> dict[tuple[str, ...], Counter[str]]:
+    """Return how many requests were sent once more, and how many replies were the same."""
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for stage in run.manifest.get("stages", []):
+        facts = stage.get("facts") or {}
+        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
+            keys = tuple(str(stage.get(name)) for name in heads)
+            numbers = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
+            counts.setdefault(keys, Counter()).update(numbers)
+    return counts
 
 
 def _count_replies(path: Path) -> dict[tuple[str, str], _ReplyCounts]:
@@ -136,61 +218,6 @@ def _read_lines(path: Path) -> Iterator[bytes]:
             yield from stream
 
 
-def _tabulate_outcomes(
-    counts: Mapping[tuple[str, str], _ReplyCounts], heads: tuple[str, ...]
-) -> Table:
-    rows = tuple(
-        (
-            *map(Cell, keys[-len(heads) :]),
-            *(Cell(f"{replies.counts[name]:,}", replies.counts[name]) for name in _COUNTS),
-        )
-        for keys, replies in counts.items()
-    )
-    return Table("Replies", make_columns((*heads, *_COUNTS), numeric=_COUNTS), rows)
-
-
-def _tabulate_repeats(run: RunTables, heads: tuple[str, ...]) -> Table:
-    """Return how many requests were sent once more, and how many replies were the same."""
-    counts: dict[tuple[str, ...], Counter[str]] = {}
-    for stage in run.manifest.get("stages", []):
-        facts = stage.get("facts") or {}
-        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
-            keys = tuple(str(stage.get(name)) for name in heads)
-            numbers = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
-            counts.setdefault(keys, Counter()).update(numbers)
-    rows = tuple(
-        (
-            *map(Cell, keys),
-            *(
-                Cell(f"{numbers[name]:,}", numbers[name]) if name in numbers else Cell("")
-                for name in _REPEATS
-            ),
-        )
-        for keys, numbers in counts.items()
-    )
-    columns = make_columns((*heads, *_REPEATS), numeric=tuple(_REPEATS))
-    note = "Requests sent once more, unchanged. Same titles: at least one, in the same order."
-    return Table("Repeatability of the replies", columns, rows, (note,))
-
-
-def _tabulate_titles(
-    counts: Mapping[tuple[str, str], _ReplyCounts], heads: tuple[str, ...]
-) -> Table:
-    rows = tuple(
-        (
-            *map(Cell, keys[-len(heads) :]),
-            Cell(make_printable(replies.spellings[words], MAX_VALUE_LENGTH)),
-            Cell(reason),
-            Cell(f"{count:,}", count),
-        )
-        for keys, replies in counts.items()
-        for (words, reason), count in replies.titles.most_common(MAX_TITLES)
-    )
-    columns = make_columns((*heads, "title", "reason", "count"), numeric=("count",))
-    note = f"At most {MAX_TITLES} a model; all replies are in responses.jsonl."
-    return Table("Commonest titles without a matching item", columns, rows, (note,))
-
-
 def _collect_labels(run: RunTables) -> dict[str, Mapping[str, Any]]:
     """Return the facts of labels by a language model, of one seed, by their stage."""
     facts = {
@@ -207,34 +234,6 @@ def _select(facts: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(start): facts[name] for name in facts if name.startswith(start)}
 
 
-def _tabulate_readings(run: RunTables) -> Table:
-    rows = []
-    for stage, facts in _collect_labels(run).items():
-        counts = Counter(_select(facts, "readings"))
-        numbers = [counts.total(), *(counts[name] for name in _READINGS)]
-        rows.append((Cell(stage), *(Cell(f"{number:,}", number) for number in numbers)))
-    titles = ("replies", *_READINGS.values())
-    note = "How each reply was read, or why not; all of them are in label_replies.jsonl."
-    columns = make_columns(("stage", *titles), numeric=titles)
-    return Table("Labels by language models", columns, tuple(rows), (note,))
-
-
-def _tabulate_agreement(run: RunTables) -> Table:
-    rows = []
-    for stage, facts in _collect_labels(run).items():
-        agreement = _select(facts, "agreement")
-        for kind in dict.fromkeys(name.rpartition(".")[0] for name in agreement):
-            values = [agreement.get(f"{kind}.{name}") for name in _AGREEMENT]
-            numbers = [math.nan if value is None else float(value) for value in values]
-            rows.append(
-                (*map(Cell, (stage, kind)), *(Cell(format_value(x, 3), x) for x in numbers))
-            )
-    titles = tuple(_AGREEMENT.values())
-    note = "Of several samples of one text. Alpha is Krippendorff's."
-    columns = make_columns(("stage", "kind", *titles), numeric=titles)
-    return Table("Agreement between samples", columns, tuple(rows), (note,))
-
-
 _Key: TypeAlias = tuple[str, ...]  # dataset, model, seed and fold
 
 
@@ -249,56 +248,108 @@ _NOTES = {
 }
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A trial of a search, ``done``, ``pruned``, ``excluded`` or ``failed``.
-
-    Numbers start at 1. The value is the validation score; of a pruned trial the score that it was
-    pruned by. The duration is 0 if the same settings had been evaluated before. ``epochs`` is the
-    epoch after which it was evaluated, 0 if it has no epochs.
-    """
-
-    number: int
-    settings: Mapping[str, Any]
-    value: float
-    state: str
-    seconds: float
-    epochs: int
-
-
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A hyperparameter search: its trials in order, and the number of the best.
+    """A hyperparameter search: the rows of its trials in order, and the number of the best.
 
-    The title is the model, and what distinguishes the search from the others of the run. The
+    The title is the model, and what distinguishes the search from the others of the run. A trial
+    may be ``done``, ``pruned``, ``excluded`` or ``failed``; the value of a pruned one is the score
+    that it was pruned by, and its seconds are 0 if its settings had been evaluated before. The
     importance of a setting is NaN if it cannot be determined.
     """
 
+    title: str
     metric: str
     direction: Direction
     best: int
-    trials: tuple[Trial, ...]
+    trials: Sequence[Mapping[str, Any]]
     importances: Mapping[str, float]
-    title: str
-
-    @cached_property
-    def done(self) -> list[Trial]:
-        """The trials that were evaluated completely."""
-        return [trial for trial in self.trials if trial.state == "done"]
-
-    @cached_property
-    def chosen(self) -> Trial:
-        """The best trial."""
-        return next(trial for trial in self.trials if trial.number == self.best)
 
     @property
-    def places(self) -> int:
-        """The number of decimals of the validation scores."""
-        return count_decimals(trial.value for trial in self.trials)
+    def chosen(self) -> Mapping[str, Any]:
+        """The best trial."""
+        return next(trial for trial in self.trials if trial["trial"] == self.best)
 
     def count(self, state: str) -> int:
         """Return the number of trials in a state."""
-        return sum(trial.state == state for trial in self.trials)
+        return sum(trial["state"] == state for trial in self.trials)
+
+    def format(self, value: float) -> str:
+        """Return a validation score."""
+        return format_value(value, count_decimals(trial["value"] for trial in self.trials))
+
+    @property
+    def summary(self) -> str:
+        """The result: ``nDCG@10 0.3412 in trial 17 of 20``."""
+        best = self.format(self.chosen["value"])
+        return f"{self.metric} {best} in trial {self.best} of {len(self.trials):,}"
+
+    @property
+    def sentence(self) -> str:
+        """The result and the chosen settings."""
+        counts = {state: self.count(state) for state in ("done", *_UNFINISHED)}
+        outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
+        direction = f" ({DIRECTION_LABELS[self.direction]})" if self.direction != "none" else ""
+        place = f"trial {self.best} of {len(self.trials):,} ({outcomes})"
+        best, settings = self.format(self.chosen["value"]), format_setting(self.chosen["settings"])
+        return f"Validation {self.metric}{direction}: {best} in {place}, with {settings}."
+
+    @property
+    def importance(self) -> str:
+        """The share of the variation that each setting explains, or why it is unknown."""
+        scored = self.count("done") + self.count("pruned")
+        known = {key: share for key, share in self.importances.items() if not math.isnan(share)}
+        if not known:
+            return (
+                "The importance of the settings cannot be determined: too few trials have a score "
+                f"({scored:,}), or all scores are equal."
+            )
+        ranked = sorted(known, key=lambda key: -known[key])
+        return (
+            f"Importance of the settings, the share of the variance over {scored:,} trials that "
+            "each explains by itself (functional ANOVA of a random forest): "
+            f"{', '.join(f'{key} {format_value(known[key], 2)}' for key in ranked)}."
+        )
+
+    @property
+    def table(self) -> Table:
+        """One row per trial, with a column for each setting."""
+        names = [*self.chosen["settings"]]
+        values = {name: [trial["settings"].get(name) for trial in self.trials] for name in names}
+        epochs = ["epochs"] * any(trial.get("epochs", 0) > 0 for trial in self.trials)
+        columns = (
+            Column("trial"),
+            Column(self.metric, numeric=True, direction=self.direction),
+            *(Column(name, numeric=all(map(is_number, values[name]))) for name in names),
+            Column("outcome"),
+            *(Column(name, numeric=True) for name in (*epochs, "time")),
+        )
+        rows = tuple(self._tabulate(trial, names, epochs) for trial in self.trials)
+        notes = tuple(note for state, note in _NOTES.items() if self.count(state))
+        return Table(f"Trials of {self.title}", columns, rows, notes)
+
+    def _tabulate(
+        self, trial: Mapping[str, Any], names: Sequence[str], epochs: Sequence[str]
+    ) -> tuple[Cell, ...]:
+        state, is_best = trial["state"], trial["trial"] == self.best
+        text = "" if state == "failed" else self.format(trial["value"])
+        is_done = state == "done"
+        return (
+            Cell(f"{trial['trial']:.0f}"),
+            Cell(
+                text,
+                trial["value"] if is_done else math.nan,
+                best=is_best,
+                mark=state[0] if text and not is_done else "",
+            ),
+            *(_tabulate_setting(trial["settings"].get(name)) for name in names),
+            Cell("best" if is_best else state),
+            *(Cell(f"{trial[n]:,.0f}" if trial[n] > 0 else "", trial[n]) for n in epochs),
+            Cell(
+                format_duration(trial["seconds"]) if trial["seconds"] else "repeated",
+                trial["seconds"],
+            ),
+        )
 
 
 def collect_searches(run: RunTables) -> tuple[Search, ...]:
@@ -308,32 +359,25 @@ def collect_searches(run: RunTables) -> tuple[Search, ...]:
         MissingRun: ``trials.csv`` is not a file that a run writes.
     """
     outcomes = {_get_key(search): search for search in run.manifest.get("searches", [])}
-    trials: dict[_Key, list[Trial]] = defaultdict(list)
+    trials: dict[_Key, list[dict[str, Any]]] = defaultdict(list)
     for row in read_trials(run):
         if _get_key(row) in outcomes:
-            epochs = row.get("epochs", math.nan)
-            values = {name: row[name] for name in ("settings", "value", "state", "seconds")}
-            epoch = 0 if math.isnan(epochs) else int(epochs)
-            trials[_get_key(row)].append(Trial(int(row["trial"]), epochs=epoch, **values))
+            trials[_get_key(row)].append(row)
     importances: dict[_Key, dict[str, float]] = defaultdict(dict)
     for row in to_records(run.importances) if run.importances is not None else ():
         importances[_get_key(row)][str(row["setting"])] = row["importance"]
     titles = _build_titles([*trials])
-    searches = []
-    for key, rows in trials.items():
-        k, direction = outcomes[key].get("k"), outcomes[key].get("direction")
-        metric = str(outcomes[key].get("metric") or "value")
-        searches.append(
-            Search(
-                metric=format_title(metric, None if k is None else float(k)),
-                direction=next((name for name in DIRECTION_LABELS if name == direction), "none"),
-                best=int(outcomes[key]["trial"]),
-                trials=tuple(rows),
-                importances=importances[key],
-                title=titles[key],
-            )
+    return tuple(
+        Search(
+            title=titles[key],
+            metric=format_title(str(outcomes[key]["metric"] or "value"), outcomes[key]["k"]),
+            direction=outcomes[key]["direction"] or "none",
+            best=int(outcomes[key]["trial"]),
+            trials=rows,
+            importances=importances[key],
         )
-    return tuple(searches)
+        for key, rows in trials.items()
+    )
 
 
 def read_trials(run: RunTables) -> list[dict[str, Any]]:
@@ -364,107 +408,34 @@ def _build_titles(keys: Sequence[_Key]) -> dict[_Key, str]:
     }
 
 
-def tabulate_searches(searches: Iterable[Search]) -> Table:
+def tabulate_searches(searches: Sequence[Search]) -> Table:
     """Return one row per search: the metric, the best score and the chosen settings."""
-    searches = [*searches]
-    rare = {"excluded"} - {trial.state for search in searches for trial in search.trials}
-    states = [state for state in _UNFINISHED if state not in rare]
+    states = [
+        state
+        for state in _UNFINISHED
+        if state != "excluded" or any(search.count(state) for search in searches)
+    ]
     numbers = ("best", "trials", *states, "time")
     columns = make_columns(("model", "metric", *numbers, "chosen settings"), numeric=numbers)
-    rows = tuple(_tabulate_search(search, states) for search in searches)
-    return Table("Searches", columns, rows, (_SEARCH_NOTE,))
-
-
-def _tabulate_search(search: Search, states: Sequence[str]) -> tuple[Cell, ...]:
-    seconds = math.fsum(trial.seconds for trial in search.trials)
-    counts = (len(search.trials), *map(search.count, states))
-    return (
-        Cell(search.title),
-        Cell(search.metric),
-        Cell(format_value(search.chosen.value, search.places), search.chosen.value),
-        *(Cell(f"{count:,}", float(count)) for count in counts),
-        Cell(format_duration(seconds), seconds),
-        Cell(formlocate_errors(dict(search.chosen.settings))),
-    )
-
-
-def tabulate_trials(search: Search) -> Table:
-    """Return one row per trial, with a column for each setting."""
-    names = list(search.chosen.settings)
-    numeric = {
-        name: all(is_number(trial.settings.get(name)) for trial in search.trials) for name in names
-    }
-    has_epochs = any(trial.epochs for trial in search.trials)
-    columns = (
-        Column("trial"),
-        Column(search.metric, numeric=True, direction=search.direction),
-        *(Column(name, numeric=numeric[name]) for name in names),
-        Column("outcome"),
-        *([Column("epochs", numeric=True)] if has_epochs else []),
-        Column("time", numeric=True),
-    )
-    rows = [_tabulate_trial(search, trial, names, has_epochs) for trial in search.trials]
-    notes = tuple(note for state, note in _NOTES.items() if search.count(state))
-    return Table(f"Trials of {search.title}", columns, tuple(rows), notes)
-
-
-def _tabulate_trial(
-    search: Search, trial: Trial, names: Sequence[str], has_epochs: object
-) -> tuple[Cell, ...]:
-    best, done = trial.number == search.best, trial.state == "done"
-    text = "" if trial.state == "failed" else format_value(trial.value, search.places)
-    value = trial.value if done else math.nan
-    epochs = Cell(f"{trial.epochs:,}" if trial.epochs else "", trial.epochs)
-    duration = format_duration(trial.seconds) if trial.seconds else "repeated"
-    return (
-        Cell(f"{trial.number}"),
-        Cell(text, value, best=best, mark=trial.state[0] if text and not done else ""),
-        *(_tabulate_setting(trial.settings.get(name)) for name in names),
-        Cell("best" if best else trial.state),
-        *([epochs] if has_epochs else []),
-        Cell(duration, trial.seconds),
-    )
+    rows = []
+    for search in searches:
+        seconds = math.fsum(trial["seconds"] for trial in search.trials)
+        counts = (len(search.trials), *map(search.count, states))
+        best = search.chosen["value"]
+        rows.append(
+            (
+                *map(Cell, (search.title, search.metric)),
+                Cell(search.format(best), best),
+                *map(_format, counts),
+                Cell(format_duration(seconds), seconds),
+                Cell(format_setting(search.chosen["settings"])),
+            )
+        )
+    return Table("Searches", columns, tuple(rows), (_SEARCH_NOTE,))
 
 
 def _tabulate_setting(value: Any) -> Cell:
     if is_number(value):
         text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
         return Cell(text, float(value))
-    return Cell("none" if value is None else formlocate_errors(value))
-
-
-def summarize_search(search: Search) -> str:
-    """Return the result of a search: ``nDCG@10 0.3412 in trial 17 of 20``."""
-    best = format_value(search.chosen.value, search.places)
-    return f"{search.metric} {best} in trial {search.best} of {len(search.trials):,}"
-
-
-def describe_search(search: Search) -> str:
-    """Return the result of a search and its settings as a sentence."""
-    counts = {state: search.count(state) for state in ("done", *_UNFINISHED)}
-    outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
-    settings = formlocate_errors(dict(search.chosen.settings))
-    known = search.direction != "none"
-    direction = f" ({DIRECTION_LABELS[search.direction]})" if known else ""
-    best, n_trials = format_value(search.chosen.value, search.places), len(search.trials)
-    place = f"trial {search.best} of {n_trials:,} ({outcomes})"
-    return f"Validation {search.metric}{direction}: {best} in {place}, with {settings}."
-
-
-def describe_importances(search: Search) -> str:
-    """Return the share of the variation that each setting explains, or why it is unknown."""
-    scored = len(search.done) + search.count("pruned")
-    known = {key: share for key, share in search.importances.items() if not math.isnan(share)}
-    if not known:
-        return (
-            "The importance of the settings cannot be determined: too few trials have a score "
-            f"({scored:,}), or all scores are equal."
-        )
-    shares = ", ".join(
-        f"{key} {format_value(known[key], 2)}"
-        for key in sorted(known, key=lambda key: -known[key])
-    )
-    return (
-        f"Importance of the settings, the share of the variance over {scored:,} trials that each "
-        f"explains by itself (functional ANOVA of a random forest): {shares}."
-    )
+    return Cell("none" if value is None else format_setting(value))

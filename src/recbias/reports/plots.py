@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,6 +76,70 @@ def add_omitted(plot: svg.Plot, models: Sequence[str]) -> svg.Plot:
     omitted = models[MOST_MODELS:]
     note = f" The table also has {join_names(omitted)}." if omitted else ""
     return replace(plot, caption=f"{plot.caption}{note}")
+
+
+_ROOM = 44.0  # the least distance of two ticks
+_LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
+
+
+def draw_lines(
+    lines: Mapping[str, Sequence[tuple[float, svg.Interval]]],
+    *,
+    x_title: str,
+    y_title: tuple[str, str],
+    may_be_log: bool = False,
+    zero: bool = False,
+    **texts: str,
+) -> svg.Plot:
+    """Return a chart of named lines of points with intervals, over what they depend on.
+
+    Args:
+        lines: The points of each line, in order.
+        x_title: What they depend on.
+        y_title: The value, and a note.
+        may_be_log: Whether a wide horizontal axis is logarithmic.
+        zero: Whether the chart has a line at 0.
+        **texts: The name, the title and the caption of the plot.
+    """
+    xs = sorted({x for points in lines.values() for x, _ in points})
+    ends = [end for points in lines.values() for _, interval in points for end in interval.ends()]
+    is_log = may_be_log and xs[0] > 0 and xs[-1] / xs[0] >= _LOG_RATIO
+    x_range = (xs[0] / 1.2, xs[-1] * 1.2) if is_log else svg.pad_range(xs)
+    axes = svg.make_axes(x_range, svg.pad_range([*ends, *[0.0] * zero]), log_x=is_log)
+    curves = {
+        name: svg.Curve(
+            [axes.at(x, interval.value) for x, interval in points],
+            number,
+            name,
+            [f"{name}, {x_title.lower()} {x:g}: {interval.describe(4)}" for x, interval in points],
+            [
+                (axes.at(x, interval.high), axes.at(x, interval.low))
+                for x, interval in points
+                if interval.bounded
+            ],
+        )
+        for number, (name, points) in enumerate(lines.items())
+    }
+    left, right = axes.at(x_range[0], 0.0), axes.at(x_range[1], 0.0)
+    intervals = [interval for points in lines.values() for _, interval in points]
+    texts["caption"] = " ".join([texts["caption"], *svg.describe_lines(intervals)])
+    return svg.draw_chart(
+        axes,
+        *[svg.draw_polyline([left, right], "reference")] * zero,
+        svg.draw_curves(curves, axes.frame),
+        x_title=(x_title, ""),
+        y_title=y_title,
+        drawn=axes.draw(_choose_ticks(axes.x, xs)),
+        **texts,
+    )
+
+
+def _choose_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence[float]:
+    """Return the values if their labels have room, else round values."""
+    places = [scale.at(value) for value in values]
+    if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
+        return values
+    return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
 
 
 def select_drawable(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:

@@ -6,10 +6,12 @@ Rank correlations, bias against accuracy, and curves over settings and re-rankin
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from recbias.core.errors import MissingEvidence
@@ -17,9 +19,8 @@ from recbias.reports import plots as rows
 from recbias.reports import svg, views, wording
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Interval
-from recbias.reports.tables import Variants, collect_variants, is_number, render_setting
 from recbias.reports.views import Definition, collect_definitions
-from recbias.reports.wording import Safe, join
+from recbias.reports.wording import Safe, is_number, join
 
 _MITIGATION = "mitigation"
 
@@ -238,15 +239,85 @@ def _caption_scatter(points: Sequence[_ModelPoint], y: Definition, *, has_pairs:
     return " ".join(filter(None, sentences))
 
 
+_FEWEST = 3  # the fewest values of a number that make a plot
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Models of one plug-in.
+
+    Args:
+        name: The plug-in.
+        settings: By model, the settings in which the models differ.
+    """
+
+    name: str
+    settings: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def names(self) -> list[str]:
+        """The settings in which the models differ."""
+        return [*next(iter(self.settings.values()))]
+
+    @property
+    def axis(self) -> str:
+        """The setting with the most different numbers, blank if none has three."""
+        counts = {
+            name: len({s[name] for s in self.settings.values() if is_number(s[name])})
+            for name in self.names
+        }
+        most = max(self.names, key=lambda name: counts[name])
+        return most if counts[most] >= _FEWEST else ""
+
+
+def render_setting(value: Any) -> str:
+    """Return a setting as text.
+
+    >>> render_setting(50.0), render_setting(None), render_setting(True)
+    ('50', 'null', 'true')
+    """
+    is_word = value is None or isinstance(value, bool)
+    return json.dumps(value) if is_word else wording.format_setting(value)
+
+
+@lru_cache(maxsize=2)
+def collect_variants(run: RunTables) -> tuple[Variants, ...]:
+    """Return the plug-ins with models that differ in a number or a switch."""
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for model in run.manifest.get("models", []):
+        if model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
+            continue
+        settings = dict(_flatten(model.get("parameters") or {}))
+        groups.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
+    found = (Variants(name, _select_differing(models)) for name, models in groups.items())
+    return tuple(group for group in found if _has_numbers(group))
+
+
+def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", value
+
+
+def _select_differing(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    names = dict.fromkeys(name for settings in models.values() for name in settings)
+    differing = [name for name in names if len({repr(s.get(name)) for s in models.values()}) > 1]
+    return {
+        label: {name: settings.get(name) for name in differing}
+        for label, settings in models.items()
+    }
+
+
+def _has_numbers(group: Variants) -> bool:
+    values: Sequence[Any] = [value for s in group.settings.values() for value in s.values()]
+    return any(isinstance(value, (bool, int, float)) for value in values)
+
+
 MOST_METRICS = 6
 """Metrics with a plot of their own; the tables have the others."""
-
-_ROOM = 44.0  # the least distance of two ticks
-
-_LOG_RATIO = 30  # the ratio of the largest to the smallest value from which an axis is logarithmic
-
-# points of increasing settings, by the values of the other settings
-_Series = Mapping[str, Sequence[tuple[float, Interval]]]
 
 
 def draw_setting_curves(
@@ -254,15 +325,20 @@ def draw_setting_curves(
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each plug-in and metric, of the first metrics without groups."""
     metrics = [metric for metric in collect_definitions(run).values() if not metric.gap]
-    for group in collect_variants(run):
-        n_drawn = 0
-        for metric in metrics:
-            series = _collect_series(run, group, metric, dataset) if group.axis else {}
-            if series and n_drawn < MOST_METRICS:
-                n_drawn += 1
-                yield _draw_setting_curve(
-                    group, metric, series, name_file(f"{metric.title}-by-{group.axis}")
-                )
+    for group in filter(lambda each: each.axis, collect_variants(run)):
+        setting = group.axis.replace("_", " ")
+        curves = ((metric, _collect_series(run, group, metric, dataset)) for metric in metrics)
+        for metric, lines in itertools.islice(filter(lambda each: each[1], curves), MOST_METRICS):
+            heading = metric.heading
+            yield rows.draw_lines(
+                lines,
+                x_title=setting.capitalize(),
+                y_title=(heading, rows.describe_direction(metric)),
+                may_be_log=True,
+                name=name_file(f"{metric.title}-by-{group.axis}"),
+                title=f"{heading} over {setting} of {group.name}",
+                caption=f"{heading} of {group.name} over {setting}; each point is a model.",
+            )
 
 
 def _collect_series(
@@ -287,61 +363,6 @@ def _name_series(group: Variants, settings: Mapping[str, Any]) -> str:
         f"{name}={render_setting(settings[name])}" for name in group.names if name != group.axis
     ]
     return ", ".join(others) or group.name
-
-
-def _draw_setting_curve(
-    group: Variants, metric: Definition, series: _Series, name: str
-) -> svg.Plot:
-    xs = [x for points in series.values() for x, _ in points]
-    is_log = min(xs) > 0 and max(xs) / min(xs) >= _LOG_RATIO
-    ends = [end for points in series.values() for _, interval in points for end in interval.ends()]
-    x_range = (min(xs) / 1.2, max(xs) * 1.2) if is_log else svg.pad_range(xs)
-    axes = svg.make_axes(x_range, svg.pad_range(ends), log_x=is_log)
-    setting = group.axis.replace("_", " ")
-    intervals = [interval for points in series.values() for _, interval in points]
-    sentences = [
-        f"{metric.heading} of {group.name} over {setting}; each point is a model of the run.",
-        *svg.describe_lines(intervals),
-    ]
-    return svg.draw_chart(
-        axes,
-        _draw_series(series, axes),
-        x_title=(setting.capitalize(), ""),
-        y_title=(metric.heading, rows.describe_direction(metric)),
-        drawn=axes.draw(_choose_setting_ticks(axes.x, sorted({*xs}))),
-        name=name,
-        title=f"{metric.heading} over {setting} of {group.name}",
-        caption=" ".join(sentences),
-    )
-
-
-def _choose_setting_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence[float]:
-    """Return the values of the setting if their labels have room, else round values."""
-    places = [scale.at(value) for value in values]
-    if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
-        return values
-    return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
-
-
-def _draw_series(series: _Series, axes: svg.Axes) -> Safe:
-    """Return the curve of each series with its points and intervals, and its name if several."""
-    curves = {
-        name: svg.Curve(
-            [axes.at(x, interval.value) for x, interval in points],
-            number,
-            name,
-            [f"{name}, {x:g}: {interval.describe(4)}" for x, interval in points],
-            [
-                (axes.at(x, interval.high), axes.at(x, interval.low))
-                for x, interval in points
-                if interval.bounded
-            ],
-        )
-        for number, (name, points) in enumerate(series.items())
-    }
-    if len(curves) > 1:
-        return svg.draw_curves(curves, axes.frame)
-    return join(*(curve.draw() for curve in curves.values()))
 
 
 _Row = Mapping[str, Any]

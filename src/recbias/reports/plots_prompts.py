@@ -402,7 +402,8 @@ def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
     return highest, Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
-_MOST_MODELS, _MOST_GROUPS = 8, 30
+_MOST_MODELS, _MOST_GROUPS, _MOST_SIZES = 8, 30, 4
+_SMALL = 0.001  # gaps below have as many decimal places as they need
 _COMPARED = ("identity_effect", "list_overlap")  # metrics of groups of prompts without ``by``
 _LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
 _VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
@@ -475,6 +476,10 @@ def draw_groups(
     label = rows.get_label_name(groups)
     series = [rows.get_label_value(group) if label else group for group in groups]
     codes = {group: at for at, group in enumerate(groups)}
+    sizes = [{row["n"] for row in values if row["group"] == group} for group in groups]
+    is_short = len(groups) <= _MOST_SIZES and len(set().union(*sizes)) > 1
+    if is_short and all(len(each) == 1 for each in sizes):
+        series = [f"{text}, n {n:,.0f}" for text, (n,) in zip(series, sizes, strict=True)]
     if len(groups) > most:
         own = {model: _select_ends(each) for model, each in own.items()}
         codes, series = {}, ["lowest group", "highest group"]
@@ -539,7 +544,9 @@ def _make_model_row(
     pairs = [row for row in tests if {row["a"], row["b"]} <= groups]
     shaded = any(map(views.is_significant, pairs))
     numbers = [row["value"] for row in values]
-    gap = f"gap {format_value(max(numbers) - min(numbers), min(count_decimals(numbers), 3))}"
+    size = max(numbers) - min(numbers)
+    places = min(count_decimals(numbers), 3) if size >= _SMALL else count_decimals([size])
+    gap = f"gap {format_value(size, places)}"
     note = (f"{gap} *" if shaded else gap) if pairs else ""
     own = [check for check in checks if check["model"] == model]
     if any(check["group"] for check in checks):
@@ -562,7 +569,7 @@ def _place_limit(metric: Definition, checks: Sequence[Check]) -> dict[str, Any]:
         low, high = match.groups()
         if high is None:
             return {"neutral": float(low), "neutral_label": f"limit {low}"}
-        label = f"limits {low} and {high}"
+        label = f"limits {low} and {high}".replace("-", "\N{MINUS SIGN}")
         return {"neutral": float(low), "other_limit": float(high), "neutral_label": label}
     return {"neutral": 0.0 if metric.direction == "zero" else math.nan}
 

@@ -1,4 +1,4 @@
-"""Plots of folds, trainings, items and users: how values are distributed, and how they settle."""
+"""Plots of items and users: how values are distributed, and how they settle."""
 
 from __future__ import annotations
 
@@ -6,88 +6,20 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence
 from recbias.core.files import has_file
 from recbias.reports import plots as rows
-from recbias.reports import svg, views
+from recbias.reports import svg
 from recbias.reports.run import RunTables, convert_parquet_errors
 from recbias.reports.svg import Axes, Scale
 from recbias.reports.views import Definition, list_models
-from recbias.reports.wording import Safe, format_value, join
-from recbias.statistics.intervals import compute_running_means
-
-MOST_POINTS = 60
-"""The number of points of a curve; each is the mean of equally many steps."""
-
-# the loss whose scale depends on the method, so that it is shown relative to its start
-_RELATIVE = "bias"
-
-
-_Curve = tuple[FloatArray, FloatArray]  # the last step and the mean loss of each point
-
-
-def draw_learning_curves(
-    run: RunTables, dataset: str, name_file: rows.NameFile
-) -> Iterator[svg.Plot]:
-    """Yield a plot for each loss, with a curve for each model: the mean over seeds and folds."""
-    table = run.learning_curves
-    if table is None:
-        return
-    table = table[(table["dataset"] == dataset) & table["value"].abs().le(svg.LARGEST)]
-    for loss in table["loss"].unique():
-        curves = {
-            model: average_steps(table[(table["loss"] == loss) & (table["model"] == model)])
-            for model in list_models(run)
-            if ((table["loss"] == loss) & (table["model"] == model)).any()
-        }
-        yield _draw_losses(run, str(loss), curves, name_file(f"learning-curve-{loss}"))
-
-
-def average_steps(table: pd.DataFrame) -> _Curve:
-    """Return the mean loss over seeds and folds, and over neighbouring steps."""
-    by_step = table.groupby("step", sort=True)["value"].mean()
-    parts = np.array_split(np.arange(len(by_step)), min(MOST_POINTS, len(by_step)))
-    steps, values = by_step.index.to_numpy(dtype=np.float64), by_step.to_numpy(dtype=np.float64)
-    ends = np.array([steps[part[-1]] for part in parts])
-    means = np.array([values[part].mean() for part in parts])
-    if table["loss"].iloc[0] == _RELATIVE and means[0] > 0:
-        means = means / means[0]
-    return ends, means
-
-
-def _draw_losses(run: RunTables, loss: str, curves: Mapping[str, _Curve], name: str) -> svg.Plot:
-    last = max(ends[-1] for ends, _ in curves.values())
-    y_range = svg.pad_range([value for _, means in curves.values() for value in means.tolist()])
-    axes = svg.make_axes((0, last), y_range)
-    numbers = {model: number for number, model in enumerate(list_models(run))}
-    lines = {
-        model: svg.Curve(
-            [*map(axes.at, ends.tolist(), means.tolist())],
-            numbers[model],
-            f"{model}: {format_value(float(means[-1]), 4)} at the end",
-        )
-        for model, (ends, means) in curves.items()
-    }
-    heading = f"{loss.replace('_', ' ').capitalize()} loss"
-    note = "relative to the start" if loss == _RELATIVE else ""
-    return svg.draw_chart(
-        axes,
-        svg.draw_curves(lines, axes.frame),
-        x_title=("Step", ""),
-        y_title=(heading, note),
-        name=name,
-        title=f"{heading} during training",
-        caption=(
-            f"The {heading.lower()} of each step{', ' if note else ''}{note}: the mean over seeds "
-            f"and folds, and over neighbouring steps, {MOST_POINTS} points at most."
-        ),
-    )
-
+from recbias.reports.wording import Safe, join
 
 _HEAD = 0.2
 _STEPS = 60
@@ -162,6 +94,7 @@ class Exposure:
         return next(iter(self.models.values())).size
 
 
+@lru_cache(maxsize=1)
 def count_recommendations(run: RunTables) -> pd.DataFrame:
     """Return how often each model recommends each item, over all seeds and folds.
 
@@ -481,54 +414,24 @@ def _draw_box_key() -> Safe:
     )
 
 
-_ORDER_SEED = 0  # the seed of the order of the units, which all models and metrics of a plot share
-
-# popularity metrics with a value for each user
-_POPULARITY_OF_USERS = (
-    *("log_popularity_difference", "popularity_lift", "gini_difference"),
-    *("herfindahl_difference", "popularity_rank_correlation", "ARP", "APLT", "ACLT"),
-)
-
-_FEWEST_UNITS, FIRST = 30, 10
-"""The fewest units of a plot, and the number of units at its left end."""
-
-_MOST_STEPS, _POINTS = 120, 500
-"""The number of points of a curve, and of all curves of a plot."""
+_ORDER_SEED = 0  # the seed of the order of the items
+_FEWEST, _FIRST, _STEPS_OF_MEAN = 30, 10, 120
+_OF_POPULARITY = "log_popularity_difference"
 
 
-def draw_running_means(
+def draw_popularity_means(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
-    """Yield a plot for HR and for each popularity metric of users; none without the latter."""
-    metrics = [
-        metric
-        for metric in views.collect_definitions(run).values()
-        if "gap" not in metric.parameters
-    ]
-    popularity = [
-        metric for name in _POPULARITY_OF_USERS for metric in rows.find_metrics(run, name)
-    ]
-    popularity = [metric for metric in popularity if metric in metrics]
-    accuracy = views.select_first(reversed(metrics), ["HR"]) if popularity else None
-    for metric in filter(None, [accuracy, *popularity]):
-        values = _arrange_units(run, metric, dataset)
-        if values is not None:
-            yield _draw_means_of_units(
-                run, metric, values, name_file(f"running-mean-{metric.title}")
-            )
+    """Yield the running means of the items' popularity and of its logarithm, in the first fold.
 
-
-def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plot | None:
-    """Return the running means of the items' popularity and of its logarithm, in the first fold.
-
-    None without ``log_popularity_difference``, and for too few items or equal ones only.
+    There are none without ``log_popularity_difference``, or for too few items or equal ones only.
     """
     counts = _read_counts(run, dataset)
     counts = np.random.default_rng(_ORDER_SEED).permutation(counts[counts > 0])
-    has_metric = rows.find_metrics(run, _POPULARITY_OF_USERS[0])
-    if not has_metric or counts.size < _FEWEST_UNITS or np.ptp(counts) == 0:
-        return None
-    steps = np.unique(np.linspace(FIRST, counts.size, _MOST_STEPS).round().astype(int))
+    has_metric = rows.find_metrics(run, _OF_POPULARITY)
+    if not has_metric or counts.size < _FEWEST or np.ptp(counts) == 0:
+        return
+    steps = np.unique(np.linspace(_FIRST, counts.size, _STEPS_OF_MEAN).round().astype(int))
     curves = {
         label: np.cumsum(values)[steps - 1] / steps / values.mean()
         for label, values in (("popularity", counts), ("log popularity", np.log(counts)))
@@ -539,16 +442,16 @@ def draw_popularity_means(run: RunTables, dataset: str, *, name: str) -> svg.Plo
         label: svg.Curve([*map(axes.at, steps.tolist(), curve.tolist())], number)
         for number, (label, curve) in enumerate(curves.items())
     }
-    return svg.draw_chart(
+    yield svg.draw_chart(
         axes,
         svg.draw_curves(lines, axes.frame),
         x_title=("Items", "in random order"),
         y_title=("Running mean", "divided by the mean of all items"),
-        name=name,
+        name=name_file("popularity-means"),
         title="Mean popularity as items are added",
         caption=(
-            f"The mean over the first items, from {FIRST} on, of the training interactions and of "
-            f"their natural logarithm, in one random order (seed {_ORDER_SEED}). A jump is a "
+            f"The mean over the first items, from {_FIRST} on, of the training interactions and "
+            f"of their natural logarithm, in one random order (seed {_ORDER_SEED}). A jump is a "
             "single item that changes the mean of all before it: where popularity has a heavy "
             "tail, its mean settles late or never, that of its logarithm soon."
         ),
@@ -564,70 +467,3 @@ def _read_counts(run: RunTables, dataset: str) -> FloatArray:
         frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
     counts: FloatArray = frame["interactions"].to_numpy(dtype=np.float64)
     return counts[np.isfinite(counts)]
-
-
-def _arrange_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame | None:
-    """Return the values, one row per unit in a random order and one column per model."""
-    units = rows.read_units(run, metric, dataset)
-    units = units[(units["group"] == "") & (units["target"] == "")]
-    ids = units["unit_id"].cat.remove_unused_categories().cat
-    models = rows.sort_models(run, units["model"].unique())
-    table = pd.DataFrame(np.nan, range(len(ids.categories)), models)
-    if len(table) < _FEWEST_UNITS:
-        return None
-    for model in models:
-        is_of_model = (units["model"] == model).to_numpy()
-        table.loc[ids.codes[is_of_model], model] = units["value"].to_numpy()[is_of_model]
-    order = np.random.default_rng(_ORDER_SEED).permutation(len(table))
-    return table.iloc[np.argsort(ids.categories.to_numpy(dtype=object))[order]]
-
-
-def _draw_means_of_units(
-    run: RunTables, metric: Definition, values: pd.DataFrame, name: str
-) -> svg.Plot:
-    heading = views.name_metric(run, metric)
-    running = compute_running_means(values.to_numpy(dtype=np.float64))
-    n_steps = max(2, min(_MOST_STEPS, _POINTS // max(values.shape[1], 1)))
-    counts = np.unique(np.linspace(FIRST, len(values), n_steps).round().astype(int))
-    ends = np.stack([running.mean, running.mean - running.error, running.mean + running.error])
-    ends = ends[:, counts - 1]
-    ends = np.where((np.abs(ends) <= svg.LARGEST).all(axis=0), ends, np.nan)
-    y_range = svg.pad_range(ends[~np.isnan(ends)].tolist() or [0.0])
-    axes = svg.make_axes((0, len(values)), y_range)
-    unit = f"{run.manifest.get('queries', [{}])[0].get('unit', 'user')}s".capitalize()
-    return svg.draw_chart(
-        axes,
-        _draw_running_curves(run, dict(zip(values.columns, ends.T, strict=True)), counts, axes),
-        x_title=(unit, "in random order"),
-        y_title=(heading, rows.describe_direction(metric)),
-        name=name,
-        title=f"{heading} as {unit.lower()} are added",
-        caption=_caption_running_means(unit.lower()),
-    )
-
-
-def _draw_running_curves(
-    run: RunTables, ends: Mapping[str, FloatArray], counts: AnyArray, axes: Axes
-) -> Safe:
-    """Return the curve, the band and the name of each model; ``ends`` are ``float64[n, 3]``."""
-    series = {model: number for number, model in enumerate(list_models(run))}
-    curves = {}
-    for model, columns in ends.items():
-        defined = ~np.isnan(columns[:, 0])
-        if not defined.any():
-            continue
-        mean, low, high = (
-            list(map(axes.at, counts[defined].tolist(), column)) for column in columns[defined].T
-        )
-        value, error = columns[defined][-1, 0], columns[defined][-1, 0] - columns[defined][-1, 1]
-        title = f"{model}: {format_value(value, 4)} (standard error {format_value(error, 4)})"
-        curves[model] = svg.Curve(mean, series[model], title, band=[*low, *reversed(high)])
-    return svg.draw_curves(curves, axes.frame)
-
-
-def _caption_running_means(units: str) -> str:
-    return (
-        f"The mean over the first {units}, from {FIRST} on, in one random order for all models "
-        f"(seed {_ORDER_SEED}); the right end is the reported mean. Bands are one standard error "
-        f"to both sides. A curve that still rises or falls at the right needs more {units}."
-    )

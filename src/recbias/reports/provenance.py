@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from recbias.reports import wording
 from recbias.reports.run import RunTables
-from recbias.reports.wording import Cell, Table, format_count, formlocate_errors, make_columns
+from recbias.reports.wording import Cell, Table, format_count, format_setting, make_columns
 
 _BEFORE = "interactions_before_"
 
@@ -28,7 +28,7 @@ def describe_data(run: RunTables) -> list[Fact]:
         queries = format_count(limit, "query")
         facts.append(Fact("Smoke test", f"the first {queries} only (--limit)"))
     if spec.get("split"):
-        facts.append(Fact("Split", formlocate_errors(spec["split"])))
+        facts.append(Fact("Split", format_setting(spec["split"])))
     if spec.get("k"):
         facts.append(Fact("List length k", str(spec["k"])))
     if seeds := manifest.get("seeds"):
@@ -49,7 +49,7 @@ def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
     if before:
         yield Fact("Before filtering", f"{before[0]:,} interactions")
     if filters := _find_filters(spec, label):
-        yield Fact("Filters", formlocate_errors(filters))
+        yield Fact("Filters", format_setting(filters))
 
 
 def _find_filters(spec: Mapping[str, Any], label: object) -> object:
@@ -73,7 +73,7 @@ def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
         samples + format_count(number, unit),
         f"(of {total:,})" if total > number else "",
         f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        formlocate_errors(
+        format_setting(
             {name: value for name, value in conditions.items() if name != "name" and value}
         ),
     ]
@@ -131,8 +131,8 @@ def build_models_table(run: RunTables) -> Table:
     """Return one row per model with its settings."""
     rows = []
     for model in run.manifest.get("models", []):
-        parameters = formlocate_errors(model.get("parameters") or {})
-        tuned = formlocate_errors([name.replace("_", " ") for name in model.get("searched") or []])
+        parameters = format_setting(model.get("parameters") or {})
+        tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
         settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
         rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
     return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))

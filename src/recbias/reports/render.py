@@ -27,14 +27,18 @@ from recbias.reports.examples import Example, collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery
 from recbias.reports.group_tables import build_cards, build_dataset_tables
-from recbias.reports.llm import build_reply_tables, collect_searches, read_trials
+from recbias.reports.llm import (
+    build_reply_tables,
+    collect_searches,
+    read_trials,
+    tabulate_searches,
+)
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot, read_style_sheet
 from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
-    build_settings_tables,
     build_summary,
     tabulate_comparisons,
 )
@@ -74,7 +78,6 @@ class Content:
     definitions = _build_by(views.group_definitions)
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
-    settings_tables = _build_by(build_settings_tables)
     tradeoffs = _build_by(views.build_tradeoff_table)
     cards = _build_by(build_cards)
     fold_table = _build_by(build_fold_table)
@@ -85,6 +88,11 @@ class Content:
     gallery = _build_by(draw_gallery)
     families = _build_by(views.collect_comparisons)
     searches = _build_by(collect_searches)
+
+    @cached_property
+    def search_table(self) -> wording.Table:
+        """The searches, a row for each."""
+        return tabulate_searches(self.searches)
 
     @cached_property
     def published(self) -> dict[str, wording.Table]:
@@ -145,7 +153,7 @@ class Content:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(*self.settings_tables, self.tradeoffs, self.checks, *self.group_tables),
+            *(self.tradeoffs, self.checks, *self.group_tables),
             *self.published.values(),
             *(*self.agreement_tables, self.fold_table),
         ]
@@ -228,7 +236,7 @@ def _describe_sections(content: Content) -> defaultdict[str, str]:
         data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
         results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
         examples=f"the worst {content.examples[0]}; data of single units",
-        plots=format_count(len(content.other_plots), "plot"),
+        plots=format_count(len(content.other_plots), "plot") if content.other_plots else "",
         significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
     )
 
@@ -244,6 +252,7 @@ def render_html(content: Content) -> str:
         "groups": content.group_tables or content.group_plots,
         "examples": content.examples[1],
         "replies": content.replies,
+        "plots": content.other_plots or content.missing_plots,
         "significance": content.families,
         "searches": content.searches,
     }

@@ -92,7 +92,7 @@ class Plot:
             self.body,
             role="img",
             aria_label=f"{self.label or self.title}. {self.caption}",
-            style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.7:.0f}px",
+            style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.83:.0f}px",
         )
 
     def document(self) -> Safe:

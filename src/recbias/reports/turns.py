@@ -10,7 +10,7 @@ from recbias.reports import plots as rows
 from recbias.reports import svg, views
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Definition
-from recbias.reports.wording import format_value, join, to_line
+from recbias.reports.wording import format_value, to_line
 
 _METRICS = ("position_bias", "examination_sensitivity", "propensity_sensitivity")
 _TURNS = "turns"
@@ -67,40 +67,17 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     for curve in _collect_curves(run, dataset):
         plots.setdefault(curve.metric.title, []).append(curve)
     for title, curves in plots.items():
-        yield _draw(curves, name_file(title))
-
-
-def _draw(curves: list[_Curve], name: str) -> svg.Plot:
-    metric, (axis, meaning) = curves[0].metric, _AXES[curves[0].axis]
-    xs = [x for curve in curves for x, _ in curve.points]
-    ends = [end for curve in curves for _, interval in curve.points for end in interval.ends()]
-    axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([*ends, 0.0]))
-    lines = {
-        curve.model: svg.Curve(
-            [axes.at(x, interval.value) for x, interval in curve.points],
-            at,
-            curve.model,
-            [f"{curve.model}, {x:g}: {interval.describe(4)}" for x, interval in curve.points],
-            [
-                (axes.at(x, interval.high), axes.at(x, interval.low))
-                for x, interval in curve.points
-                if interval.bounded
-            ],
+        metric, (axis, meaning) = curves[0].metric, _AXES[curves[0].axis]
+        turns = [_describe_turn(curve) for curve in curves if curve.axis != "position"]
+        yield rows.draw_lines(
+            {curve.model: curve.points for curve in curves},
+            x_title=axis,
+            y_title=(metric.heading, rows.describe_direction(metric)),
+            zero=True,
+            name=name_file(title),
+            title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
+            caption=" ".join([meaning, *turns]),
         )
-        for at, curve in enumerate(curves)
-    }
-    zero = svg.draw_polyline([axes.at(axes.x.low, 0.0), axes.at(axes.x.high, 0.0)], "reference")
-    turns = [_describe_turn(curve) for curve in curves if curve.axis != "position"]
-    return svg.draw_chart(
-        axes,
-        join(zero, svg.draw_curves(lines, axes.frame)),
-        x_title=(axis, ""),
-        y_title=(metric.heading, rows.describe_direction(metric)),
-        drawn=axes.draw(),
-        name=name,
-        title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
-        caption=" ".join([meaning, "Lines are 95% intervals.", *turns]),
-    )
 
 
 def describe_turns(run: RunTables, dataset: str) -> Iterator[tuple[str, str]]:

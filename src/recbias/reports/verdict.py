@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from recbias.core.measures import DATASET
+from recbias.core.measures import CONTROL, DATASET
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
@@ -29,6 +29,7 @@ from recbias.reports.wording import (
     format_estimate,
     format_p_value,
     format_value,
+    join_names,
     name_group,
     to_line,
 )
@@ -39,7 +40,7 @@ Subject: TypeAlias = Literal["checks", "claim", "reference", "groups", "models"]
 State: TypeAlias = Literal["pass", "fail", "undecided", "none"]
 """The outcome; ``none`` where nothing is required."""
 
-_MOST_SENTENCES, _MOST_TILES = 3, 8
+_MOST_SENTENCES, _MOST_TILES, _MOST_NAMES = 3, 8, 3
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     listed = [state_check(run, check) for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
+    if state == "pass":
+        line += _describe_scope(run, checks)
     if failed:
         listed += [f"Undecided: {state_check(run, check)}" for check in undecided]
     if len(listed) > _MOST_SENTENCES:
@@ -113,6 +116,23 @@ def _judge_checks(run: RunTables) -> Verdict | None:
         small,
         tuple(_make_check_tile(run, check) for check in ranked[:_MOST_TILES]),
     )
+
+
+def _describe_scope(run: RunTables, checks: Iterable[Mapping[str, Any]]) -> str:
+    """Return the models of checks, and those that have none."""
+    models = [name for name in views.list_models(run) if name != DATASET]
+    named = {check["model"] for check in checks}
+    checked, others = (
+        [name for name in models if (name in named) == side] for side in (True, False)
+    )
+    if not checked or not others:
+        return f" of {_name_models(checked)}" * bool(checked)
+    baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
+    return f" of {_name_models(checked)}; {baselines}{_name_models(others)} not checked"
+
+
+def _name_models(names: Sequence[str]) -> str:
+    return join_names(names) if len(names) <= _MOST_NAMES else format_count(len(names), "model")
 
 
 def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
@@ -287,8 +307,10 @@ def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
         a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
     value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
-    names = (to_line(name_group(row[side], by)) for side in (a, b))
-    return Tile(f"{to_line(row['model'])}: gap of {name}", value, note=" minus ".join(names))
+    names = [to_line(name_group(row[side], by)) for side in (a, b)]
+    what = name if row["b"] == CONTROL else f"gap of {name}"
+    note = names[0] if row["b"] == CONTROL else " minus ".join(names)
+    return Tile(f"{to_line(row['model'])}: {what}", value, note=note)
 
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:

@@ -228,23 +228,28 @@ def name_group(group: str, by: str) -> str:
     return " and ".join(quote_labels(group, by))
 
 
-def formlocate_errors(value: object) -> str:
+def format_setting(value: object) -> str:
     """Return a value of the experiment file as text: a plug-in with its settings in brackets.
 
-    >>> formlocate_errors([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
+    >>> format_setting([{"name": "threshold", "at_least": 4, "columns": {}}, "deduplicate"])
     'threshold (at least 4), deduplicate'
     """
     if isinstance(value, dict):
         name = str(value.get("name", ""))
         settings = ", ".join(
-            f"{str(key).replace('_', ' ')} {formlocate_errors(item)}"
+            f"{str(key).replace('_', ' ')} {format_setting(item)}"
             for key, item in value.items()
             if key != "name" and item not in (None, [], {})
         )
         return f"{name} ({settings})" if name and settings else name or settings
     if isinstance(value, list):
-        return ", ".join(map(formlocate_errors, value))
+        return ", ".join(map(format_setting, value))
     return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
+
+
+def is_number(value: object) -> bool:
+    """Return whether a setting is a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 UNDEFINED = "n/a"

@@ -162,7 +162,7 @@ def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
         if table is not None:
             yield f"tables/{name}.tex", render_latex(table)
     names = FileNames()
-    for table in (*content.settings_tables, *content.group_tables):
+    for table in content.group_tables:
         yield f"tables/{names.free(table.title)}.tex", render_latex(table)
 
 

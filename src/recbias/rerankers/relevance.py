@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, TrainingData
-from recbias.core.errors import MissingEvidence, NothingLeft, locate_errors
+from recbias.core.errors import MissingEvidence, NothingLeft, at_setting
 from recbias.core.plugins import Candidates
 from recbias.kernels.sparse import block_size, map_blocks
 from recbias.statistics.inequality import head
@@ -124,7 +124,7 @@ def read_values(data: TrainingData, attribute: str) -> ItemValues:
     """
     if data.items is None:
         raise MissingEvidence("the dataset has no item attributes", remedy="add an items table")
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         membership = data.items.categories(attribute)
     if not membership.matrix.nnz:
         message, remedy = f"no item has a value of {attribute!r}", "name another column"

@@ -1,11 +1,7 @@
 """The values of units and bootstrap samples that two runs share, and their tests.
 
 Comparison of runs: the same value of the same model, paired over the shared units.
-Automatic names of runs that differ although the entries of their specs do not.
 Comparison of gaps between groups in two runs: the effect of a mitigation on a bias.
-
-The name of an entry states the settings in which it differs from the others of its spec, so that
-an edit of one entry may change the name of another one.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -28,7 +24,6 @@ from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.files import to_canonical_json
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.queries import JOIN
-from recbias.core.registry import is_file
 from recbias.core.text import suggest
 from recbias.reports.run import RunTables
 from recbias.statistics.bootstrap import compare_replicates
@@ -165,6 +160,11 @@ class RunFrames:
             for key, address in addresses.items()
             if all(value in {None, part} for value, part in zip(location, key, strict=True))
         }
+
+
+def read_frames(label: str, run: RunTables) -> RunFrames:
+    """Return the tables of a run that are compared."""
+    return RunFrames(label, run.metrics, run.per_unit, run.replicates, run.manifest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +367,7 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     )
     if rows.empty:
         message = f"{a.label} and {b.label} share no metric value"
-        remedy = "compare runs with the same dataset and model labels, seeds and metrics"
+        remedy = "give datasets, models and metrics the same labels, and the same seeds"
         raise MixedRuns(message, remedy=remedy)
     return rows.assign(a=a.label, b=b.label, difference=rows["value_b"] - rows["value_a"])
 
@@ -423,124 +423,6 @@ def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> Mapping
     values = table.set_index(index)["value"]
     groups = _keys_to_text(table).groupby(_KEY_COLUMNS, sort=False, observed=True).indices
     return {tuple(key): values.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
-
-
-_SECTIONS = {"dataset": "datasets", "model": "models", "metric": "metrics"}
-"""The columns of the tables with names, and where the manifest has the settings of each."""
-
-_TABLES = ("metrics", "per_unit", "replicates")
-
-
-@dataclass(frozen=True)
-class Renaming:
-    """An entry with one name in the run ``a`` and another one in the run ``b``.
-
-    Args:
-        column: What it is: ``dataset``, ``model`` or ``metric``.
-    """
-
-    a: str
-    b: str
-    column: str
-    name_a: str
-    name_b: str
-
-
-def align_runs(
-    labels: Sequence[str], runs: Sequence[RunTables]
-) -> tuple[list[RunFrames], list[Renaming]]:
-    """Return runs in which entries with equal settings have equal names, and what was renamed.
-
-    An entry of a later run gets the name that an earlier run has for it, if neither run has the
-    name of the other, both names are automatic, and no other entry of the two that is without a
-    counterpart has the same plug-in and settings.
-    """
-    aligned: list[RunFrames] = []
-    renamings: list[Renaming] = []
-    for label, run in zip(labels, runs, strict=True):
-        tables = run.metrics, run.per_unit, run.replicates
-        changed = RunFrames(label, *tables, run.manifest)
-        for earlier in aligned:
-            names = {column: _match(earlier, changed, column) for column in _SECTIONS}
-            renamings += [
-                Renaming(earlier.label, label, column, new, old)
-                for column, pairs in names.items()
-                for old, new in pairs.items()
-            ]
-            changed = _rename(changed, names) if any(names.values()) else changed
-        aligned.append(changed)
-    return aligned, renamings
-
-
-def _match(a: RunFrames, b: RunFrames, column: str) -> dict[str, str]:
-    """Return the names of a by those of b, for entries of which only the name differs."""
-    names_a, names_b = dict(_list_entries(a, column)), dict(_list_entries(b, column))
-    pairs = []
-    for own, other in ((names_a, names_b), (names_b, names_a)):
-        found = defaultdict(list)
-        for name in own.keys() - other.keys():
-            found[own[name]].append(name)
-        pairs.append(found)
-    return {
-        pairs[1][settings][0]: names[0]
-        for settings, names in pairs[0].items()
-        if len(names) == len(pairs[1].get(settings, ())) == 1
-    }
-
-
-def _list_entries(run: RunFrames, column: str) -> Iterator[tuple[str, str]]:
-    """Yield each automatic name of a run with its plug-in and settings."""
-    searches = {str(row.get("model")): row.get("tune") for row in run.manifest.get("searches", [])}
-    for row in run.manifest.get(_SECTIONS[column], []):
-        name, label = str(row.get("name") or ""), str(row[_get_key(column)])
-        name = name.rpartition(":")[2] if is_file(name) else name
-        settings = dict(row.get("parameters") or {})
-        if column == "metric":
-            settings.pop("k", None)
-        filters = [(each.get("name"), each.get("parameters")) for each in row.get("filters") or ()]
-        details = (row.get("searched"), searches.get(label) if column == "model" else None)
-        if name and (label == name or label.startswith((f"{name}(", f"{name} + "))):
-            yield label, to_canonical_json([name, settings, filters, *details])
-        else:
-            yield label, f"the label {label}"
-
-
-def _get_key(column: str) -> str:
-    return "metric" if column == "metric" else "label"
-
-
-def _rename(run: RunFrames, names: Mapping[str, Mapping[str, str]]) -> RunFrames:
-    manifest = dict(run.manifest)
-    for section in ("addresses", "searches"):
-        manifest[section] = _rename_records(manifest.get(section, ()), names)
-    for column, section in _SECTIONS.items():
-        of_section = {_get_key(column): names[column]}
-        manifest[section] = _rename_records(manifest.get(section, ()), of_section)
-    tables: dict[str, Any] = {name: _rename_rows(vars(run)[name], names) for name in _TABLES}
-    return replace(run, **tables, manifest=manifest)
-
-
-def _rename_records(
-    rows: Iterable[Mapping[str, Any]], names: Mapping[str, Mapping[str, str]]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            **row,
-            **{key: pairs.get(str(row.get(key)), row.get(key)) for key, pairs in names.items()},
-        }
-        for row in rows
-    ]
-
-
-def _rename_rows(
-    table: pd.DataFrame | None, names: Mapping[str, Mapping[str, str]]
-) -> pd.DataFrame | None:
-    if table is None:
-        return None
-    columns = {name: pairs for name, pairs in names.items() if pairs and name in table}
-    return table.assign(
-        **{name: table[name].astype(object).replace(pairs) for name, pairs in columns.items()}
-    )
 
 
 MAX_GROUPS = 10

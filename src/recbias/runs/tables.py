@@ -20,7 +20,7 @@ from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
-from recbias.runs.compare import align_runs, compare_gaps, compare_runs, label_runs
+from recbias.runs.compare import compare_gaps, compare_runs, label_runs, read_frames
 
 if TYPE_CHECKING:
     from recbias.reports.figures import Figure
@@ -230,7 +230,7 @@ def compare(
         raise Contradiction(message, remedy="name two runs: compare('before', 'after')")
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
     folders = [run.folder for run in loaded]
-    frames, _ = align_runs(label_runs(folders), [*map(read_run, folders)])
+    frames = [*map(read_frames, label_runs(folders), map(read_run, folders))]
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +19,6 @@ from recbias.reports.card import (
 )
 from recbias.reports.run import read_manifest, read_run
 from recbias.runs.tables import Run, find_run
-
-_NAMES = (
-    *("metric", "model", "a", "b", "group", "target", "dataset", "seed", "fold", "test"),
-    *("between", "correction", "family", "alpha", "line"),
-)
-"""The fields that name a row of a card."""
 
 
 class _Difference(NamedTuple):
@@ -55,7 +48,10 @@ class Verification:
 
 
 def verify(
-    card: Path | str, run: Run | Path | str, *, out: Path | str = "results"
+    card: Path | str,
+    run: Run | Path | str,
+    *,
+    out: Path | str = "results",
 ) -> Verification:
     """Compare a card with a run, and return what differs.
 
@@ -112,36 +108,23 @@ def _compare(location: str, card: Any, run: Any) -> Iterator[_Difference]:
         for name in {**card, **run}:
             inner = f"{location}: {name}" if location else name
             yield from _compare(inner, card.get(name, "absent"), run.get(name, "absent"))
-    elif _has_rows(card) and _has_rows(run):
-        rows = [_index_rows(side) for side in (card, run)]
-        for name in {**rows[0], **rows[1]}:
-            pair = [side.get(name, "absent") for side in rows]
-            yield from _compare(f"{location}: {name}", *pair)
-    elif not _is_same(card, run):
-        texts = ["present" if isinstance(side, dict) else _format(side) for side in (card, run)]
-        yield _Difference(location, *texts)
+    elif isinstance(card, list) and isinstance(run, list) and len(card) == len(run):
+        for number, pair in enumerate(zip(card, run, strict=True), 1):
+            yield from _compare(f"{location}: {_name_row(pair[1]) or number}", *pair)
+    elif isinstance(card, float) and isinstance(run, float):
+        if not math.isclose(card, run, rel_tol=1e-9, abs_tol=1e-15):
+            yield _Difference(location, str(card), str(run))
+    elif card != run:
+        yield _Difference(location, *map(_format, (card, run)))
 
 
-def _has_rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
-
-
-def _index_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the rows by what they are about; a second row of one name has a number as well."""
-    indexed: dict[str, Mapping[str, Any]] = {}
-    counts: Counter[str] = Counter()
-    for row in rows:
-        name = " ".join(str(row[key]) for key in (*_NAMES, "label") if row.get(key, "") != "")
-        counts[name] += 1
-        indexed[name if counts[name] == 1 else f"{name} ({counts[name]})"] = row
-    return indexed
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15)
-    return bool(a == b)
+def _name_row(row: Any) -> str:
+    """Return the texts of a row, which say what it is about."""
+    texts = row.values() if isinstance(row, dict) else ()
+    return " ".join(text for text in texts if text and isinstance(text, str))[:80]
 
 
 def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value):,} rows"
     return "undefined" if value is None else str(value)

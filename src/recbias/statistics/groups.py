@@ -773,24 +773,12 @@ def _compare_all_groups(names: tuple[str, ...], group_moments: _Moments) -> list
         return []
     names = tuple(np.array(names, dtype=object)[has_variance].tolist())
     group_moments = _Moments(*(part[has_variance] for part in vars(group_moments).values()))
-    mean = group_moments.mean
-    top, bottom = int(mean.argmax()), int(mean.argmin())
+    ends = [int(group_moments.mean.argmax()), int(group_moments.mean.argmin())]
     statistic, df, p = welch_anova(group_moments)
-    return [
-        Contrast(
-            between="groups",
-            a=names[top],
-            b=names[bottom],
-            test="welch_anova",
-            n=int(group_moments.n.sum()),
-            mean_a=float(mean[top]),
-            mean_b=float(mean[bottom]),
-            difference=float(mean[top] - mean[bottom]),
-            statistic=statistic,
-            p=p,
-            df=df,
-        )
-    ]
+    others = {"test": "welch_anova", "statistic": statistic, "p": p, "df": df}
+    others["n"] = int(group_moments.n.sum())
+    sides = [names[end] for end in ends]
+    return [Contrast.of_means("groups", sides, group_moments.mean[ends], **others)]
 
 
 def measure_gap(means: FloatArray, kind: str) -> FloatArray:
@@ -928,7 +916,7 @@ def compare_ranks(
     """
     from scipy.stats import mannwhitneyu
 
-    mean_a, mean_b = (float(side.mean()) if side.size else math.nan for side in (a, b))
+    means = [side.mean() if side.size else math.nan for side in (a, b)]
     u = p = effect_size = math.nan
     if min(a.size, b.size) > 1:
         result = mannwhitneyu(a, b, alternative="two-sided", method="asymptotic")
@@ -936,16 +924,5 @@ def compare_ranks(
         is_constant = a.min() == a.max() == b.min() == b.max()
         p = 1.0 if is_constant else float(result.pvalue)
         effect_size = 2.0 * u / (a.size * b.size) - 1.0
-    return Contrast(
-        between=between,
-        a=names[0],
-        b=names[1],
-        test="rank_sum",
-        n=a.size + b.size,
-        mean_a=mean_a,
-        mean_b=mean_b,
-        difference=mean_a - mean_b,
-        statistic=u,
-        p=p,
-        effect_size=effect_size,
-    )
+    others = {"test": "rank_sum", "n": a.size + b.size, "statistic": u, "p": p}
+    return Contrast.of_means(between, names, means, **others, effect_size=effect_size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -616,41 +615,3 @@ def solve_fieller(x: float, y: float, squares: FloatArray) -> tuple[float, float
     middle = x * y - s_xy
     root = math.sqrt(max(middle**2 - square * (x**2 - s_xx), 0.0))
     return float((middle - root) / square), float((middle + root) / square)
-
-
-@dataclass(frozen=True, eq=False)
-class _RunningMeans:
-    """The mean of the first 1, 2, ... rows of each column, and its standard error, ``[u, m]``."""
-
-    mean: FloatArray
-    error: FloatArray
-
-
-def compute_running_means(values: FloatArray) -> _RunningMeans:
-    """Return the running mean of each column and its standard error.
-
-        mean_t = Σ_{s <= t} x_s / n_t,   error_t = √(Σ_{s <= t} (x_s - mean_t)² / (n_t - 1) / n_t)
-
-    n_t is the number of defined values up to row t: NaN is excluded. The mean is NaN while there
-    is none, the error while there are fewer than two.
-
-    >>> running = compute_running_means(np.array([[1.0], [3.0], [np.nan], [5.0]]))
-    >>> running.mean.ravel().tolist(), running.error.ravel().round(3).tolist()
-    ([1.0, 2.0, 2.0, 3.0], [nan, 1.0, 1.0, 1.155])
-    """
-    defined = ~np.isnan(values)
-    n = defined.cumsum(axis=0)
-    # The sum of squares of centred values does not cancel.
-    centre = np.where(defined, values, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
-    centred = np.where(defined, values - centre, 0.0)
-    offset = _divide_by_counts(centred.cumsum(axis=0), n)
-    squares = np.maximum((centred**2).cumsum(axis=0) - n * offset**2, 0.0)
-    return _RunningMeans(
-        centre + offset, np.sqrt(_divide_by_counts(_divide_by_counts(squares, n - 1), n))
-    )
-
-
-def _divide_by_counts(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return quotients, NaN where the count is not positive."""
-    quotients: FloatArray = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return quotients

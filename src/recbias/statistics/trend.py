@@ -62,22 +62,9 @@ def compare_trend(names: tuple[str, ...], values: FloatArray, codes: AnyArray) -
         exact = _has_few_arrangements(sizes)
         p = _permute(values, codes, rise) if exact else float(2.0 * ndtr(-abs(z)))
     ends = [int(present[at]) for at in (-1, 0)] if present.size else [-1, 0]
-    mean_a, mean_b = (
-        float(values[codes == end].mean()) if present.size else math.nan for end in ends
-    )
-    return Contrast(
-        between="groups",
-        a=names[ends[0]],
-        b=names[ends[1]],
-        test=NAME,
-        n=codes.size,
-        mean_a=mean_a,
-        mean_b=mean_b,
-        difference=mean_a - mean_b,
-        statistic=z,
-        p=p,
-        effect_size=effect,
-    )
+    means = [values[codes == end].mean() if present.size else math.nan for end in ends]
+    others = {"test": NAME, "n": codes.size, "statistic": z, "p": p, "effect_size": effect}
+    return Contrast.of_means("groups", [names[end] for end in ends], means, **others)
 
 
 def _count_rise(values: FloatArray, codes: AnyArray) -> int:

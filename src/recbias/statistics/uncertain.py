@@ -225,24 +225,14 @@ def _contrast_contributions(
     summary = Measurement.from_values((of_a - of_b)[defined])
     means = [Measurement.from_values(side[defined]).value for side in (of_a, of_b)]
     error = summary.std / math.sqrt(n) if n > 1 else math.nan
-    is_tested = error > _ROUNDING * max(map(abs, means)) and df >= 1.0
-    t = summary.value / error if is_tested else math.nan
-    low, high = _make_interval(summary.value, error if is_tested else math.nan, df)
-    return Contrast(
-        between="groups",
-        a=sides[0],
-        b=sides[1],
-        test=TEST,
-        n=n,
-        mean_a=means[0],
-        mean_b=means[1],
-        difference=summary.value,
-        statistic=t,
-        p=float(2.0 * stdtr(df, -abs(t))) if is_tested else math.nan,
-        df=df,
-        ci_low=low,
-        ci_high=high,
-    )
+    slack = _ROUNDING * max(map(abs, means))
+    is_tested = error > slack and df >= 1.0
+    difference = 0.0 if abs(summary.value) <= slack else summary.value
+    t = difference / error if is_tested else math.nan
+    low, high = _make_interval(difference, error if is_tested else math.nan, df)
+    p = float(2.0 * stdtr(df, -abs(t))) if is_tested else math.nan
+    others = {"test": TEST, "n": n, "difference": difference, "statistic": t, "p": p}
+    return Contrast.of_means("groups", sides, means, **others, df=df, ci_low=low, ci_high=high)
 
 
 def compute_uncertain_gap(

@@ -52,9 +52,6 @@ def test_each_metric_may_have_a_tolerance_of_its_own(folder: Path) -> None:
     assert invoke_recbias("compare", "good", "bad", folder=folder).code == 0
 
 
-GAP = "nDCG(by=gender, gap=difference)"
-
-
 def test_a_tolerance_is_of_the_units_that_both_runs_have(tmp_path: Path) -> None:
     # of u4 to u9, which both have, each is worse by 0.04 to 0.06; the means of the runs rise
     old = {f"u{at}": 0.5 if at > 3 else 0.0 for at in range(10)}
@@ -126,33 +123,3 @@ def test_values_that_the_newer_run_lacks_fail(folder: Path) -> None:
     assert len(lost.err.splitlines()) == 2  # of both models
     assert invoke_recbias("compare", "good", "fewer", folder=folder).code == 0
     assert invoke_recbias("compare", "fewer", "good", *words, folder=folder).code == 0
-
-
-@pytest.fixture(scope="module")
-def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the runs ``old`` and ``new``, and ``both`` with the gaps too."""
-    folder = tmp_path_factory.mktemp("grouped")
-    groups = [{"name": "nDCG", "by": by, "gap": "groups"} for by in ("gender", "age")]
-    both = [*groups, *({**row, "gap": "difference"} for row in groups)]
-    runs = {"old": ("MostPop", groups), "new": ("Random", groups)}
-    runs |= {f"{name}-both": (model, both) for name, (model, _) in runs.items()}
-    for name, (model, metrics) in runs.items():
-        models = [{"name": model, "label": "m"}]
-        spec = make_small_spec(name=name, models=models, metrics=metrics, tests=[])
-        recbias.run(spec, out=folder / "results")
-    return folder
-
-
-def test_gap_of_groups_has_a_tolerance_of_its_own(grouped: Path) -> None:
-    values = {}
-    for run in ("old", "new"):
-        metrics = recbias.load(run, grouped / "results").metrics
-        means = metrics.loc[metrics["metric"] == "nDCG(by=gender)", "value"]
-        values[run] = means.max() - means.min()
-    names = sorted(values, key=lambda run: values[run])
-    worse_by = values[names[1]] - values[names[0]]
-    for limit, code in ((worse_by * 1.01, 0), (worse_by * 0.99, 3)):
-        option = f"--fail-over=nDCG, gap by gender={limit}"
-        assert invoke_recbias("compare", *names, option, folder=grouped).code == code
-    result = invoke_recbias("compare", *names, "--json", "--fail-over=nDCG=1", folder=grouped)
-    assert f"{GAP}@5" in json.loads(result.out)["without_tolerance"]

@@ -35,7 +35,7 @@ def list_names(outputs: Outputs, sentence: str) -> list[str]:
 def test_an_item_identifier_is_a_name_with_a_number_only_if_shared(tmp_path: Path) -> None:
     outputs = read_rows(tmp_path, NAMES)
     assert outputs.items.ids.ids.tolist() == [
-        *("Burger (1)", "Burger (2)", "Chez Nous", "Pizza Place", "Secret", "The Bar"),
+        *("Burger (1)", "Burger (2)", "Chez Nous", "Pizza Place", "Secret", "The Bar")
     ]
     assert list_names(outputs, "Seat Ann now") == ["Pizza Place", "The Bar", "Chez Nous"]
     assert list_names(outputs, "Seat Bob now") == ["Burger (1)", "Burger (2)", "Secret"]

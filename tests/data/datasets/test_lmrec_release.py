@@ -25,7 +25,7 @@ def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
     assert own.user_ids.ids.tolist() == data.user_ids.ids.tolist()
     assert source.gives() == {"users", "items"}
     assert data.user_ids.ids.tolist() == [
-        *("names-01:Ann", "names-01:Bob", "names-02:Ann", "names-02:Bob"),
+        *("names-01:Ann", "names-01:Bob", "names-02:Ann", "names-02:Bob")
     ]
     assert len(data.item_ids) == 6
     assert len(data.interactions) == 0
@@ -38,7 +38,7 @@ def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
     queries = LMRecSentences().ask(LMRecRelease().load(tmp_path, RNG), RNG)
     assert queries.texts is not None
     assert queries.texts.tolist() == [
-        *("Seat Ann now", "Seat Bob now", "Feed Ann's cat", "Feed Bob's cat"),
+        *("Seat Ann now", "Seat Bob now", "Feed Ann's cat", "Feed Bob's cat")
     ]
     assert queries.users.tolist() == [-1] * 4
     assert queries.unit == "prompt"

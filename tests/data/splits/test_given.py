@@ -13,12 +13,7 @@ from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Dataset, Interactions, Split, Vocabulary
-from recbias.core.errors import (
-    Leakage,
-    NothingLeft,
-    UnknownColumn,
-    UnknownIdentifier,
-)
+from recbias.core.errors import Leakage, NothingLeft, UnknownColumn, UnknownIdentifier
 from recbias.data.splits import GivenSplit
 from support.worlds.small_worlds import make_interactions
 

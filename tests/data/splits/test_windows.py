@@ -47,10 +47,7 @@ def list_days(split: Split) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("settings", "folds"),
     [
-        (
-            {"days": 2, "windows": 2},
-            [[[*range(6)], [6, 7]], [[*range(8)], [8, 9]]],
-        ),
+        ({"days": 2, "windows": 2}, [[[*range(6)], [6, 7]], [[*range(8)], [8, 9]]]),
         (
             {"at": (FIRST + 4 * DAY, FIRST + 7 * DAY)},
             [[[0, 1, 2, 3], [4, 5, 6]], [[*range(7)], [7, 8, 9]]],

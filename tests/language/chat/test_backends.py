@@ -230,10 +230,7 @@ def test_what_cannot_be_negotiated_is_refused(tmp_path: Path, message: str, n_se
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        {"object": "error", "message": "no such parameter: k", "code": 400},
-    ],
+    "body", [{"object": "error", "message": "no such parameter: k", "code": 400}]
 )
 def test_a_rejection_in_an_answer_of_status_200_is_not_repeated(
     tmp_path: Path, body: dict[str, Any]

@@ -13,13 +13,7 @@ from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.errors import MissingReplies, RequestRefused
 from recbias.language.client import complete
 from support.chat.chat_requests import count_missing, make_model, make_requests
-from support.chat.chat_server import (
-    Answer,
-    answer_done,
-    make_error,
-    make_reply,
-    serve_chat,
-)
+from support.chat.chat_server import Answer, answer_done, make_error, make_reply, serve_chat
 
 QUOTA = make_error(429, "You exceeded your current quota", code="insufficient_quota")
 TOO_FAST = make_error(429, "Rate limit reached", code="rate_limit_exceeded")

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.language.prompts import find_request_prompt
-from recbias.language.rubrics import load_all_prompts
+from recbias.language.prompts import find_request_prompt, load_all_prompts
 from support.commands import invoke_recbias
 
 

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import OutOfRange
-from recbias.language.titles import (
-    CatalogueTitles,
-    index_titles,
-    restore_article,
-    split_year,
-)
+from recbias.language.titles import CatalogueTitles, index_titles, restore_article, split_year
 
 TITLES = (
     "Matrix, The (1999)",  # 0

@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.reply_labels import (
-    READ,
-    Form,
-    make_label_schema,
-    read_labels,
-)
-from recbias.language.rubrics import load_rubrics
+from recbias.language.prompts import load_rubrics
+from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
 
 NAN = math.nan
 WORDS = load_rubrics()["stereotypes"].words

@@ -66,19 +66,7 @@ def test_item_is_kept_as_written() -> None:
     assert proposal.line == '**"Heat"** (1995) - a thriller'
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "-",
-        " ",
-        "1. ",
-        "[",
-        '{"a":',
-        "<title>a",
-        "1\n",
-        "<think>",
-    ],
-)
+@pytest.mark.parametrize("unit", ["-", " ", "1. ", "[", '{"a":', "<title>a", "1\n", "<think>"])
 def test_hostile_text_is_read_in_a_short_time(unit: str) -> None:
     start = time.process_time()
     parse_reply(find_answer("1. " + unit * 200_000) or "", 10)

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.titles import (
-    list_title_forms,
-    normalize_title,
-    restore_article,
-    split_year,
-)
+from recbias.language.titles import list_title_forms, normalize_title, restore_article, split_year
 
 
 @pytest.mark.parametrize(

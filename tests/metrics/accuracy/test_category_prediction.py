@@ -33,9 +33,7 @@ def measure(metric: Any, evidence: Evidence) -> Measurement:
 
 # 0 and 1 share B; the last review is of an item without categories
 WORKED = make_review_evidence(
-    [0, 2, 3],
-    [[2, 1, 0, 3], [2, 0, 1, 3], [0, 1, 2, 3]],
-    categories=("A|B", "B", "C", None),
+    [0, 2, 3], [[2, 1, 0, 3], [2, 0, 1, 3], [0, 1, 2, 3]], categories=("A|B", "B", "C", None)
 )
 
 

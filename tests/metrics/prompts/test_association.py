@@ -78,7 +78,7 @@ def test_counts_pool_over_datasets() -> None:
 def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() -> None:
     # Fast Food is a value of the $ item only, with chance 0.4 and 0.25; every item has Bars, so
     # f is the share of places: B = (0.4 - 0.25) / 0.325
-    metric = replace(RACE, permutations=199, positive="black")
+    metric = replace(RACE, permutations=199)
     inside, rejected = 0, 0
     for seed in range(150):
         measurement = metric.measure(plant_bias(seed, cheap=(0.4, 0.25)).evidence)[1]
@@ -96,7 +96,6 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
         ({"label": "rase"}, UnknownColumn, "label"),
         ({"label": "kind"}, UserError, "label"),
         ({"attribute": "category"}, UnknownColumn, "attribute"),
-        ({"positive": "whyte"}, UnknownColumn, "positive"),
         ({"only": ("Bar", "Museums")}, UnknownColumn, "only"),
         ({"only": ()}, UnknownColumn, "only"),
     ],

@@ -48,7 +48,7 @@ def list_paper_kinds(gallery: Gallery) -> list[str]:
 def test_run_has_an_overview(tmp_path: Path) -> None:
     gallery = draw_gallery(read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "ARP")))))
     assert list_names(gallery) == [
-        *("accuracy-popularity", "long-tail", "running-mean-arp-10"),
+        *("accuracy-popularity", "long-tail"),
     ]
     assert gallery.skipped == ()
 

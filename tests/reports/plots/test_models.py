@@ -8,13 +8,12 @@ import pandas as pd
 
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.gallery import draw_gallery
-from recbias.reports.llm import collect_searches, describe_importances
+from recbias.reports.llm import collect_searches
 from recbias.reports.plots_models import (
     draw_scatter,
     draw_setting_curves,
     pair_variants,
 )
-from recbias.reports.plots_units import MOST_POINTS, draw_learning_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import (
@@ -22,7 +21,6 @@ from reports.plots.svg_reading import (
     find_marks,
     read_marks,
     read_texts,
-    read_tooltips,
 )
 from support.models.search_rows import write_search_run
 from support.run_folders import SEVEN_MODELS, RunSpec, make_run
@@ -113,42 +111,4 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
 def test_settings_are_named_by_their_shares_the_largest_first(tmp_path: Path) -> None:
     run = write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75})
     (search,) = collect_searches(run)
-    assert describe_importances(search).endswith(": a 0.75, b 0.25.")
-
-
-MODELS = ("Random", "MostPop")
-
-
-def make_curves(n_steps: int) -> pd.DataFrame:
-    """Losses that fall linearly to 1, of two seeds that differ by 2."""
-    rows = [
-        ("ml-1m", model, seed, 1, 1, step, loss, scale * (2 - step / n_steps) + 2 * (seed - 1))
-        for model in MODELS
-        for seed in (1, 2)
-        for step in range(1, n_steps + 1)
-        for loss, scale in (("language_model", 1.0), ("bias", 10.0))
-    ]
-    columns = ["dataset", "model", "seed", "fold", "epoch", "step", "loss", "value"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def draw_of_learning_curves(
-    folder: Path, curves: pd.DataFrame | None, dataset: str = "ml-1m"
-) -> list[Plot]:
-    made = make_run(folder, RunSpec(models=MODELS))
-    if curves is not None:
-        curves.to_csv(made / "learning_curves.csv", index=False)
-    return list(draw_learning_curves(read_run(made), dataset, FileNames().free))
-
-
-def test_each_loss_has_a_plot_with_a_curve_for_each_model(tmp_path: Path) -> None:
-    plots = draw_of_learning_curves(tmp_path, make_curves(300))
-    assert [plot.name for plot in plots] == [
-        "learning-curve-language-model",
-        "learning-curve-bias",
-    ]
-    for plot in plots:
-        curves = find_elements(plot, "polyline", "curve")
-        assert [len(curve.get("points", "").split()) for curve in curves] == [MOST_POINTS] * 2
-    # the last point is the mean of steps 296 to 300 and of both seeds: 2 - 298 / 300 + 1
-    assert read_tooltips(plots[0])[:2] == [f"{model}: 2.0067 at the end" for model in MODELS]
+    assert search.importance.endswith(": a 0.75, b 0.25.")

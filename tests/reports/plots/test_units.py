@@ -13,10 +13,9 @@ from recbias.reports.plots_units import (
     compute_exposure,
     count_recommendations,
     draw_long_tail,
-    draw_running_means,
 )
 from recbias.reports.run import RunTables, read_run
-from recbias.reports.svg import FileNames, Plot
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import (
     find_elements,
     find_marks,
@@ -82,28 +81,6 @@ def test_shares_accumulate_over_items_by_training_interactions(tmp_path: Path) -
     assert exposure.models["B"].tolist() == [0.5, 1.0, 1.0, 1.0]
     assert exposure.training is not None
     assert exposure.training.tolist() == [0.6, 0.9, 1.0, 1.0]
-
-
-METRICS = ("nDCG", "HR", "log_popularity_difference", "ARP")
-
-
-def draw_of_running_means(folder: Path, world: RunSpec) -> list[Plot]:
-    run, names = read_run(make_run(folder, world)), FileNames()
-    return list(draw_running_means(run, "ml-1m", names.free))
-
-
-def test_the_right_end_is_the_reported_mean_and_its_standard_error(tmp_path: Path) -> None:
-    plot = draw_of_running_means(tmp_path, RunSpec(models=("Random", "MostPop"), metrics=METRICS))[
-        1
-    ]
-    metrics = pd.read_csv(tmp_path / "metrics.csv")
-    rows = metrics[metrics["metric"] == "log_popularity_difference"].set_index("model")
-    for tooltip, model in zip(read_tooltips(plot), ("Random", "MostPop"), strict=True):
-        error = rows["std"][model] / np.sqrt(200)
-        value = f"{rows['value'][model]:.4f}".replace("-", "\N{MINUS SIGN}")
-        assert tooltip.replace("-", "\N{MINUS SIGN}") == (
-            f"{model}: {value} (standard error {error:.4f})"
-        )
 
 
 def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ def test_limits_and_moved_intervals_are_explained(folder: Path, card: Card) -> N
 
 
 def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
-    card, path = build_card(run := read_run(folder)), tmp_path / "card.json"
-    path.write_text(dict(render_card_files(card, Content(run)))["card.json"], encoding="utf-8")
-    assert read_card(path) == card
+    sealed, path = build_card(run := read_run(folder)), tmp_path / "card.json"
+    path.write_text(dict(render_card_files(sealed, Content(run)))["card.json"], encoding="utf-8")
+    assert read_card(path) == sealed
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="not UTF-8"):
         read_card(path)

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from recbias.statistics import bootstrap
-from recbias.statistics.bootstrap import (
-    add_in_sets,
-    join_rows,
-    resample_sums,
-)
+from recbias.statistics.bootstrap import add_in_sets, join_rows, resample_sums
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_sets=st.integers(1, 5))

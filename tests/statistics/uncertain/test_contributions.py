@@ -70,10 +70,7 @@ def test_the_standard_error_of_weighted_means_is_that_of_the_jackknife() -> None
 
 
 @pytest.mark.parametrize("assumption", ASSUMPTIONS)
-@given(
-    labels=st.lists(st.booleans(), min_size=8, max_size=40),
-    seed=st.integers(0, 1000),
-)
+@given(labels=st.lists(st.booleans(), min_size=8, max_size=40), seed=st.integers(0, 1000))
 def test_certain_labels_give_the_group_means_and_the_error_of_welch(
     assumption: Assumption, labels: list[bool], seed: int
 ) -> None:

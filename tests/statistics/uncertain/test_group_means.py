@@ -104,10 +104,12 @@ def test_the_gap_of_three_groups_has_no_interval() -> None:
 
 
 def test_equal_values_have_no_test() -> None:
-    p, _ = draw()
-    first, _ = summarize_uncertain_groups(measure(np.full(200, 0.25)), make_groups(p))
-    assert first.value == pytest.approx(0.25)
+    share = np.random.default_rng(0).random(40)
+    p = np.stack([share, 1.0 - share], axis=1)
+    first, _ = summarize_uncertain_groups(measure(np.full(40, 1.0)), make_groups(p))
+    assert first.value == pytest.approx(1.0)
     assert math.isnan(first.contrasts[0].p)
+    assert first.contrasts[0].difference == 0.0  # not a difference by rounding
 
 
 def test_groups_over_folds_are_compared_by_the_mean_contribution() -> None:

@@ -409,18 +409,8 @@ class RRipa(ChoosingMetric, TargetMetric):
         p = estimator.compute_p_value(_compute_gap(targets), self.permutations, rng)
         if not math.isnan(p):
             a, b = estimator.groups
-            test = Contrast(
-                between="groups",
-                a=a.name,
-                b=b.name,
-                test="permutation",
-                n=len(a) + len(b),
-                mean_a=math.nan,
-                mean_b=math.nan,
-                difference=estimate.value,
-                statistic=estimate.value,
-                p=p,
-            )
+            others = {"test": "permutation", "n": len(a) + len(b), "p": p}
+            test = Contrast.of_means("groups", (a.name, b.name), (math.nan, math.nan), **others)
             yield attach_estimate(test, estimate)
 
     def _test_random_directions(
@@ -428,18 +418,10 @@ class RRipa(ChoosingMetric, TargetMetric):
     ) -> Contrast:
         """Return the exact test against random directions."""
         cosine = float(np.clip(normalize_vector(_compute_gap(targets)) @ axis, -1.0, 1.0))
-        test = Contrast(
-            between="directions",
-            a=name_direction(self.direction_),
-            b="random",
-            test="random_direction",
-            n=estimate.n,
-            mean_a=estimate.value,
-            mean_b=0.0,
-            difference=estimate.value,
-            statistic=cosine,
-            p=compute_cosine_tail(cosine, axis.size),
-        )
+        names = name_direction(self.direction_), "random"
+        p = compute_cosine_tail(cosine, axis.size)
+        others = {"test": "random_direction", "n": estimate.n, "p": p}
+        test = Contrast.of_means("directions", names, (estimate.value, 0.0), **others)
         return replace(attach_estimate(test, estimate), statistic=cosine)
 
 

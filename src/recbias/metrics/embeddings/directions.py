@@ -766,11 +766,7 @@ class DirectionEstimator:
     def estimate(self) -> FloatArray:
         """Return the unit vector towards A, ``float64[d]``; NaN if there is no direction."""
         return find_direction(
-            self.choice,
-            self.groups,
-            self.evidence,
-            top_n=self.top_n,
-            sample=self.sample,
+            self.choice, self.groups, self.evidence, top_n=self.top_n, sample=self.sample
         )
 
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:

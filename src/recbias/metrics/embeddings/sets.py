@@ -18,7 +18,7 @@ from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
     NothingLeft,
-    locate_errors,
+    at_setting,
 )
 from recbias.core.evidence import REMEDIES, Evidence
 from recbias.core.measures import Contrast, Measurement, UnitScores
@@ -394,7 +394,7 @@ def select_members(evidence: Evidence, pair: _EntityPair) -> tuple[AnyArray, Any
     """
     evidence.need(pair.of)
     table: Attributes = vars(evidence)[pair.of]
-    with locate_errors(pair.setting):
+    with at_setting(pair.setting):
         membership = table.membership(pair.attribute)
     for value in pair.values:
         if value not in membership.values:
@@ -549,19 +549,11 @@ class SetValues:
         """Return the permutation test of the membership of the entities."""
         a, b = self.values
         rng = evidence.rng().spawn(1)[0]
-        mean_a, mean_b = float(a.mean()), float(b.mean())
-        return Contrast(
-            between=between,
-            a=self.sets[0].name,
-            b=self.sets[1].name,
-            test="permutation",
-            n=a.size + b.size,
-            mean_a=mean_a,
-            mean_b=mean_b,
-            difference=mean_a - mean_b,
-            statistic=mean_a - mean_b,
-            p=permute_membership(a, b, n_permutations=permutations, rng=rng),
-            effect_size=compute_effect_size(a, b),
+        p = permute_membership(a, b, n_permutations=permutations, rng=rng)
+        others = {"test": "permutation", "n": a.size + b.size, "p": p}
+        names, effect = [entities.name for entities in self.sets], compute_effect_size(a, b)
+        return Contrast.of_means(
+            between, names, [a.mean(), b.mean()], **others, effect_size=effect
         )
 
     def resample(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:

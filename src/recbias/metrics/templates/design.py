@@ -19,7 +19,7 @@ import pandas as pd
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
-from recbias.core.errors import NothingLeft, UnknownColumn, locate_errors
+from recbias.core.errors import NothingLeft, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.queries import SAMPLE, Groups, group_by, split_crossing
 from recbias.statistics.bootstrap import (
@@ -46,7 +46,7 @@ def group_queries(evidence: Evidence, label: str) -> Groups:
         UnknownColumn: No query carries the label; ``where`` is ``label``.
         NothingLeft: Every cell is missing, or the label has one value only.
     """
-    with locate_errors("label"):
+    with at_setting("label"):
         groups = group_by(evidence.queries.labels, label)
         if len(groups.names) < 2:
             message = f"the label {label!r} has one value only, {groups.names[0]}"
@@ -338,7 +338,7 @@ def check_attribute(evidence: Evidence, attribute: str) -> None:
         NothingLeft: Every cell is missing.
     """
     items = require_items(evidence)
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         if items.column(attribute).isna().all():
             message = f"no item has a value of {attribute!r}"
             raise NothingLeft(message, remedy="choose an attribute that items have")
@@ -426,7 +426,7 @@ def read_item_levels(evidence: Evidence, attribute: str) -> FloatArray:
     texts = cells[cells.notna()].astype(str)
     if texts.str.fullmatch(r"([^\w\s.|])\1*").all() and texts.str[0].nunique() == 1:  # noqa: PD101  also of no text
         return np.where(cells.notna(), cells.astype(str).str.len(), np.nan)
-    with locate_errors("attribute"):
+    with at_setting("attribute"):
         return items.numbers(attribute)
 
 
@@ -526,7 +526,7 @@ def _choose_word_columns(
         if len(columns) == 1:
             return columns
         return find_slot_columns(labels, groups, labelled) or columns
-    with locate_errors("words"):
+    with at_setting("words"):
         labels.column(words)
     return [words]
 
