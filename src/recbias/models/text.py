@@ -319,10 +319,7 @@ class TextClassifier:
 
     def encode(self, texts: Ids) -> Blocks:
         """Yield positions of texts and their states, ``float32 (b, hidden)``."""
-        return self.encode_tokens(self.tokenize(texts))
-
-    def encode_tokens(self, tokens: Tokens) -> Blocks:
-        """Yield positions and states of tokenized texts."""
+        tokens = self.tokenize(texts)
         return self._infer(tokens, lambda rows: self.states(tokens, rows).float(), "texts encoded")
 
     def _infer(self, tokens: Tokens, compute: Callable[[AnyArray], Tensor], label: str) -> Blocks:
