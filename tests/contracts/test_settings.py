@@ -340,11 +340,6 @@ BOTH_SEARCH = {
         ),
         ("models", {"name": "ItemKNN", "tune": BOTH_SEARCH}, ""),
         (
-            "models",
-            {"name": "BERT4Rec", "negatives": 8},
-            "models.negatives: has no effect with loss: cross_entropy",
-        ),
-        (
             "metrics",
             {"name": "nDCG", "by": "gender", "gap": "difference", "reference_group": "M"},
             "metrics.reference_group: has no effect with gap: difference",
