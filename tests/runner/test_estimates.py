@@ -13,7 +13,7 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.context import Stored
-from recbias.runner.estimate import Preview, StoredCosts, preview
+from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import Executor, Silent
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals, count_requests
@@ -105,15 +105,6 @@ def store_fit(
 ) -> Stored:
     stored = Stored("", "fit", {}, seconds, peak_mb, subject=subject, settings=settings)
     return replace(stored, sizes={"training": training})
-
-
-def test_the_time_grows_with_the_exponent_of_the_nearest_sizes() -> None:
-    costs = StoredCosts([store_fit(1.0, 100), store_fit(8.0, 400), store_fit(3.0, 10)])
-    expected = costs.estimate(FIT, {"training": 1600})
-    assert expected is not None
-    assert expected.seconds == pytest.approx(64.0)
-    assert expected.n_records == 3
-    assert StoredCosts([store_fit(2.0, 100)]).estimate(FIT, {"training": 50}) == (1, 1, None, None)
 
 
 def preview_spec(tmp_path: Path, **changes: object) -> Preview:

@@ -419,7 +419,9 @@ def report(
     formats: Annotated[
         str,
         typer.Option(
-            "--format", help="Formats, separated by commas: csv,json,md,html,latex,card,pdf,png."
+            "--format",
+            help="Formats, separated by commas: csv,json,md,html,latex,card,card_hub,card_ll144,"
+            "card_eu,pdf,png.",
         ),
     ] = "csv,json,md,html,latex",
     reference: Reference = None,

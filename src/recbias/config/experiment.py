@@ -32,6 +32,7 @@ from recbias.core.packages import CONVERTER, TRACKERS, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import find_nearest, normalize_name, suggest
+from recbias.formats.hub import name_hub_file
 from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]
@@ -105,7 +106,9 @@ class Experiment:
             file, _, attribute = name.rpartition(":")
             folder = self.document.mark(spec.where).folder
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
-        return name, self._omit_device(as_plain(spec.plugin)) | spec.split_settings
+        files = list_input_files(spec.plugin)
+        addresses = {path: address for path in files if (address := name_hub_file(path))}
+        return name, self._omit_device(as_plain(spec.plugin, addresses)) | spec.split_settings
 
     def _omit_device(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return settings without the device of the spec, which another one may replace."""

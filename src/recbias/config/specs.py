@@ -236,10 +236,11 @@ _Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed of the random generators."""
 
 _Format: TypeAlias = Literal[
-    "csv", "json", "md", "html", "latex", "card", "card_hub", "pdf", "png"
+    "csv", "json", "md", "html", "latex", "card", "card_hub", "card_ll144", "card_eu", "pdf", "png"
 ]
 """A file format of reports: ``card`` is the audit card, ``card_hub`` that for the Hugging Face
-hub, ``pdf`` and ``png`` are of figures."""
+hub, ``card_ll144`` and ``card_eu`` are its forms by rules on audits, ``pdf`` and ``png`` are of
+figures."""
 
 _Tracker: TypeAlias = Literal["mlflow", "wandb"]
 

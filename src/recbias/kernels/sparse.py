@@ -237,6 +237,9 @@ def join_columns(left: Matrix, right: Matrix) -> Matrix:
 
 MAX_INT32 = 2**31 - 1
 
+_MOST_SORTED = 2**16
+"""Fewer codes are sorted faster than ``scipy.sparse`` is imported."""
+
 
 def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
     """Return the positions of codes in ascending order; equal codes keep their order.
@@ -251,6 +254,8 @@ def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
     >>> argsort_codes(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
     [1, 3, 0, 2]
     """
+    if codes.size <= _MOST_SORTED:
+        return np.argsort(codes, kind="stable").astype(np.int32)
     from scipy.sparse import csr_array
 
     position = np.int32 if codes.size <= MAX_INT32 else np.int64
@@ -275,6 +280,10 @@ def sort_within_groups(values: AnyArray, keys: AnyArray, starts: AnyArray) -> No
     >>> values.tolist(), keys.tolist()
     ([8, 9, 7, 5], [1, 2, 3, 0])
     """
+    if keys.size <= _MOST_SORTED:
+        order = np.lexsort((keys, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
+        values[:], keys[:] = values[order], keys[order]
+        return
     from scipy.sparse import csr_array
 
     shape = (starts.size - 1, int(keys.max(initial=0)) + 1)

@@ -25,6 +25,7 @@ from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
 from recbias.reports.provenance import Fact
+from recbias.reports.regulated import Form
 from recbias.reports.render import Content, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
@@ -224,17 +225,36 @@ def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]
         *map(_shorten, _tabulate_comparisons(content)),
         _tabulate_definitions(content),
     ]
+    yield from _render_pages("card", card, content, tables, _list_limits(card))
+
+
+def render_form(name: str, form: Form, card: Card, content: Content) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each page of a form of the card."""
+    tables = [*form.tables, _tabulate_definitions(content)]
+    yield from _render_pages(name, card, content, tables, form.missing, form.title)
+
+
+def _render_pages(
+    name: str,
+    card: Card,
+    content: Content,
+    tables: Sequence[Table | None],
+    limits: Sequence[str],
+    title: str = "",
+) -> Iterator[tuple[str, str]]:
     for kind in ("md", "html"):
         text = render(
             f"card.{kind}.jinja",
+            title=title or "Audit card",
+            limits_title="What the run cannot fill in, and limits" if title else "Limits",
             card=card,
             style=wording.Safe(read_resource("page.css")),
             facts=[*content.data, *_list_provenance(card)],
             conclusions=[entry for entries in content.conclusions for entry in entries],
             tables=[table for table in tables if table is not None and table.rows],
-            limits=_list_limits(card),
+            limits=[*limits, *(_list_limits(card) if title else [])],
         )
-        yield f"card.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+        yield f"{name}.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def render_hub_card(card: Card, content: Content) -> str:

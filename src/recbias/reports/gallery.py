@@ -36,7 +36,7 @@ from recbias.reports.plots_units import (
     draw_stereotypes,
 )
 from recbias.reports.run import RunTables
-from recbias.reports.svg import FileNames, Plot
+from recbias.reports.svg import FileNames, Plot, narrow
 from recbias.reports.turns import draw_assumptions
 from recbias.reports.wording import Safe
 
@@ -130,6 +130,18 @@ def draw_gallery(run: RunTables) -> Gallery:
                 reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
                 missing.append(f"{title}: the plot failed ({reason}).")
     return Gallery(tuple(plots), tuple(dict.fromkeys(missing)))
+
+
+def draw_narrow_groups(run: RunTables) -> dict[str, Plot]:
+    """Return the plots of groups for the screen of a phone, by their names in the gallery."""
+    names, drawn = FileNames(), dict[str, Plot]()
+    several = len(views.list_single_datasets(run)) > 1
+    with narrow():
+        for dataset in rows.list_plotted_datasets(run):
+            name_file = partial(_name_file, names, f"-{dataset}" if several else "")
+            with contextlib.suppress(MissingEvidence, *_DRAWING_FAULTS):
+                drawn |= {plot.name: plot for plot in draw_group_means(run, dataset, name_file)}
+    return drawn
 
 
 def load_gallery(stored: Mapping[str, Any]) -> Gallery:

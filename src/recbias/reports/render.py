@@ -23,9 +23,9 @@ from recbias.reports import provenance, svg, views, wording
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
-from recbias.reports.examples import Example, collect_examples
+from recbias.reports.examples import collect_examples
 from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import draw_gallery
+from recbias.reports.gallery import draw_gallery, draw_narrow_groups
 from recbias.reports.group_tables import build_cards, build_dataset_tables
 from recbias.reports.llm import (
     build_reply_tables,
@@ -86,6 +86,7 @@ class Content:
     pairs = _build_by(tabulate_comparisons)
     models = _build_by(provenance.build_models_table)
     gallery = _build_by(draw_gallery)
+    narrow_groups = _build_by(draw_narrow_groups)
     families = _build_by(views.collect_comparisons)
     searches = _build_by(collect_searches)
 
@@ -127,7 +128,7 @@ class Content:
             )
 
     @cached_property
-    def examples(self) -> tuple[str, list[Example]]:
+    def examples(self) -> tuple[str, list[list[dict[str, Any]]]]:
         """What the examples are the worst of, and the examples."""
         settings = self.run.spec.get("report") or {}
         return collect_examples(self.run) if settings.get("examples", True) else ("", [])

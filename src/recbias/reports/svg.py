@@ -92,7 +92,7 @@ class Plot:
             self.body,
             role="img",
             aria_label=f"{self.label or self.title}. {self.caption}",
-            style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.83:.0f}px",
+            style=f"--width:{self.width}px",
         )
 
     def document(self) -> Safe:

@@ -15,18 +15,19 @@ from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
-from recbias.reports.card import build_card, render_card_files, render_hub_card
+from recbias.reports.card import build_card, render_card_files, render_form, render_hub_card
 from recbias.reports.environments import render_latex
 from recbias.reports.figures import IMAGES, convert_svg, list_figures
 from recbias.reports.gallery import load_gallery
 from recbias.reports.junit import render_junit
 from recbias.reports.published import compare_published, list_remarks, resolve_name
+from recbias.reports.regulated import FORMS
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.wording import Table, strip_folders
 
-FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *IMAGES)
+FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *FORMS, *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
 
 _FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex", *IMAGES})
@@ -47,7 +48,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     Args:
         folder: The run folder.
         formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html``, ``latex``,
-            ``card`` (the audit card), and ``pdf`` and ``png`` (of figures).
+            ``card`` (the audit card), its forms ``card_hub``, ``card_ll144`` and
+            ``card_eu``, and ``pdf`` and ``png`` (of figures).
         reference: A published table to compare with, or several, by default those of the spec with
             its tolerance; ``reference.csv`` is written too.
         tolerance: The largest difference from a published value that counts as within.
@@ -84,6 +86,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         files += render_card_files(build_card(content.run), content)
     if "card_hub" in formats:
         files.append(("hub/README.md", render_hub_card(build_card(content.run), content)))
+    for name in FORMS.keys() & {*formats}:
+        files += render_form(name, FORMS[name](named.run), build_card(content.run), content)
     paths = [_write_file(folder, name, text) for name, text in files]
     _record_digests(run, paths, None if "card" in formats else address)
     return paths

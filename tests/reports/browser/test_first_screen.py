@@ -43,6 +43,10 @@ def test_verdict_tiles_and_chart_are_above_the_fold(
     assert page.locator("details.section[open]").count() == 0
     page.get_by_role("link", name="Results", exact=True).click()
     page.locator("#results table").first.wait_for(state="visible")
+    page.get_by_role("button", name="Open all sections").click()
+    plots = page.locator("svg.fig:visible").all()
+    assert len(plots) > 3
+    assert min(plot.evaluate(SMALLEST_TEXT) for plot in plots) >= 11.99
     page.close()
 
 

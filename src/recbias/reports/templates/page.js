@@ -74,8 +74,8 @@ for (const pairs of document.querySelectorAll(".pairs")) {
   });
 }
 
-// A sentence below each table that ends beyond its box.
-for (const box of document.querySelectorAll(".box:has(table)")) {
+// A sentence below each table and plot that ends beyond its box.
+for (const box of document.querySelectorAll(".box")) {
   const cue = document.createElement("p");
   cue.className = "cue";
   box.after(cue);

@@ -1,0 +1,236 @@
+"""The audit card in the order that two rules on audits ask for, with what a run cannot fill in.
+
+NYC Local Law 144 of 2021 (6 RCNY 5-300 to 5-304), and the Commission Delegated Regulation (EU)
+2024/436 on audits under Article 37 of the Digital Services Act. A form holds what the definitions
+of the rule allow to compute; it is neither an audit by an independent auditor nor legal advice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from recbias.core.queries import JOIN, parse_uncertain_label
+from recbias.reports import views
+from recbias.reports.run import RunTables
+from recbias.reports.tables import build_check_table
+from recbias.reports.wording import (
+    Cell,
+    Column,
+    Table,
+    format_interval,
+    format_value,
+    make_columns,
+    make_heading,
+    ungroup,
+)
+from recbias.statistics.intervals import compare_share_ratio, wilson_interval
+
+_LEAST_SHARE = 0.02
+"""The share of the data below which a category may be left out of impact ratios (5-301(d))."""
+
+_NOTE = (
+    "A category below 2 % of the individuals has no impact ratio (5-301(d)), because its rate is "
+    "that of few. The intervals are no part of the rule."
+)
+
+_SEX, _RACE = frozenset({"sex", "gender"}), frozenset({"race", "ethnicity", "race_ethnicity"})
+_REQUIRED: Mapping[str, Callable[[set[str]], bool]] = {
+    "sex": lambda parts: parts <= _SEX,
+    "race or ethnicity": lambda parts: parts <= _RACE,
+    "sex with race or ethnicity": lambda parts: bool(parts & _SEX) and bool(parts & _RACE),
+}
+
+_MISSING_OF_LL144 = """\
+5-300: whether the auditor is independent.
+5-301: the individuals are the users or prompts that are asked. Where items are the candidates, \
+there is no rate: a run has no label of a single item.
+5-302: whether the data are historical data of the tool or test data, and why.
+5-303: the source and explanation of the data, the date of the audit, and the date on which the \
+tool was first used.
+""".splitlines()
+
+_MISSING_OF_EU = """\
+Article 8: the obligation of Regulation (EU) 2022/2065 that a benchmark stands for, whether a \
+conclusion is positive with comments, recommendations, and the opinion on all obligations together.
+Article 9: inherent and control risk. Of the detection risk there is the sampling of units, as \
+intervals.
+Article 10: materiality thresholds, other than the limits of the checks.
+Article 11: evidence from the provider: its systems, controls, staff and documents.
+Article 12: how the data were sampled before they came into the run.
+Article 37(3) of Regulation (EU) 2022/2065: independence and expertise of the auditor.
+Annex II: the audit implementation report, which is the provider's.
+""".splitlines()
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of the card: its title, its tables, and what the run cannot fill in."""
+
+    title: str
+    tables: Sequence[Table]
+    missing: Sequence[str]
+
+
+def fill_ll144(run: RunTables) -> Form:
+    """Return the bias audit of NYC Local Law 144, of the people who are asked, by their labels.
+
+        selection rate = selected / individuals          of values that are 0 or 1
+        scoring rate = above the median / individuals    the median of the whole sample
+        impact ratio = rate / the largest rate of a category
+
+    A category with less than 2 % of the individuals has a rate, but no impact ratio, and is not
+    the category that others are divided by. An individual has the mean of its values over seeds
+    and folds.
+
+    Source:
+        6 RCNY 5-300 (definitions), 5-301 (bias audit).
+    """
+    tables, labels = [], set[str]()
+    for (dataset, metric, label), values in _list_scores(run):
+        labels.add(label)
+        asked = _count_asked(run, dataset)
+        tables.append(_tabulate_rates(values, f"{metric} by {label}, {dataset}", asked))
+    absent = [
+        f"6 RCNY 5-301: no metric of the run is by {name}: add one with by: to the spec."
+        for name, is_met in _REQUIRED.items()
+        if not any(is_met({*label.lower().split(JOIN)}) for label in labels)
+    ]
+    return Form(
+        "Bias audit in the form of NYC Local Law 144",
+        tables,
+        (
+            *absent,
+            *_MISSING_OF_LL144,
+        ),
+    )
+
+
+def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame]]:
+    """Yield dataset, metric and label with the value of each individual, model and category."""
+    if run.per_unit is None:
+        return
+    rows = run.per_unit.astype({"group": str, "metric": str, "target": str, "dataset": str})
+    rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
+    rows = rows[rows["group"].str.contains("=", regex=False)]
+    definitions = views.collect_definitions(run)
+    titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+    names = {
+        title: make_heading(ungroup(title))
+        for title in {*titles}
+        if definitions[title].group_direction in {"higher", "none"}
+    }
+    rows = rows.assign(title=pd.Series(titles, rows.index, dtype=object).map(names))
+    rows = rows.dropna(subset=["title"])
+    labels = {
+        group: JOIN.join(part.partition("=")[0] for part in group.split(JOIN))
+        for group in rows["group"].unique()
+    }
+    certain = {group for group, label in labels.items() if parse_uncertain_label(label) is None}
+    rows = rows[rows["group"].isin(certain)]
+    rows = rows.assign(label=rows["group"].map(labels))
+    keys = ["dataset", "title", "label"]
+    each = [*keys, "model", "group", "unit_id"]
+    means = rows.groupby(each, sort=False, observed=True)["value"].mean().reset_index()
+    yield from means.groupby(keys, sort=False, observed=True)  # type: ignore[misc]
+
+
+def _count_asked(run: RunTables, dataset: str) -> int:
+    asked = {each["dataset"]: each.get("asked", 0) for each in run.manifest.get("queries", [])}
+    return int(asked.get(dataset, 0))
+
+
+def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
+    """Return one row for each model and category."""
+    is_selection = bool(values["value"].dropna().isin((0.0, 1.0)).all())
+    rows, medians = [], []
+    for model, own in values.groupby("model", sort=False, observed=True):
+        scored = own.dropna(subset=["value"])
+        median = float(scored.drop_duplicates("unit_id")["value"].median())
+        medians.append(f"{median:.4g} ({model})")
+        chosen = scored["value"] == 1 if is_selection else scored["value"] > median
+        counts = chosen.groupby(scored["group"], sort=False).agg(["size", "sum"])
+        total = scored["unit_id"].nunique()
+        rows += [*_list_rates(str(model), counts, total)]
+    n_known = values["unit_id"].nunique()
+    kind = "selected" if is_selection else "above the median"
+    numeric = ("individuals", kind, "rate", "95% interval", "impact ratio", "its 95% interval")
+    notes = [
+        "Selection rate: the share of values of 1."
+        if is_selection
+        else f"Scoring rate: the share above the median of the sample: {', '.join(medians)}.",
+        f"Individuals in an unknown category: {asked - n_known:,} of {asked:,}."
+        if asked >= n_known
+        else "The number of individuals in an unknown category is not known.",
+        _NOTE,
+    ]
+    columns = make_columns(("model", "category", *numeric), numeric=numeric)
+    return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[tuple[Cell, ...]]:
+    """Yield the cells of each category of a model."""
+    sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
+    rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
+    best = int(np.argmax(np.where(large, rates, -1.0)))
+    z = np.asarray(ndtri(0.975))
+    for at, category in enumerate(counts.index):
+        size, rate = float(sizes[at]), float(rates[at])
+        ratio, ends = math.nan, (math.nan, math.nan)
+        if large[at] and rates[best] > 0:
+            ratio = rate / float(rates[best])
+            if at != best:
+                ends = compare_share_ratio(rate, size, float(rates[best]), float(sizes[best]))
+        low, high = (float(end) for end in wilson_interval(rates[at], sizes[at], z))
+        yield (
+            Cell(model),
+            Cell(str(category)),
+            *(Cell(f"{count:,.0f}", count) for count in (size, float(chosen[at]))),
+            Cell(format_value(rate, 3), rate),
+            Cell(format_interval(low, high, 3), low),
+            Cell(format_value(ratio, 3), ratio),
+            Cell(format_interval(*ends, 3) or "none", ends[0]),
+        )
+
+
+_CONCLUSIONS = {"pass": "positive", "fail": "negative"}
+
+
+def fill_eu(run: RunTables) -> Form:
+    """Return the findings for an audit report under Delegated Regulation (EU) 2024/436.
+
+    Each check is a benchmark. A check that passes supports the conclusion positive, one that fails
+    negative; an undecided one supports none. ``positive with comments`` is up to the auditor.
+
+    Source:
+        Delegated Regulation (EU) 2024/436, Articles 8 to 12 and Annex I; Regulation (EU)
+        2022/2065, Article 37.
+    """
+    checks = build_check_table(run)
+    tables = []
+    if checks is not None:
+        verdicts = [row[-1].text.partition(" ")[0] for row in checks.rows]
+        columns = (Column("obligation"), *checks.columns, Column("supports"))
+        rows = tuple(
+            (Cell("to be named"), *row, Cell(_CONCLUSIONS.get(verdict, "no conclusion")))
+            for row, verdict in zip(checks.rows, verdicts, strict=True)
+        )
+        tables.append(Table("Benchmarks and findings (Articles 8 and 10)", columns, rows))
+    none = "Article 10: the run has no benchmark: add checks: to the spec."
+    return Form(
+        "Findings for an audit report under Delegated Regulation (EU) 2024/436",
+        tables,
+        (
+            *([] if tables else [none]),
+            *_MISSING_OF_EU,
+        ),
+    )
+
+
+FORMS = {"card_ll144": fill_ll144, "card_eu": fill_eu}
+"""The forms by their names among the formats of reports."""

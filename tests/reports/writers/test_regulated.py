@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.reports.regulated import Form, fill_ll144
+from recbias.reports.run import RunTables
+from recbias.reports.write import write_reports
+
+
+def make_run(counts: dict[str, tuple[int, int]], values: tuple[float, float]) -> RunTables:
+    """A run in which some individuals of each category have the second value, others the first."""
+    low, high = values
+    rows = [
+        {"group": group, "unit_id": f"{group}{at}", "value": high if at < chosen else low}
+        for group, (size, chosen) in counts.items()
+        for at in range(size)
+    ]
+    frame = pd.DataFrame(rows).assign(
+        dataset="d", model="A", seed=1, fold=1, unit="user", metric="HR(by=sex)", k=10.0, target=""
+    )
+    metrics = frame.head(1)
+    manifest: dict[str, Any] = {
+        "models": [{"label": "A", "name": "EASE"}],
+        "metrics": [{"metric": "HR(by=sex)", "k": 10, "name": "HR", "direction": "higher"}],
+        "queries": [{"dataset": "d", "asked": 110}],
+    }
+    run = RunTables(Path(), metrics, pd.DataFrame(), manifest)
+    vars(run)["per_unit"] = frame
+    return run
+
+
+def list_texts(form: Form) -> list[tuple[str, ...]]:
+    (table,) = form.tables
+    return [tuple(cell.text for cell in row) for row in table.rows]
+
+
+COUNTS = {"sex=F": (50, 20), "sex=M": (50, 40), "sex=X": (2, 2)}
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (3.0, 7.5)])
+def test_impact_ratios_are_to_the_most_selected_category_of_2_percent(
+    values: tuple[float, float],
+) -> None:
+    counts = COUNTS if values[1] == 1 else COUNTS | {"sex=M": (50, 24)}  # median: 3.0
+    form = fill_ll144(make_run(counts, values))
+    rows = {row[1]: row for row in list_texts(form)}
+    n_men = counts["sex=M"][1]
+    assert rows["sex=F"][2:5] == ("50", "20", "0.400")
+    assert rows["sex=F"][6] == f"{0.4 / (n_men / 50):.3f}"
+    assert rows["sex=M"][6] == "1.000"
+    assert rows["sex=X"][2:5] == ("2", "2", "1.000")
+    assert rows["sex=X"][6:] == ("n/a", "none")  # 2 of 102 individuals are below 2 %
+    assert "Individuals in an unknown category: 8 of 110." in form.tables[0].notes
+    assert any("by race or ethnicity" in line for line in form.missing)
+    assert not any("by sex:" in line for line in form.missing)
+
+
+def test_both_forms_are_written_with_what_the_run_cannot_fill_in(tmp_path: Path) -> None:
+    spec = {
+        "name": "forms",
+        "dataset": {"name": "demo", "n_users": 60, "n_items": 40},
+        "split": {"name": "random", "test": 0.2},
+        "models": ["MostPop", {"name": "EASE", "reg": 20.0}],
+        "metrics": [{"name": "nDCG", "by": "gender", "gap": "groups"}, "HR"],
+        "checks": [
+            {"metric": "HR", "at_least": 0.1, "models": ["EASE"]},
+            {"metric": "HR", "at_most": 0.1, "models": ["EASE"]},
+        ],
+        "report": {"formats": ["card_ll144", "card_eu"]},
+    }
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    law, eu = ((run.folder / f"card_{name}.md").read_text() for name in ("ll144", "eu"))
+    assert "## nDCG@10 by gender, demo" in law
+    assert "5-302: whether the data are historical" in law
+    findings = [line.split(" | ") for line in eu.splitlines() if line.startswith("| to be named")]
+    assert {line[-2]: line[-1] for line in findings} == {
+        "pass": "positive |",
+        "**fail**": "negative |",
+    }
+    assert "Article 9: inherent and control risk" in eu
+    assert (run.folder / "card_eu.html").exists()
+    (run.folder / "card_eu.md").unlink()
+    write_reports(run.folder, formats=["card_eu"])
+    assert (run.folder / "card_eu.md").read_text() == eu
