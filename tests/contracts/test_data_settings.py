@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from contracts.test_settings import DATASET, ITEMS
-from data.datasets.test_movielens import write_1m, write_csv
-from data.sentences.test_chbias import write_release as write_chbias
-from data.sentences.test_redditbias import write_pair
+from data.test_movielens import write_1m, write_csv
+from data.test_sentences import write_pair
+from data.test_sentences import write_release as write_chbias
 from recbias.config.settings import read_settings
 from recbias.core.context import collect_warnings
 from recbias.data.declared import list_declared

@@ -1,34 +1,48 @@
+"""Table 1 of Lichtenberg et al. (Gen-IR 2024): the desiderata of measures of popularity bias."""
+
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes
+from recbias.core.dataset import AnyArray, Attributes, FloatArray
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
+from recbias.core.measures import Measurement
 from recbias.data.demo import Demo
 from recbias.metrics.popularity import (
     ACLT,
     APLT,
     ARP,
+    Entropy,
+    Gini,
     GiniDifference,
     HerfindahlDifference,
+    ItemCoverage,
     LogPopularityDifference,
+    PopREO,
+    PopRSP,
     PopularityLift,
     PopularityRankCorrelation,
+    _correlate_with_rank,
 )
+from recbias.reports import published
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists
 from support.worlds.popularity_worlds import (
+    TRAIN,
     make_item_counts,
     make_popularity_evidence,
     measure_queries,
@@ -289,3 +303,288 @@ def test_popularity_all_counts_the_interactions_of_all_parts() -> None:
 @pytest.mark.parametrize("over", ["list", "history", "test"])
 def test_rank_correlation_meets_the_contract_of_metrics(over: Any) -> None:
     check_metric(PopularityRankCorrelation(over=over))
+
+
+COVERAGE_METRICS = (ItemCoverage, Gini, Entropy)
+CANDIDATES = np.array([True, True, True, True, False])
+
+
+def make_lists_evidence(items: list[list[int]], **fields: Any) -> Evidence:
+    """Return lists over five items, of which the last is not a candidate."""
+    return make_evidence(make_lists(items), n_items=5, **{"candidates": CANDIDATES, **fields})
+
+
+def measure(metric: Any, evidence: Evidence) -> Measurement:
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        # lists 0 1 | 0 2 | 0: counts 3, 1, 1, 0 of the four candidates
+        (ItemCoverage(), 3 / 4),
+        # ascending 0, 1, 1, 3: (-3 x 0 - 1 x 1 + 1 x 1 + 3 x 3) / (4 x 5)
+        (Gini(), 9 / 20),
+        # shares 0.6, 0.2, 0.2: 0.6 x 0.736966 + 0.4 x 2.321928 = 1.370951 bits
+        (Entropy(), 1.370951),
+        # cut to one rank: counts 3, 0, 0, 0
+        (ItemCoverage(k=1), 1 / 4),
+        (Gini(k=1), 3 / 4),
+        (Entropy(k=1), 0.0),
+    ],
+)
+def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
+    measurement = measure(metric, make_lists_evidence([[0, 1], [0, 2], [0]]))
+    assert measurement.value == pytest.approx(expected, abs=1e-6)
+    assert (measurement.n, measurement.undefined) == (3, 0)
+
+
+@pytest.mark.parametrize("metric", COVERAGE_METRICS)
+def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) -> None:
+    lists = make_lists(
+        [[0, 4, 5], [1, 2]], outside=["new"]
+    )  # 4 is not a candidate, 5 not even an item
+    with collect_warnings() as warnings:
+        measurement = measure(metric(), make_evidence(lists, n_items=5, candidates=CANDIDATES))
+    assert measurement.value == measure(metric(), make_lists_evidence([[0], [1, 2]])).value
+    message = "positions of the lists hold an item that is not a candidate and are excluded"
+    assert warnings == [f"the metric: 2 {message}"]
+
+
+@pytest.mark.parametrize("metric", COVERAGE_METRICS)
+def test_replicates_are_sums_of_what_each_list_changes(metric: Any) -> None:
+    rng = np.random.default_rng(3)
+    items = [rng.permutation(4)[: rng.integers(1, 3)].tolist() for _ in range(12)]
+    measurement = measure(metric(), make_lists_evidence(items, n_bootstrap=40, bootstrap_seed=11))
+    left = np.array(
+        [
+            measure(metric(), make_lists_evidence(items[:query] + items[query + 1 :])).value
+            for query in range(12)
+        ]
+    )
+    parts = math.sqrt(11 / 12) * (left.mean() - left)
+    samples = np.random.default_rng(11)
+    expected = np.array([parts[samples.integers(12, size=12)].sum() for _ in range(40)])
+    assert measurement.df == 11
+    assert measurement.replicates is not None
+    deviations = measurement.replicates - measurement.value
+    if metric is not ItemCoverage:
+        assert deviations == pytest.approx(expected, abs=1e-12)
+    half = 2.200985160 * float(np.std(measurement.replicates, ddof=1))  # t(0.975; 11)
+    assert measurement.ci_low == pytest.approx(measurement.value - half, rel=1e-8)
+    high = measurement.value + half
+    high = min(high, 2.0) if metric is Entropy else high  # log2 of 4 candidates
+    assert measurement.ci_high == pytest.approx(high, rel=1e-8)
+
+
+def test_standard_error_of_gini_equals_one_worked_by_hand() -> None:
+    # lists 0 1 | 0 2 | 0: the counts without each are 2 0 1 0 (7/12), 2 1 0 0 (7/12) and 2 1 1 0
+    # (3/8); the deviations from their mean are 5/72, 5/72 and -10/72
+    evidence = make_lists_evidence([[0, 1], [0, 2], [0]], n_bootstrap=20_000)
+    replicates = measure(Gini(), evidence).replicates
+    assert replicates is not None
+    by_hand = math.sqrt(2 / 3 * (25 + 25 + 100)) / 72
+    assert float(np.std(replicates)) == pytest.approx(by_hand, rel=0.02)
+    assert float(np.mean(replicates)) == pytest.approx(9 / 20, abs=0.005)
+
+
+@pytest.mark.parametrize("metric", COVERAGE_METRICS)
+def test_bootstrap_spread_equals_the_spread_over_new_users(metric: Any) -> None:
+    """The standard error of one world equals the standard deviation over new worlds."""
+    chances = 1 / np.arange(1, 301) ** 0.8
+
+    def sample_lists(seed: int) -> np.ndarray:
+        scores = np.random.default_rng(seed).gumbel(size=(400, 300)) + np.log(chances)
+        return np.argsort(-scores, axis=1)[:, :5]
+
+    def measure_world(seed: int, samples: int) -> Any:
+        lists = make_lists(sample_lists(seed).tolist())
+        everything = np.ones(300, dtype=bool)
+        evidence = make_evidence(lists, n_items=300, candidates=everything, n_bootstrap=samples)
+        return measure(metric(), evidence)
+
+    truth = np.std([measure_world(seed, 1).value for seed in range(60)], ddof=1)
+    bootstrap = np.mean([np.std(measure_world(seed, 200).replicates, ddof=1) for seed in range(5)])
+    most = 1.8 if metric is ItemCoverage else 1.4  # items of few lists: it is conservative
+    assert 0.7 < bootstrap / truth < most
+    measurement = measure_world(0, 200)
+    assert measurement.ci_low < measurement.value < measurement.ci_high
+
+
+PARITY_METRICS = (PopREO, PopRSP)
+
+
+def make_lists_evidence_parity(
+    lists: list[list[int]], relevant: list[list[int]] | None = None, **fields: Any
+) -> Evidence:
+    """Return lists over five items; the last has no interaction and is not a candidate."""
+    defaults = {"train": TRAIN, "n_items": 5, "candidates": TRAIN.item_counts() > 0, **fields}
+    return make_evidence(make_lists(lists, outside=["new"]), relevant, **defaults)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        # head 0.75 of 8 interactions: items 0 and 1; tail: 2 and 3
+        # lists 0 2 | 2 3 | 1 | 1 2 of users with {0 1 2} {0 1} {0} {0 3}
+        # REO: test items 3 | 2 | 1 2 | 1:
+        # of the head 2 (recommended 1 1), of the tail 3 (recommended 2)
+        # P_head = 2/2, P_tail = 1/3: (1 - 1/3) / (1 + 1/3) = 1/2
+        (PopREO(head=0.75), 1 / 2),
+        # RSP: of the head recommended 0 | | 1 | 1, 3 in all; could be 0 + 0 + 1 + 1 = 2 of items
+        # that users do not have; of the tail 2 | 2 3 | | 2, 4; could be 1 + 2 + 2 + 1 = 6
+        # P_head = 3/2 (a list that holds what the user has), P_tail = 4/6:
+        # (3/2 - 2/3) / (3/2 + 2/3) = 5/13
+        (PopRSP(head=0.75), 5 / 13),
+        # cut to one rank 0 | 2 | 1 | 1: REO finds 2 of 2 and 1 of 3
+        (PopREO(head=0.75, k=1), 1 / 2),
+        # RSP: 3/2 of the head, 1/6 of the tail: (9/6 - 1/6) / (10/6)
+        (PopRSP(head=0.75, k=1), 4 / 5),
+    ],
+)
+def test_values_equal_those_worked_by_hand_parity(metric: Any, expected: float) -> None:
+    measurement = measure(
+        metric, make_lists_evidence_parity([[0, 2], [2, 3], [1], [1, 2]], [[3], [2], [1, 2], [1]])
+    )
+    assert measurement.value == pytest.approx(expected)
+    assert (measurement.n, measurement.undefined) == (4, 0)
+    assert measurement.units is None
+
+
+def test_recommending_every_possible_item_is_parity() -> None:
+    # everybody is recommended every candidate that they do not have: both chances are 1
+    measurement = measure(
+        PopRSP(head=0.75), make_lists_evidence_parity([[3], [2, 3], [1, 2, 3], [1, 2]])
+    )
+    assert measurement.value == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("metric", PARITY_METRICS)
+def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> None:
+    rng = np.random.default_rng(3)
+    pairs = [(user, int(item)) for user in range(30) for item in rng.permutation(12)[:4]]
+    pairs += [(user, 0) for user in range(30) if (user, 0) not in pairs]
+
+    def build_world(users: Any, n_bootstrap: int) -> Evidence:
+        resampled = [
+            (new, item) for new, old in enumerate(users) for user, item in pairs if user == old
+        ]
+        lists = [np.random.default_rng(user).permutation(12)[:3].tolist() for user in users]
+        test = [np.random.default_rng(99 + user).permutation(12)[:5].tolist() for user in users]
+        popular = make_item_counts([float(24 - user) for user in range(12)])
+        return make_evidence(
+            make_lists(lists),
+            test,
+            n_items=12,
+            train=make_interactions(resampled, n_items=12),
+            items=popular,
+            candidates=np.ones(12, dtype=bool),
+            n_bootstrap=n_bootstrap,
+            bootstrap_seed=11,
+        )
+
+    of = metric(head=0.4, head_of="items", popularity="n_ratings")
+    measurement = measure(of, build_world(range(30), 25))
+    draws = np.random.default_rng(11)
+    samples = [draws.integers(30, size=30) for _ in range(25)]
+    expected = [measure(of, build_world(sample.tolist(), 1)).value for sample in samples]
+    # a sample in which the other group is the favoured one is negative
+    assert measurement.replicates is not None
+    assert np.abs(measurement.replicates) == pytest.approx(np.array(expected), rel=1e-12)
+    half = 1.959963984540054 * float(np.std(measurement.replicates, ddof=1))
+    assert measurement.ci_low == pytest.approx(measurement.value - half, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*not candidates")
+def test_candidates_default_to_items_with_training_interactions() -> None:
+    lists = [[0, 2], [2, 3], [1, 4], [1, 2]]
+    bare, named = (
+        measure(PopRSP(), make_lists_evidence_parity(lists, **fields))
+        for fields in ({"candidates": None}, {})
+    )
+    assert bare.value == named.value
+
+
+N_PAIRS, SIZE = 400, 8
+DESIDERATA_METRICS: dict[str, Any] = {
+    "Average popularity lift": PopularityLift,
+    "Gini index": GiniDifference,
+    "Herfindahl diversity": HerfindahlDifference,
+    "Log popularity difference": LogPopularityDifference,
+}
+
+Compare = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def make_comparison(system: str) -> Compare:
+    """Return the value of pairs of a recommended and a consumed set, ``float64[p, n]`` each."""
+    if system not in DESIDERATA_METRICS:
+        return lambda recommended, _: _correlate_with_rank(recommended)
+    metric = DESIDERATA_METRICS[system]()
+
+    def aggregate(sets: FloatArray) -> FloatArray:
+        starts = np.arange(0, sets.size + 1, sets.shape[1])
+        rows = csr_array((np.ones(sets.size), np.arange(sets.size), starts))
+        values: FloatArray = type(metric).aggregate(rows, metric._transform(sets.ravel()))
+        return values
+
+    return lambda recommended, consumed: metric._compare(
+        aggregate(recommended), aggregate(consumed)
+    )
+
+
+def sample(coefficient: Any, size: int, rng: np.random.Generator) -> FloatArray:
+    """Sample popularities of a power law, P(X > x) = x ** -coefficient."""
+    return np.asarray((1.0 - rng.random((N_PAIRS, size))) ** (-1.0 / coefficient))
+
+
+def increase(sets: FloatArray, columns: AnyArray, by: FloatArray) -> FloatArray:
+    sets = sets.copy()
+    sets[np.arange(len(sets)), columns] += by
+    return sets
+
+
+def is_well_behaved(compare: Compare, rng: np.random.Generator) -> bool:
+    """Few pairs of a law without a mean do not dominate; larger sets do not spread more."""
+    squares = [compare(*(sample(0.68, size, rng) for _ in "xy")) ** 2 for size in (8, 64, 512)]
+    is_spread = all(part.max() <= 0.2 * part.sum() for part in squares)
+    return is_spread and bool(squares[-1].mean() <= 1.25**2 * squares[0].mean())
+
+
+def is_more_sensitive_in_the_tail(compare: Compare, x: FloatArray, y: FloatArray) -> bool:
+    lowest, second = np.sort(x, axis=1)[:, :2].T
+    step = np.minimum(second - lowest, 0.01 * lowest) / 2  # keeps the order
+    least, most = (
+        np.abs(compare(increase(x, columns, step), y) - compare(x, y))
+        for columns in (x.argmin(axis=1), x.argmax(axis=1))
+    )
+    return bool((least > most * (1.0 + 1e-6)).all())
+
+
+def is_monotone(compare: Compare, x: FloatArray, y: FloatArray) -> bool:
+    before, columns = compare(x, y), np.arange(SIZE)[:, None].repeat(N_PAIRS, axis=1)
+    return all(
+        (compare(increase(x, item, 0.1 * x[:, item[0]]), y) > before).all()
+        and (compare(x, increase(y, item, 0.1 * y[:, item[0]])) < before).all()
+        for item in columns
+    )
+
+
+@pytest.mark.parametrize("system", [*DESIDERATA_METRICS, "Popularity rank correlation"])
+def test_desiderata_equal_table_1(system: str) -> None:
+    folder = Path(published.__file__).parent / "published_data" / "wok"
+    table = pd.read_csv(folder / "table1_desiderata.csv")
+    rows = table[table["metric"].str.startswith("desideratum") & (table["system"] == system)]
+    compare, rng = make_comparison(system), np.random.default_rng(20240603)
+    x, y = (sample(np.exp(rng.uniform(-0.35, 2.3, (N_PAIRS, 1))), SIZE, rng) for _ in "xy")
+    met = (
+        is_well_behaved(compare, rng),
+        np.allclose(compare(x, rng.permuted(x, axis=1)), 0.0, atol=1e-9),
+        np.allclose(compare(x, y), -compare(y, x)),
+        is_more_sensitive_in_the_tail(compare, x, y),
+        is_monotone(compare, x, y),
+    )
+    printed = rows.sort_values("metric")["value"].tolist()
+    assert ["yes" if each else "no" for each in met] == printed

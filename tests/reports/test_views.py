@@ -15,12 +15,13 @@ from recbias.reports.llm import build_reply_tables, collect_searches
 from recbias.reports.provenance import build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
+    POPULARITY,
     collect_definitions,
     collect_estimates,
     flag_best,
     select_accuracy_metric,
+    select_first,
     select_headline,
-    select_popularity_metric,
 )
 from recbias.reports.wording import Table
 from support.models.search_rows import FIVE_TRIALS, write_search_run
@@ -73,7 +74,7 @@ def test_the_main_metrics_are_selected_by_name(
 ) -> None:
     run = read_run(make_run(tmp_path, RunSpec(metrics=metrics)))
     definitions = collect_definitions(run).values()
-    selected = select_accuracy_metric(definitions), select_popularity_metric(definitions)
+    selected = select_accuracy_metric(definitions), select_first(definitions, POPULARITY)
     assert [metric.title if metric else None for metric in selected] == [accuracy, popularity]
 
 
@@ -91,20 +92,19 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
 def test_the_cost_of_stages_is_shown_where_a_stage_has_it(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=("EASE", "SLIM"))))
     first, second = run.manifest["stages"]
-    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0, "cpu_energy_joules": 12.4}
+    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0}
     second |= {"reused": True, "seconds": 0.0, "peak_memory_mb": None, "cost": None}
     table = build_stages_table(run)
     assert [column.title for column in table.columns] == [
-        *("stage", "kind", "duration", "CPU time", "peak memory", "CPU energy", "from cache")
+        *("stage", "kind", "duration", "CPU time", "peak memory", "from cache")
     ]
     assert [cell.text for cell in table.rows[0][2:]] == [
         "0.40 s",
         "0.70 s",
         "300 MB",
-        "12 J",
         "no",
     ]
-    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "", "yes"]
+    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "yes"]
 
 
 @pytest.fixture

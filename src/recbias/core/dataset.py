@@ -56,6 +56,13 @@ def freeze(array: AnyArray) -> AnyArray:
     return array
 
 
+def divide(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
+    """Return the quotient, NaN where the denominator is not above 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    undefined = np.full(shape, np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
+
+
 def count_distinct(values: AnyArray) -> int:
     """Return the number of distinct numbers, by a sort: ``np.unique`` takes ten times as long.
 

@@ -157,7 +157,15 @@ _PARTS = {"validation": "valid", "test": "test"}
 """The name of each part in the names of the files."""
 
 
-class _PairFiles:
+class _Sentences:
+    """Base of the datasets of sentences."""
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"sentences"})
+
+
+class _PairFiles(_Sentences):
     """Base of the datasets with a file of sentences for each group, of which line i is a pair."""
 
     name: ClassVar[str]
@@ -166,10 +174,6 @@ class _PairFiles:
 
     dimension: str
     overlap: _Overlap
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"sentences"})
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
@@ -296,7 +300,7 @@ group, ``antistereo`` where the less stereotypical one is."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowSPairs:
+class CrowSPairs(_Sentences):
     """CrowS-Pairs: 1,508 pairs of sentences, of which one is more stereotypical.
 
     All pairs are in the test part. The groups are ``sent_more`` and ``sent_less``, the columns of
@@ -315,10 +319,6 @@ class CrowSPairs:
         Nangia, Vania, Bhalerao and Bowman, "CrowS-Pairs: A Challenge Dataset for Measuring Social
         Biases in Masked Language Models", EMNLP 2020.
     """
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"sentences"})
 
     def files(self, data: Path) -> list[Path]:
         """Return the file that ``load`` reads."""
@@ -545,7 +545,7 @@ _COLUMNS = tuple(name for name in KEYS if name != "part")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceTables:
+class SentenceTables(_Sentences):
     """Your own sentences: a table for each of training, validation and test; all are optional.
 
     Tables are ``.csv``, ``.tsv``, ``.jsonl`` (also with ``.gz``) or ``.parquet``, in UTF-8, with
@@ -582,10 +582,6 @@ class SentenceTables:
         """Refuse files that are no tables."""
         for path in self._paths.values():
             find_suffix(path)
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads."""
-        return frozenset({"sentences"})
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""

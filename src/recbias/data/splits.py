@@ -213,14 +213,18 @@ _ROUNDING = 1e-9
 """Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
 
 
-class _RankedSplit:
-    """Base of the splits that hold out the last rows of an order."""
+class _HoldOut:
+    """Base of the splits that may hold out a validation part."""
 
     validation: float
 
     def gives(self) -> frozenset[str]:
         """Return the parts that the split makes."""
         return frozenset({"test", "validation"} if self.validation else {"test"})
+
+
+class _RankedSplit(_HoldOut):
+    """Base of the splits that hold out the last rows of an order."""
 
     def split_by_ranks(
         self,
@@ -454,7 +458,7 @@ _DAY = 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(_HoldOut):
     """Test on successive windows of one timeline; train on what is before each of them.
 
         train(i) = start(i) - train_days <= t < start(i),   test(i) = start(i) <= t < start(i + 1)
@@ -505,10 +509,6 @@ class Windows:
         """The number of windows."""
         return len(self.at) if self.at else self.windows
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes."""
-        return frozenset({"test", "validation"} if self.validation else {"test"})
-
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of a window; it is deterministic."""
         rows = dataset.interactions
@@ -538,7 +538,7 @@ class Windows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColdStart:
+class ColdStart(_HoldOut):
     """Test on items, or users, of which no interaction is in the training part.
 
         n_test = max(1, floor(test * n))
@@ -570,10 +570,6 @@ class ColdStart:
 
     def __post_init__(self) -> None:
         validate_shares(self.test, self.validation)
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes."""
-        return frozenset({"test", "validation"} if self.validation else {"test"})
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split sampled with ``rng``."""

@@ -462,28 +462,22 @@ class LocalModel:
         batches = batch_by_tokens(masked.lengths[distinct], tokens_per_batch, _MAX_MASKS)
         for part in release_between(batches):
             rows = distinct[part]
-            ids, positions, n_tokens = masked.fill(rows)
+            ids, is_token, positions = masked.fill(rows)
             with _select_logits(self.network, None if is_normalized else columns):
-                logits = self._predict_masks(ids, positions, n_tokens).float()
+                logits = self._predict_masks(ids, is_token, positions).float()
             if is_normalized:
                 logits = logits[:, columns] - logits.logsumexp(-1, keepdim=True)
             values[rows] = logits.double().cpu().numpy()
         return values[distinct][places], masked.is_shortened
 
-    def _predict_masks(self, ids: AnyArray, positions: AnyArray, n_tokens: AnyArray) -> Any:
+    def _predict_masks(self, ids: AnyArray, is_token: BoolArray, positions: AnyArray) -> Any:
         """Return the logits at one position of each row, ``(n, vocabulary)``."""
         import torch
 
-        network = self.network
-        is_token = np.arange(ids.shape[1]) < n_tokens[:, None]
-        inputs = {"input_ids": ids, "attention_mask": is_token.astype(np.int64)}
-        tensors = {
-            name: torch.from_numpy(array).to(network.device) for name, array in inputs.items()
-        }
+        mask = torch.from_numpy(is_token).long().to(self.device)
+        inputs = {"input_ids": torch.from_numpy(ids).to(self.device), "attention_mask": mask}
         with torch.inference_mode():
-            return compute_logits(
-                network, network.base_model, tensors, np.arange(len(ids)), positions
-            )
+            return compute_logits(self.network, self.body, inputs, np.arange(len(ids)), positions)
 
 
 def load_model(
@@ -713,12 +707,13 @@ def batch_by_tokens(
         start += size
 
 
-def _pad_tokens(texts: Sequence[Sequence[int]], padding: int) -> AnyArray:
-    """Return texts of tokens as one array with padding at their ends, ``int64[n, longest]``."""
-    padded = np.full((len(texts), max(map(len, texts))), padding, dtype=np.int64)
-    for row, tokens in enumerate(texts):
-        padded[row, : len(tokens)] = tokens
-    return padded
+def pad_tokens(texts: Sequence[Sequence[int]], padding: int | None) -> tuple[AnyArray, BoolArray]:
+    """Return texts of tokens as one array, ``int64[n, longest]``, and which are not padding."""
+    lengths = np.array([len(tokens) for tokens in texts])
+    is_token = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(is_token.shape, padding or 0, dtype=np.int64)
+    padded[is_token] = np.concatenate(texts)
+    return padded, is_token
 
 
 _MAX_MASKS = 256
@@ -779,13 +774,11 @@ class _MaskedSpans:
         """The number of tokens of each row, ``int64[m]``."""
         return np.minimum(self.full_lengths, self.room) + sum(map(len, self.special))
 
-    def fill(self, rows: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Return the tokens, the position of the mask and the length of rows."""
+    def fill(self, rows: AnyArray) -> tuple[AnyArray, BoolArray, AnyArray]:
+        """Return the tokens of rows, which of them are not padding, and the positions of masks."""
         filled = [self._fill_row(int(row)) for row in rows]
-        padding = self.model.tokenizer.pad_token_id or 0
-        lengths = np.array([len(ids) for ids, _ in filled])
-        positions = np.array([position for _, position in filled])
-        return _pad_tokens([ids for ids, _ in filled], padding), positions, lengths
+        texts, positions = [ids for ids, _ in filled], np.array([at for _, at in filled])
+        return *pad_tokens(texts, self.model.tokenizer.pad_token_id), positions
 
     def find_distinct(self) -> tuple[AnyArray, AnyArray]:
         """Return the first row of each distinct window, and the window of each row."""

@@ -32,7 +32,12 @@ from recbias.core.evidence import MASK
 from recbias.core.machine import release_between
 from recbias.core.plugins import Device, ModelName
 from recbias.kernels.devices import find_device
-from recbias.language.local_models import batch_by_tokens, load_token_classifier, load_tokenizer
+from recbias.language.local_models import (
+    batch_by_tokens,
+    load_token_classifier,
+    load_tokenizer,
+    pad_tokens,
+)
 from recbias.language.model_files import find_model, list_model_files
 
 CHARACTERS_PER_BLOCK = 2**22
@@ -427,10 +432,7 @@ class PersonModel:
         """Return which tokens of each chunk belong to a person."""
         import torch
 
-        lengths = np.array([len(tokens) for tokens in ids])
-        is_token = np.arange(lengths.max()) < lengths[:, None]
-        padded = np.full(is_token.shape, self._tokenizer.pad_token_id or 0)
-        padded[is_token] = np.concatenate(ids)
+        padded, is_token = pad_tokens(ids, self._tokenizer.pad_token_id)
         device = self._model.device
         with torch.inference_mode():
             logits = self._model(
@@ -438,7 +440,7 @@ class PersonModel:
                 attention_mask=torch.from_numpy(is_token).long().to(device),
             ).logits
         is_person = np.isin(logits.argmax(-1).cpu().numpy(), self._person_codes)
-        return [row[:length] for row, length in zip(is_person, lengths, strict=True)]
+        return [row[real] for row, real in zip(is_person, is_token, strict=True)]
 
 
 def get_dictionary_path() -> Path:

@@ -176,13 +176,6 @@ class Grouped(InheritsSections):
         return rows
 
 
-def divide(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
-    """Return the quotient, NaN where the denominator is not above 0."""
-    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
-    undefined = np.full(shape, np.nan)
-    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
-
-
 def mark_candidates(evidence: Evidence) -> BoolArray:
     """Return which items may be recommended, ``bool[n_items]``; all if it is not known."""
     if evidence.candidates is None:

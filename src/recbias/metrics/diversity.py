@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix, Odds, divide
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Evidence, mark_contained, rank_ideal_lists, weigh_lists
 from recbias.core.measures import Bounds, Direction, Measurement
@@ -23,7 +23,6 @@ from recbias.metrics.base import (
     PerQuery,
     Totals,
     WholeSet,
-    divide,
     locate_items,
     mark_candidates,
 )

@@ -6,7 +6,7 @@ between groups of items, and gaps between the shares of groups (genders, provide
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import nan
 from typing import Annotated, ClassVar
@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Ids, Matrix
+from recbias.core.dataset import AnyArray, FloatArray, Ids, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, UnknownName
 from recbias.core.evidence import Evidence
@@ -28,7 +28,6 @@ from recbias.metrics.base import (
     PerQuery,
     Totals,
     WholeSet,
-    divide,
     mark_candidates,
 )
 from recbias.metrics.item_groups import (
@@ -346,6 +345,11 @@ class _TargetExposure:
             self.rest**2 * (self.candidates @ self.candidates) + crossed + sum_rows(difference**2)
         )
 
+    def loss(self) -> FloatArray:
+        """Return the squared distance of exposure and target exposure, ``float64[q]``."""
+        loss = self.disparity() - 2.0 * self.relevance() + self.target_square()
+        return np.maximum(loss, 0.0)  # rounding
+
 
 def _build_target_exposure(
     evidence: Evidence,
@@ -425,6 +429,7 @@ class _ExpectedExposure(_Exposed, PerQuery):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "test"})
+    score: ClassVar[Callable[[_TargetExposure], FloatArray]]
 
     attribute: str | None = None
     multiple: Annotated[Multiple, OnlyWith("attribute")] = "split"
@@ -460,7 +465,7 @@ class _ExpectedExposure(_Exposed, PerQuery):
             groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
             warn_ungrouped(evidence, groups, self.k)
             blocks = (block.sum_members(groups) for block in items.split(BLOCK_ROWS))
-        values = np.concatenate([np.empty(0), *(self._score(block) for block in blocks)])
+        values = np.concatenate([np.empty(0), *map(type(self).score, blocks)])
         return np.where(np.isnan(items.best), np.nan, values)
 
     def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
@@ -475,9 +480,6 @@ class _ExpectedExposure(_Exposed, PerQuery):
         ids = read_list_samples(evidence, self.samples_of).ids
         unit, queries = evidence.queries.unit, evidence.queries.ids.ids
         return unit, queries if ids is None else ids
-
-    def _score(self, exposures: _TargetExposure) -> FloatArray:
-        raise NotImplementedError
 
 
 class ExpectedExposureDisparity(_ExpectedExposure):
@@ -495,9 +497,7 @@ class ExpectedExposureDisparity(_ExpectedExposure):
     """
 
     direction: ClassVar[Direction] = "lower"
-
-    def _score(self, exposures: _TargetExposure) -> FloatArray:
-        return exposures.disparity()
+    score = _TargetExposure.disparity
 
 
 class ExpectedExposureRelevance(_ExpectedExposure):
@@ -517,9 +517,7 @@ class ExpectedExposureRelevance(_ExpectedExposure):
     """
 
     direction: ClassVar[Direction] = "higher"
-
-    def _score(self, exposures: _TargetExposure) -> FloatArray:
-        return exposures.relevance()
+    score = _TargetExposure.relevance
 
 
 class ExpectedExposureLoss(_ExpectedExposure):
@@ -536,10 +534,7 @@ class ExpectedExposureLoss(_ExpectedExposure):
     """
 
     direction: ClassVar[Direction] = "lower"
-
-    def _score(self, exposures: _TargetExposure) -> FloatArray:
-        loss = exposures.disparity() - 2.0 * exposures.relevance() + exposures.target_square()
-        return np.maximum(loss, 0.0)  # rounding
+    score = _TargetExposure.loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -554,8 +549,8 @@ class _ExposureRatio(_OfGroups, WholeSet):
         warn_ungrouped(evidence, groups, self.k)
         return groups.add_members(self.expose_items(evidence))
 
-    def _compare_sizes(self, evidence: Evidence) -> Totals:
-        """Return the ratio of the mean exposures of the candidates of each group."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the exposure of each group, divided by the number of its candidates."""
         groups = self.read_groups(evidence)
         exposure = self._expose(evidence, groups)
         return Totals(exposure, lambda sums: sums / groups.sizes, groups=groups.names)
@@ -606,13 +601,7 @@ class ExposureParity(_ExposureRatio):
         ratio over several lists: Cachel and Rundensteiner, package FairRankTune, EXP.
     """
 
-    direction: ClassVar[Direction] = "higher"
-
     browsing: BrowsingModel = "dcg"
-
-    def totals(self, evidence: Evidence) -> Totals:
-        """Return what each list adds, and the estimate."""
-        return self._compare_sizes(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -634,12 +623,6 @@ class AttentionRatio(_ExposureRatio):
         Cachel and Rundensteiner, package FairRankTune, AWRF with MinMaxRatio; the attention
         after Sapiezynski et al., WWW 2019 companion.
     """
-
-    direction: ClassVar[Direction] = "higher"
-
-    def totals(self, evidence: Evidence) -> Totals:
-        """Return what each list adds, and the estimate."""
-        return self._compare_sizes(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -663,8 +646,6 @@ class ExposureToRelevance(_ExposureRatio):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
-    direction: ClassVar[Direction] = "higher"
-
     browsing: BrowsingModel = "dcg"
 
     def totals(self, evidence: Evidence) -> Totals:
@@ -696,8 +677,6 @@ class ClicksToRelevance(_ExposureRatio):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items", "test"})
-    direction: ClassVar[Direction] = "higher"
-
     browsing: BrowsingModel = "dcg"
 
     def totals(self, evidence: Evidence) -> Totals:
@@ -720,8 +699,7 @@ def _divide_extremes(values: FloatArray) -> FloatArray:
     smallest = np.where(is_defined, values, np.inf).min(axis=-1, initial=np.inf)
     largest = np.where(is_defined, values, -np.inf).max(axis=-1, initial=-np.inf)
     defined = (is_defined.sum(axis=-1) > 1) & (largest > 0)
-    undefined = np.full(smallest.shape, np.nan)
-    return np.asarray(np.divide(smallest, largest, out=undefined, where=defined))
+    return divide(np.where(defined, smallest, np.nan), largest)
 
 
 _MAX_GROUPS = 100

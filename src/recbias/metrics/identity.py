@@ -32,7 +32,7 @@ from recbias.metrics.templates.design import (
     group_queries,
     warn_unlabelled,
 )
-from recbias.statistics.paired import PairedT
+from recbias.statistics.paired import compare_sides
 from recbias.statistics.permutation import Permutations, TestedSpread, permute_groups
 
 OverlapForm: TypeAlias = Literal["jaccard", "rbo", "serp", "prag"]
@@ -556,10 +556,7 @@ def _measure_effect(
     """Return the mean effect over the neutral prompts of a group, with its paired test."""
     sides = np.stack([gaps, noise])[:, rows]
     units = UnitScores(stated.unit, stated.names[rows], sides[0] - sides[1])
-    columns = PairedT().pairs(sides, np.random.default_rng(0))  # the t test uses no randomness
-    fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": group or _STATED, "b": CONTROL, "n": int(fields["n"])}
-    test = Contrast(between="prompts", test="paired_t", **fields)
+    test = compare_sides(sides, (group or _STATED, CONTROL), between="prompts")
     return replace(Measurement.from_units(units, group=group), contrasts=(test,))
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Interval
 
-from recbias.core.dataset import AnyArray, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement
@@ -26,7 +26,7 @@ from recbias.kernels.sparse import (
     join_columns,
     select_columns,
 )
-from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, divide, mark_candidates
+from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, mark_candidates
 from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
 from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (

@@ -18,12 +18,12 @@ import pandas as pd
 from annotated_types import Gt, Le, MinLen
 
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Vocabulary, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
-from recbias.metrics.base import Cutoff, PerQuery, divide, locate_items
+from recbias.metrics.base import Cutoff, PerQuery, locate_items
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.prediction_powered import (

@@ -19,12 +19,12 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.evidence import Evidence, Responses, SentenceScores
-from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
+from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import suggest
 from recbias.language.likelihood import linearise_means, mark_within_deviations
 from recbias.statistics.groups import compute_moments, welch_contrasts
-from recbias.statistics.paired import PairedT
+from recbias.statistics.paired import compare_sides
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,8 +380,5 @@ def _measure_gap(
     codes = np.repeat([0, 1], [values.size for values in sets])
     moments = compute_moments(np.concatenate(sets), codes, 2)
     welch = welch_contrasts(sides, moments, between="groups")
-    columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness
-    fields = {name: np.asarray(column).item() for name, column in columns.items()}
-    fields |= {"a": sides[0], "b": sides[1], "n": int(fields["n"])}
-    paired = Contrast(between="groups", test="paired_t", **fields)
+    paired = compare_sides(copies, sides, between="groups")
     return replace(measurement, contrasts=(paired, *welch))

@@ -20,7 +20,7 @@ import numpy as np
 from annotated_types import Gt, Interval
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, Matrix
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import OutOfRange, at_setting
 from recbias.core.evidence import Evidence, mark_contained
@@ -37,7 +37,6 @@ from recbias.metrics.base import (
     PerQuery,
     Totals,
     WholeSet,
-    divide,
     mark_candidates,
     warn_excluded,
 )

@@ -14,12 +14,12 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, divide
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, rank_discounts
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.plugins import OnlyWith
-from recbias.metrics.base import Cutoff, PerQuery, divide
+from recbias.metrics.base import Cutoff, PerQuery
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.statistics.intervals import (
@@ -726,9 +726,7 @@ def resample_group_means(
     is_defined = ~np.isnan(values)
     columns = np.stack([is_defined, np.where(is_defined, values, 0.0)], axis=1)
     sums = resample_group_sums(columns, codes, n_groups, n_samples, rng)
-    undefined = np.full(sums.shape[:2], np.nan)
-    totals, counts = sums[..., 1], sums[..., 0]
-    return np.asarray(np.divide(totals, counts, out=undefined, where=counts > 0))
+    return divide(sums[..., 1], sums[..., 0])
 
 
 def resample_group_sums(

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, FloatArray, count_distinct
+from recbias.core.dataset import AnyArray, FloatArray, count_distinct, divide
 from recbias.core.measures import Contrast, Measurement, UnitScores, linearize_ratio
 from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
@@ -796,8 +796,7 @@ def measure_gap(means: FloatArray, kind: str) -> FloatArray:
         return np.asarray(high - low)
     if kind == "std":
         return np.asarray(means.std(axis=1, ddof=1))
-    undefined = np.full(low.shape, np.nan)
-    return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+    return divide(np.where(low >= 0, low, np.nan), high)
 
 
 def orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray:
@@ -808,8 +807,7 @@ def orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray
     """
     low, high = means[:, int(observed.argmin())], means[:, 1 - int(observed.argmin())]
     if kind == "ratio":
-        undefined = np.full(low.shape, np.nan)
-        return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
+        return divide(np.where(low >= 0, low, np.nan), high)
     return np.asarray((high - low) / (math.sqrt(2) if kind == "std" else 1.0))
 
 

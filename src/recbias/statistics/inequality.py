@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, divide
 from recbias.core.measures import Direction, Measurement
 from recbias.core.queries import Groups
 from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
@@ -34,7 +34,7 @@ def gini(counts: npt.ArrayLike) -> FloatArray:
     ordered = _sort_ascending(np.asarray(counts))
     n = ordered.shape[-1]
     weights = 2.0 * np.arange(1, n + 1) - n - 1
-    return _divide(ordered @ weights, n * ordered.sum(axis=-1))
+    return divide(ordered @ weights, n * ordered.sum(axis=-1))
 
 
 def entropy(counts: npt.ArrayLike) -> FloatArray:
@@ -52,7 +52,7 @@ def entropy(counts: npt.ArrayLike) -> FloatArray:
         Shannon, "A Mathematical Theory of Communication", 1948, section 6.
     """
     values = np.asarray(counts, dtype=np.float64)
-    shares = _divide(values, values.sum(axis=-1, keepdims=True))
+    shares = divide(values, values.sum(axis=-1, keepdims=True))
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     return np.asarray(np.abs(-(shares * logs).sum(axis=-1)))  # abs turns -0.0 into 0.0
 
@@ -92,13 +92,6 @@ def _sort_ascending(values: AnyArray) -> FloatArray:
     return np.sort(values, axis=-1).astype(np.float64)
 
 
-def _divide(numerator: AnyArray, divisor: AnyArray) -> FloatArray:
-    """Return the quotient, NaN where the divisor is 0."""
-    numerator, divisor = np.broadcast_arrays(np.asarray(numerator), np.asarray(divisor))
-    undefined = np.full(numerator.shape, np.nan)
-    return np.asarray(np.divide(numerator, divisor, out=undefined, where=divisor != 0))
-
-
 def jain(counts: AnyArray) -> FloatArray:
     """Return Jain's index: 1 if all counts are equal, 1/n if one of n counts has the total.
 
@@ -114,10 +107,7 @@ def jain(counts: AnyArray) -> FloatArray:
     """
     values = np.asarray(counts, dtype=np.float64)
     squares = np.einsum("...i,...i->...", values, values) * values.shape[-1]
-    undefined = np.full(squares.shape, np.nan)
-    return np.asarray(
-        np.divide(values.sum(axis=-1) ** 2, squares, out=undefined, where=squares > 0)
-    )
+    return divide(values.sum(axis=-1) ** 2, squares)
 
 
 def cover(counts: AnyArray) -> FloatArray:

@@ -6,7 +6,7 @@ Differences of two systems so similar that sums of products cancel are computed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
@@ -19,6 +19,7 @@ from recbias.core.context import report_progress
 from recbias.core.dataset import AnyArray, FloatArray, freeze
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction
+from recbias.core.measures import Contrast
 from recbias.statistics.intervals import t_interval
 from recbias.statistics.permutation import Permutations
 
@@ -499,6 +500,14 @@ class PairedT(CorrectedTest):
             "p": np.where(lacks_spread, 2.0 ** (1.0 - moments.n), p),
             "effect_size": cohens_dz(moments.difference, moments.std),
         }
+
+
+def compare_sides(sides: FloatArray, names: Sequence[str], *, between: str) -> Contrast:
+    """Return the paired t-test of two rows of values, ``float64[2, u]``."""
+    columns = PairedT().pairs(sides, np.random.default_rng(0))  # it uses no randomness
+    fields = {name: np.asarray(column).item() for name, column in columns.items()}
+    fields |= {"a": names[0], "b": names[1], "n": int(fields["n"])}
+    return Contrast(between=between, test="paired_t", **fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Ids, Interactions
+from recbias.core.dataset import AnyArray, FloatArray, Ids, Interactions, divide
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
@@ -113,9 +113,7 @@ def _measure_correct(targets: SetPair, correct: tuple[FloatArray, FloatArray]) -
 
 def _compute_precision(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
     """Return the precision from the shares predicted in a set of n and in another set of m."""
-    predicted = np.asarray(n * hit + m * false)
-    undefined = np.full(predicted.shape, np.nan)
-    return np.asarray(np.divide(n * hit, predicted, out=undefined, where=predicted > 0))
+    return divide(n * hit, n * hit + m * false)
 
 
 def _compute_f1(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:

@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
+from recbias.data import fetch as download
+from recbias.data.fetch import (
+    RetryPolicy,
+    Source,
+    _SecureRedirects,
+    fetch,
+    fetch_text,
+    find_source,
+    read_sources,
+    transfer,
+    unpack,
+)
+from support.files.publisher import Publisher, repeat_forever, serve_bytes
+
+POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)
+HOLDS = ["ratings.dat", "movies.dat"]
+
+
+def pack_zip(names: list[str]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in names:
+            packed.writestr(name, f"{name}\n" * 2_000)
+    return stream.getvalue()
+
+
+ARCHIVE = pack_zip(["ml-1m/ratings.dat", "ml-1m/movies.dat"])
+
+
+@pytest.fixture
+def publisher() -> Iterator[Publisher]:
+    with Publisher(files={"ml-1m.zip": ARCHIVE}).serve() as serving:
+        serving.files["ml-1m.zip.md5"] = f"MD5 (ml-1m.zip) = {compute_md5(ARCHIVE)}\n".encode()
+        yield serving
+
+
+def compute_md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry: object) -> Path:
+    """Fetch a dataset from the server with a file of sources that has one entry."""
+    defaults = {"terms": "ours", "base": publisher.base, "files": ["ml-1m.zip"], "holds": HOLDS}
+    terms = {"ours": {"licence": "Research only.", "citation": "Somebody, 2026."}}
+    sources = data.parent / "sources.yaml"
+    sources.write_text(yaml.safe_dump({"terms": terms, "datasets": {name: defaults | entry}}))
+    return fetch(name, data, sources=sources, policy=POLICY)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_an_archive_is_downloaded_verified_and_unpacked(publisher: Publisher, data: Path) -> None:
+    folder = fetch_from(publisher, data, digest="md5")
+    assert folder == data / "ml-1m"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(HOLDS)
+    assert [path.name for path in data.iterdir()] == ["ml-1m"]
+    assert [name for name, _ in publisher.requests] == ["ml-1m.zip.md5", "ml-1m.zip"]
+
+
+def test_an_interrupted_fetch_is_resumed(publisher: Publisher, data: Path) -> None:
+    publisher.cuts = [1_000, 100, 0]  # the checksum is not cut
+    with pytest.raises(DownloadFailed, match="little or no progress"):
+        fetch_from(publisher, data, digest="md5")
+    assert not (data / "ml-1m").exists()
+    publisher.requests.clear()
+    fetch_from(publisher, data, digest="md5")
+    assert publisher.requests == [("ml-1m.zip.md5", ""), ("ml-1m.zip", "bytes=100-")]
+
+
+@pytest.mark.parametrize("digest", ["md5", {"ml-1m.zip": "0" * 64}])
+def test_a_file_with_a_wrong_checksum_is_removed(
+    publisher: Publisher, data: Path, digest: str | dict[str, str]
+) -> None:
+    publisher.files["ml-1m.zip.md5"] = b"c4d9eecfca2ab87c1945afe126590906  ml-1m.zip\n"
+    with pytest.raises(DigestMismatch, match="the published one") as caught:
+        fetch_from(publisher, data, digest=digest)
+    assert caught.value.where == f"{publisher.base}ml-1m.zip"
+    assert not (data / "ml-1m").exists()
+    assert not list(data.rglob("*.zip*"))
+
+
+def test_a_file_larger_than_its_source_declares_is_refused(
+    publisher: Publisher, data: Path
+) -> None:
+    publisher.files["ml-1m.zip"] = b"x" * 3_000_000
+    publisher.sized = False
+    with pytest.raises(DownloadFailed, match="more than 2,000,000 bytes"):
+        fetch_from(publisher, data, most_mb=2)
+    assert not (data / "ml-1m").exists()
+    assert find_source("ml-100k").max_bytes == 20 * 10**6
+    assert find_source("goodreads").max_bytes == 1500 * 10**6
+
+
+def test_a_full_disk_while_unpacking_keeps_only_the_archive(
+    publisher: Publisher, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(archive: Path, into: Path) -> None:
+        (into / "ratings.dat").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(download, "unpack", fill)
+    with pytest.raises(Unwritable, match="No space left"):
+        fetch_from(publisher, data)
+    assert {path.name for path in data.rglob("*") if path.is_file()} == {"lock", "ml-1m.zip"}
+    monkeypatch.undo()
+    publisher.requests.clear()
+    assert fetch_from(publisher, data).is_dir()
+    assert publisher.requests == []
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (ARCHIVE[:-30], "damaged or truncated"),
+        (pack_zip(["ml-1m/ratings.dat"]), "the archive lacks movies.dat"),
+    ],
+    ids=["truncated", "incomplete"],
+)
+def test_an_invalid_archive_is_removed(
+    publisher: Publisher, data: Path, content: bytes, problem: str
+) -> None:
+    publisher.files["a.zip"] = content
+    with pytest.raises(DownloadFailed, match=problem):
+        fetch_from(publisher, data, files=["a.zip"])
+    names = {path.name for path in data.parent.rglob("*") if path.is_file()}
+    assert names <= {"sources.yaml", "lock"}
+    publisher.files["a.zip"] = ARCHIVE  # the publisher corrects it
+    assert fetch_from(publisher, data, files=["a.zip"]).is_dir()
+
+
+def test_only_missing_files_are_downloaded(publisher: Publisher, data: Path) -> None:
+    publisher.files |= {"books.json.gz": b"one", "reviews.json.gz": b"two"}
+    (data / "goodreads").mkdir(parents=True)
+    (data / "goodreads" / "books.json.gz").write_bytes(b"original")
+    names = ["books.json.gz", "reviews.json.gz"]
+    folder = fetch_from(publisher, data, name="gr-x", files=names, holds=names, folder="goodreads")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "books.json.gz": b"original",
+        "reviews.json.gz": b"two",
+    }
+    assert [name for name, _ in publisher.requests] == ["reviews.json.gz"]
+
+
+def test_an_incomplete_folder_is_refused_and_unchanged(publisher: Publisher, data: Path) -> None:
+    (data / "ml-1m").mkdir(parents=True)
+    (data / "ml-1m" / "movies.dat").write_text("original")
+    with pytest.raises(Unwritable, match="lacks ratings") as caught:
+        fetch_from(publisher, data)
+    assert caught.value.remedy == "move it away, then fetch again"
+    assert (data / "ml-1m" / "movies.dat").read_text() == "original"
+    assert publisher.requests == []
+
+
+def test_a_second_process_is_refused(publisher: Publisher, data: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    work = data / ".fetching" / "ml-1m"
+    work.mkdir(parents=True)
+    with (work / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(DownloadFailed, match="downloaded by another process"):
+            fetch_from(publisher, data)
+    assert fetch_from(publisher, data).is_dir()
+
+
+def test_a_dataset_that_requires_consent_has_instructions(data: Path) -> None:
+    with pytest.raises(DownloadFailed, match="agree") as caught:
+        fetch("yelp", data)
+    assert str(data / "yelp") in caught.value.remedy
+    (data / "yelp").mkdir(parents=True)
+    for name in ("business", "review"):
+        (data / "yelp" / f"yelp_academic_dataset_{name}.json.gz").touch()
+    assert fetch("Yelp", data) == data / "yelp"
+
+
+CONTENT = bytes(range(256)) * 4_000  # about a megabyte
+TRANSFER_POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
+
+
+@pytest.fixture
+def publisher_transfer() -> Iterator[Publisher]:
+    with Publisher(files={"a.zip": CONTENT}).serve() as serving:
+        yield serving
+
+
+def download_transfer(publisher_transfer: Publisher, target: Path) -> bytes:
+    return transfer(f"{publisher_transfer.base}a.zip", target, policy=TRANSFER_POLICY).read_bytes()
+
+
+def test_a_file_is_downloaded_with_progress(publisher_transfer: Publisher, tmp_path: Path) -> None:
+    reports: list[tuple[str, int, int]] = []
+    target = tmp_path / "a.zip"
+    transfer(
+        f"{publisher_transfer.base}a.zip", target, progress=lambda *report: reports.append(report)
+    )
+    assert target.read_bytes() == CONTENT
+    assert reports[-1] == ("fetch a.zip", len(CONTENT), len(CONTENT))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+@pytest.mark.parametrize("header", ["etag", "modified"])
+def test_a_broken_connection_is_resumed(
+    publisher_transfer: Publisher, tmp_path: Path, header: str
+) -> None:
+    publisher_transfer.named, publisher_transfer.cuts = header, [400_000, 300_000]
+    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == CONTENT
+    ranges = [byte_range for _, byte_range in publisher_transfer.requests]
+    assert ranges == ["", "bytes=400000-", "bytes=700000-"]
+
+
+def interrupt_download(publisher_transfer: Publisher, target: Path) -> None:
+    """Download the first 400,000 bytes and fail."""
+    publisher_transfer.cuts = [400_000]
+    policy = RetryPolicy(attempts=1, pause_s=0.0)
+    with pytest.raises(DownloadFailed):
+        transfer(f"{publisher_transfer.base}a.zip", target, policy=policy)
+    assert target.with_name("a.zip.part").stat().st_size == 400_000
+    assert not target.exists()
+    publisher_transfer.requests.clear()
+
+
+@pytest.mark.parametrize("header", ["etag", "modified", "neither"])
+@pytest.mark.parametrize("content", [b"another file" * 90_000, b"short"])
+def test_a_changed_file_is_downloaded_from_the_start(
+    publisher_transfer: Publisher, tmp_path: Path, header: str, content: bytes
+) -> None:
+    publisher_transfer.named = header
+    interrupt_download(publisher_transfer, tmp_path / "a.zip")
+    publisher_transfer.files["a.zip"] = content
+    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == content
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_server_is_retried(
+    publisher_transfer: Publisher, tmp_path: Path, code: int
+) -> None:
+    publisher_transfer.answers = [code, code]
+    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == CONTENT
+    publisher_transfer.answers = [code] * 3
+    with pytest.raises(DownloadFailed, match=f"3 attempts with little or no progress: .* {code}"):
+        download_transfer(publisher_transfer, tmp_path / "b.zip")
+
+
+def test_redirects_are_followed(publisher_transfer: Publisher, tmp_path: Path) -> None:
+    publisher_transfer.moved["release.zip"] = f"{publisher_transfer.base}a.zip"
+    path = transfer(
+        f"{publisher_transfer.base}release.zip", tmp_path / "a.zip", policy=TRANSFER_POLICY
+    )
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_full_disk_is_an_error_with_a_remedy(
+    publisher_transfer: Publisher, tmp_path: Path
+) -> None:
+    (tmp_path / "a.zip.part").symlink_to("/dev/full")  # every write to it fails as a full disk
+    with pytest.raises(Unwritable, match="No space left") as caught:
+        download_transfer(publisher_transfer, tmp_path / "a.zip")
+    assert "--data" in caught.value.remedy
+
+
+def test_a_file_with_too_large_an_announced_size_is_refused(
+    publisher_transfer: Publisher, tmp_path: Path
+) -> None:
+    target = tmp_path / "a.zip"
+    with pytest.raises(DownloadFailed, match="more than 1,000 bytes"):
+        transfer(f"{publisher_transfer.base}a.zip", target, policy=TRANSFER_POLICY, max_bytes=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_ends_at_its_maximum_and_a_short_one_is_an_error() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n"
+    policy = RetryPolicy(attempts=1, pause_s=0.0, timeout_s=1.0)
+    with serve_bytes(lambda _: [head, b"x" * 90_000]) as base:
+        assert fetch_text(f"{base}a.md5", policy=policy, max_bytes=10) == "x" * 10
+    with serve_bytes(lambda _: [head, b"x"]) as base, pytest.raises(DownloadFailed):
+        fetch_text(f"{base}a.md5", policy=policy)
+
+
+CONNECTION_POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("head", [OK + b"\r\n", CHUNKED], ids=["until closed", "chunked"])
+def test_an_endless_body_is_refused_at_the_maximum_size(tmp_path: Path, head: bytes) -> None:
+    piece = b"10000\r\n" + b"x" * 65536 + b"\r\n" if head == CHUNKED else b"x" * 65536
+    with (
+        serve_bytes(lambda _: repeat_forever(head, piece)) as base,
+        pytest.raises(DownloadFailed, match="more than 1,000,000 bytes"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY, max_bytes=10**6)
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.part")) == 0
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_a_redirect_to_an_invalid_address_is_refused(tmp_path: Path) -> None:
+    response = b"HTTP/1.1 302 Found\r\nLocation: http://[x/\r\nContent-Length: 0\r\n\r\n"
+    with (
+        serve_bytes(lambda _: [response]) as base,
+        pytest.raises(DownloadFailed, match="answer is invalid"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY)
+
+
+@pytest.mark.parametrize("new_url", ["ftp://127.0.0.1/a", "file:///etc/passwd", "data:,x"])
+def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str) -> None:
+    response = f"HTTP/1.1 302 Found\r\nLocation: {new_url}\r\nContent-Length: 0\r\n\r\n"
+    with (
+        serve_bytes(lambda _: [response.encode()]) as base,
+        pytest.raises(DownloadFailed, match=r"which is not http|is not allowed"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY)
+
+
+def test_a_redirect_from_https_to_http_is_refused() -> None:
+    request = urllib.request.Request("https://example.org/a.zip")
+    with pytest.raises(DownloadFailed, match="which is not https"):
+        _SecureRedirects().redirect_request(request, None, 302, "", {}, "http://example.org/a.zip")
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/a", "a.zip"])
+def test_an_address_that_is_not_http_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(DownloadFailed, match="is not a web address"):
+        transfer(url, tmp_path / "a.zip")
+
+
+FILES = {"ml-1m/README": b"read me", "ml-1m/sub/ratings.dat": b"1::2::3::4\n"}
+
+
+def write_zip(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("ml-1m/", b"")
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return path
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    folder = tmp_path / "into"
+    folder.mkdir()
+    return folder
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_a_zip_is_unpacked(tmp_path: Path, into: Path) -> None:
+    unpack(write_zip(tmp_path / "a.zip", FILES), into)
+    assert read_files(into) == FILES
+
+
+@pytest.mark.parametrize("name", ["../evil", "/evil", "a/../../evil"])
+def test_no_file_is_written_outside_the_folder(tmp_path: Path, into: Path, name: str) -> None:
+    unpack(write_zip(tmp_path / "a.zip", {name: b"evil"}), into)
+    assert set(read_files(tmp_path)) <= {"a.zip", "into/evil", "into/a/evil"}
+
+
+@pytest.mark.parametrize("length", [0, 10, 0.5, 0.95])
+def test_a_truncated_archive_is_refused(tmp_path: Path, into: Path, length: float) -> None:
+    path = write_zip(tmp_path / "a.zip", {"f": bytes(range(256)) * 40})
+    archive = path.read_bytes()
+    path.write_bytes(archive[: int(length if length >= 1 else length * len(archive))])
+    with pytest.raises(DownloadFailed, match="damaged or truncated"):
+        unpack(path, into)
+
+
+def test_an_archive_unpacks_to_at_most_30_times_its_size_and_100_mib(
+    tmp_path: Path, into: Path
+) -> None:
+    path = tmp_path / "bomb.zip"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed,
+        packed.open("zeros.csv", "w") as stream,
+    ):
+        for _ in range(210):  # zeros compress to a thousandth and less
+            stream.write(bytes(2**20))
+    limit = 30 * path.stat().st_size + 100 * 2**20
+    assert limit < 210 * 2**20
+    with pytest.raises(DownloadFailed, match=f"unpacks to more than {limit:,} bytes"):
+        unpack(path, into)
+    assert read_files(into) == {}
+
+
+@pytest.mark.parametrize("source", read_sources().values(), ids=lambda source: source.name)
+def test_every_source_has_terms_and_an_address(source: Source) -> None:
+    assert source.licence
+    assert source.citation in source.terms()
+    assert source.holds
+    assert bool(source.files) != bool(source.manual)
+    if source.files:
+        assert source.base.startswith("https://")
+        assert source.base.endswith("/")
+        assert source.most_mb, "a source declares the largest size of its files"

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recbias.core.errors import (
+    BadYaml,
+    Contradiction,
+    MalformedLine,
+    MissingFile,
+    NothingLeft,
+    OutOfRange,
+    UnknownName,
+)
+from recbias.language.prompts import (
+    HistoryItem,
+    RecommendationPrompt,
+    find_mitigation,
+    find_request_prompt,
+    load_all_prompts,
+    load_mitigations,
+    load_packaged,
+    read_prompt,
+)
+from support.commands import invoke_recbias
+from support.files.prompt_files import PAPER, PROMPT, write_prompt
+
+HISTORY: list[HistoryItem] = [("Alpha", 1990), ("Beta", None), ("Gamma", 2000)]
+
+
+def read_text(folder: Path, text: str) -> RecommendationPrompt:
+    return read_prompt(write_prompt(folder, text))
+
+
+def render(prompt: RecommendationPrompt, **settings: int | str) -> str:
+    values = {"n_items": 5, "year_limit": 2008, **settings}
+    return prompt.render(HISTORY, **values).messages[0].content  # type: ignore[arg-type]
+
+
+def test_history_is_cut_to_the_newest_items_and_the_cut_is_counted(tmp_path: Path) -> None:
+    rendered = read_text(tmp_path, PROMPT).render(HISTORY, n_items=5, year_limit=1999)
+    # at most 2 of 3 items, the newest first; Beta has no year
+    assert rendered.messages[0].role == "user"
+    assert rendered.messages[0].content == (
+        "Heard: * Gamma, 2000\n* Beta\n- Write 5\n- None after 1999, please"
+    )
+    assert (rendered.n_shown, rendered.n_cut) == (2, 1)
+
+
+def test_empty_history_and_no_items_are_rejected() -> None:
+    prompt = load_packaged()["watch_history"]
+    with pytest.raises(NothingLeft, match="the history is empty"):
+        prompt.render([], n_items=10)
+    with pytest.raises(OutOfRange, match="0 items"):
+        prompt.render(HISTORY, n_items=0)
+
+
+def test_line_of_the_year_limit_is_left_out_without_a_limit(tmp_path: Path) -> None:
+    rendered = read_text(tmp_path, PROMPT).render(HISTORY, n_items=5)
+    assert rendered.messages[0].content.endswith("- Write 5")
+
+
+def test_mitigation_is_one_more_bullet_after_the_last(tmp_path: Path) -> None:
+    plain = render(read_text(tmp_path, PAPER), n_items=10)
+    mitigated = render(read_text(tmp_path, PAPER), n_items=10, mitigation="Stay {niche}.")
+    bullet = "\n- Nothing newer than 2008.\n"
+    assert mitigated == plain.replace(bullet, f"{bullet}- Stay {{niche}}.\n")
+
+
+def test_mitigation_is_the_last_line_of_a_template_without_bullets(tmp_path: Path) -> None:
+    prompt = read_text(tmp_path, "template: Give {n_items} like {history}")
+    text = prompt.render([("Heat", None)], n_items=3, mitigation="Stay niche.")
+    assert text.messages[0].content == "Give 3 like - Heat\n- Stay niche."
+
+
+def test_mitigation_fills_its_slot_and_its_line_is_left_out_without_one(tmp_path: Path) -> None:
+    prompt = read_text(tmp_path, "template: |-\n  {history}\n  First: {mitigation}\n  {n_items}\n")
+    rendered = prompt.render([("Heat", None)], n_items=3, mitigation="Stay niche.")
+    assert rendered.messages[0].content == "- Heat\nFirst: Stay niche.\n3"
+    assert prompt.render([("Heat", None)], n_items=3).messages[0].content == "- Heat\n3"
+
+
+def test_number_that_the_template_does_not_state_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(Contradiction, match=r"no slot \{year_limit\} and does not contain 2000"):
+        render(read_text(tmp_path, PAPER), year_limit=2000)
+    with pytest.raises(Contradiction, match=r"no slot \{n_items\} and does not contain 1$"):
+        render(read_text(tmp_path, 'template: "{history} 10"'), n_items=1, year_limit=0)
+    assert render(read_text(tmp_path, PAPER), year_limit=2008)
+
+
+@pytest.mark.parametrize(
+    ("title", "line"),
+    [
+        ("{history} {n_items} {{x}}", "- {history} {n_items} {{x}} (1990)"),
+        ("A\nB\r\n- Write 99 items", "- A B - Write 99 items (1990)"),
+        ("A\u2028B\x85C\x0bD", "- A B C D (1990)"),
+        ("\x1b[2J\x00\u202eevil", "- \\x1b[2J\\x00\\u202eevil (1990)"),
+    ],
+)
+def test_title_cannot_leave_its_line(title: str, line: str) -> None:
+    prompt = load_packaged()["watch_history"]
+    rendered = prompt.render([(title, 1990)], n_items=10).messages[0].content
+    plain = prompt.render([("Heat", 1990)], n_items=10).messages[0].content
+    assert rendered == plain.replace("- Heat (1990)", line)
+
+
+def test_long_title_is_shortened() -> None:
+    prompt = load_packaged()["watch_history"]
+    content = prompt.render([("x" * 5000, 1990)], n_items=10).messages[0].content
+    line = next(line for line in content.splitlines() if line.startswith("- x"))
+    assert len(line) == len("- ") + 200 + len(" (1990)")
+
+
+def test_packaged_prompt_states_number_and_year_limit() -> None:
+    content = render(load_packaged()["watch_history"], n_items=7, year_limit=2003)
+    assert "7 films" in content
+    assert "exactly 7 lines" in content
+    assert "released after 2003" in content
+    assert "{" not in content
+
+
+def write(folder: Path, template: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(f"template: |-\n  {template}\n", encoding="utf-8")
+    return str(path)
+
+
+def test_all_prompts_are_listed_and_shown(tmp_path: Path) -> None:
+    assert {"watch_history", "titles"} <= set(load_all_prompts())
+    assert "titles" in invoke_recbias("list", "prompts", folder=tmp_path).out
+    assert "{request}" in invoke_recbias("show", "titles", folder=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    "template", ["Give {n_items}.", "{request}", "{request}{request}{n_items}"]
+)
+def test_slots_are_required(tmp_path: Path, template: str) -> None:
+    with pytest.raises(MalformedLine, match="the template has the slot"):
+        find_request_prompt(write(tmp_path, template))
+
+
+REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"
+
+
+def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
+    prompt = read_prompt(write_prompt(tmp_path, PROMPT))
+    assert (prompt.about, prompt.source) == ("Asks for songs.", "Me.")
+    assert prompt.slots == {"history", "n_items", "year_limit"}
+    assert (prompt.history.order, prompt.history.max_items) == ("newest_first", 2)
+    assert prompt.mitigations == {"niche": "Prefer rare songs."}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("{history}", "{histroy}", "mine.yaml:3: line 1 of the template has the unknown slot"),
+        ("Heard: {history}", "Heard:", "mine.yaml:3: the template has the slot {history} 0 times"),
+        ("- Write {n_items}", "{history} {n_items}", "the slot {history} 2 times"),
+        ("{n_items}", "{n_items", "mine.yaml:3: line 2 of the template has a single '{'"),
+        ("{n_items}", "{}", "mine.yaml:3: line 2 of the template has the unknown slot {}"),
+        ("template:", "tempalte:", "mine.yaml:3: the file has no key 'tempalte'"),
+        ("newest_first", "newest", "mine.yaml:7: the order is oldest_first or newest_first"),
+        ("max_items: 2", "max_items: 0", "mine.yaml:7: max_items is a whole number from 1"),
+        ("* {title}", "* {name}", "mine.yaml:7: the item has the unknown slot {name}"),
+        ("* {title}, {year}", "* {year}", "mine.yaml:7: the item must be one line with {title}"),
+        ("niche: Prefer rare songs.", "niche: []", "mine.yaml:8: a mitigation must be text"),
+        ("about: Asks for songs.", "about: ''", "mine.yaml:1: about must be text"),
+    ],
+)
+def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, message: str) -> None:
+    assert before in PROMPT
+    with pytest.raises(MalformedLine) as caught:
+        read_prompt(write_prompt(tmp_path, PROMPT.replace(before, after)))
+    assert message in str(caught.value)
+
+
+def test_file_without_template_and_file_that_is_not_yaml_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(MalformedLine, match="there is no template"):
+        read_prompt(write_prompt(tmp_path, "about: nothing"))
+    with pytest.raises(BadYaml):
+        read_prompt(write_prompt(tmp_path, "template: {history"))
+    with pytest.raises(MissingFile):
+        read_prompt(tmp_path / "none.yaml")
+
+
+def test_file_of_the_paper_brings_its_own_mitigations(tmp_path: Path) -> None:
+    prompt = read_prompt(write_prompt(tmp_path, PAPER))
+    assert prompt.slots == {"history", "n_items"}
+    assert prompt.mitigations == {"mitigate": "Match the level.", "minimize": "Stay niche."}
+    assert prompt.source == "A. Author. A study. 2024"
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason="the paper's file is not here")
+def test_prompt_of_the_paper_is_written_as_published() -> None:
+    prompt = read_prompt(REFERENCE)
+    text = prompt.render([("Heat", 1995)], n_items=10, year_limit=2008).messages[0].content
+    published = REFERENCE.read_text(encoding="utf-8").partition("base_prompt: |-\n")[2]
+    published = published.partition("placeholders:")[0]
+    lines = [line.removeprefix("  ") for line in published.rstrip().splitlines()]
+    expected = "\n".join(lines).replace("{watch_history}", "- Heat (1995)")
+    assert text == expected.replace("{nr_items}", "10")
+    assert set(prompt.mitigations) == {"mitigate", "minimize"}
+
+
+def test_braces_are_written_twice(tmp_path: Path) -> None:
+    path = write_prompt(tmp_path, 'template: "{history} {{\\"n\\": {n_items}}}"')
+    message = read_prompt(path).render([("Heat", None)], n_items=3).messages[0]
+    assert message.content == '- Heat {"n": 3}'
+
+
+@pytest.fixture
+def prompt() -> RecommendationPrompt:
+    return load_packaged()["watch_history"]
+
+
+@pytest.mark.parametrize("name", ["mitigate", "minimize"])
+def test_packaged_mitigation_is_one_sentence_on_one_line(
+    prompt: RecommendationPrompt, name: str
+) -> None:
+    mitigation = find_mitigation(name.upper(), prompt)
+    assert mitigation.name == name
+    assert mitigation.sentence == load_mitigations()[name].sentence
+    assert "\n" not in mitigation.sentence
+
+
+def test_file_of_a_prompt_brings_its_own_sentences(tmp_path: Path) -> None:
+    paper = read_prompt(write_prompt(tmp_path, PAPER))
+    assert find_mitigation("mitigate", paper).sentence == "Match the level."
+    assert find_mitigation("mitigate", paper).source == "A. Author. A study. 2024"
+
+
+def test_sentence_of_the_user_is_taken_as_it_is_on_one_line(prompt: RecommendationPrompt) -> None:
+    mitigation = find_mitigation(" Only {rare}\nfilms,\x1b please. ", prompt)
+    assert mitigation.name == "own"
+    assert mitigation.sentence == "Only {rare} films,\\x1b please."
+
+
+@pytest.mark.parametrize("name", ["masking", "counterfactual"])
+def test_mitigation_of_lmrec_names_its_setting(prompt: RecommendationPrompt, name: str) -> None:
+    with pytest.raises(UnknownName, match=f"{name} is not a mitigation by prompt") as caught:
+        find_mitigation(name, prompt)
+    assert load_mitigations()[name].setting in caught.value.remedy
+
+
+def test_sentence_has_a_longest_length(prompt: RecommendationPrompt) -> None:
+    with pytest.raises(OutOfRange, match="longer than 2,000 characters"):
+        find_mitigation("rare films " * 200, prompt)
