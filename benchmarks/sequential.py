@@ -2,7 +2,7 @@
 
     python benchmarks/sequential.py                          # ours on MovieLens-100K
     python benchmarks/sequential.py SASRec LightGCN          # some of them
-    python benchmarks/sequential.py SASRec --ours '{"loss": "sampled_softmax", "negatives": 512}'
+    python benchmarks/sequential.py SASRec --ours '{"negatives": 512}'
     python benchmarks/sequential.py --peers --seeds 2        # beside RecTools
     python benchmarks/sequential.py GRU4Rec --peers --seeds 3 --last 40 --items 512 --epochs 6
 

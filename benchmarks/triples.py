@@ -44,8 +44,9 @@ def create_sampler(n: int) -> Sampler:
     _, users = np.unique(users[is_train], return_inverse=True)
     order = np.argsort(users * (items.max() + 1) + items)
     starts = np.append(0, np.cumsum(np.bincount(users)))
-    ends = np.arange(1, items.max() + 2)
-    return Sampler(users.astype(np.int32), items[order].astype(np.int32), starts, ends)
+    return Sampler(
+        users.astype(np.int32), items[order].astype(np.int32), starts, int(items.max()) + 1
+    )
 
 
 def measure(sample: Callable[..., Any], tables: Any, rng: np.random.Generator) -> list[float]:
@@ -66,7 +67,7 @@ def main() -> None:
     print("| interactions | users | items | order | sample | step |\n|--:|--:|--:|---|--:|--:|")
     for size in map(int, arguments.sizes.split(",")):
         sampler, rng = create_sampler(size), np.random.default_rng(1)
-        shape = (sampler.starts.size - 1, sampler.ends.size)
+        shape = (sampler.starts.size - 1, sampler.n_items)
         vectors = [initialize_normal((rows, FACTORS), 0.1, CPU, rng) for rows in shape]
         tables = FactorTables(*vectors).add_biases(users=False).arrays()
         orders = {

@@ -1,7 +1,7 @@
 """Whether `recbias explain` and `multiverse:` keep what they promise, in worlds with known causes.
 
-python studies/calibration/explain_studies.py                # 1,000 samples of every world
-python studies/calibration/explain_studies.py --samples 200  # quicker
+python studies/calibration/explain_studies.py                 # 200 samples of every world
+python studies/calibration/explain_studies.py --samples 1000  # more
 
 The users of a world are those of the demo dataset; two cohorts differ by dials, each of which can
 be turned off alone. The true share of a dial is its Shapley value over the gaps of worlds with
@@ -31,7 +31,7 @@ from recbias.statistics.decomposition import (
 )
 from recbias.statistics.multiverse import Contrasts, compute_joint_test
 
-N_USERS, N_SAMPLES = 600, 1_000
+N_USERS, N_SAMPLES = 600, 200
 CUTOFFS = (5, 10, 20)
 TEST_SHARE = 0.2
 SHORTER, NOISE, SHARE = 0.7, 0.3, 0.2

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from recbias import monitor, probe
-from recbias.core.errors import MissingReplies, RequestRefused, UserError
+from recbias.core.errors import MissingEvidence, MissingReplies, RequestRefused, UserError
 from recbias.statistics.confidence_sequences import (
     Betting,
     NormalMixture,
@@ -150,3 +151,36 @@ def test_since_when_a_gap_exists(tmp_path: Path) -> None:
     rows = (f"2026-01-{day + 1:02},{value},0.01" for day, value in enumerate(estimates))
     table.write_text("date,value,std_error\n" + "\n".join(rows) + "\n")
     assert "since 2026-01-1" in monitor(table).verdict.casefold()
+
+
+@pytest.mark.parametrize("has_groups", [True, False])
+def test_exports_by_user_are_followed_with_their_shared_users(
+    tmp_path: Path, has_groups: bool
+) -> None:
+    rng = np.random.default_rng(6)
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    level = rng.normal(0, 1, 400)
+    for month in range(1, 9):
+        users = rng.choice(400, 300, replace=False)
+        gap = 0.8 * (month >= 5)
+        values = level[users] + gap * (users % 2 if has_groups else 1)
+        groups = np.where(users % 2, "F", "M") if has_groups else np.full(300, "")
+        columns = {"user": users, "value": values, "group": groups}
+        table = pd.DataFrame(columns).drop(columns=[] if has_groups else ["group"])
+        table.to_csv(folder / f"2026-{month:02}-01.csv", index=False)
+    found = monitor(folder)
+    assert found.verdict.startswith("since 2026-05-01 a gap exists")
+    rows = found.looks.iloc[-1]
+    assert (rows["a"], rows["b"]) == (("F", "M") if has_groups else ("", ""))
+    if has_groups:  # the last table, as Welch's t-test has it
+        by_group = table.groupby("group")["value"]
+        error = np.sqrt((by_group.var() / by_group.size()).sum())
+        assert rows["difference"] == pytest.approx(by_group.mean()["F"] - by_group.mean()["M"])
+        assert rows["std_error"] == pytest.approx(error, rel=0.01)
+    page = found.report(tmp_path / "report").read_text()
+    assert "Since 2026-05-01 a gap exists" in page
+    assert "<svg" in page
+    (folder / "notes.csv").write_text("user,value\n1,2\n")
+    with pytest.raises(MissingEvidence, match="no date"):
+        monitor(folder)

@@ -10,7 +10,6 @@ import recbias
 from recbias.reports.run import read_run
 from recbias.runs.tables import find_run
 from support.commands import invoke_recbias, write_small_spec
-from support.specs import make_small_spec
 
 
 @pytest.fixture
@@ -152,46 +151,6 @@ def test_published_and_measured_values_are_compared(finished_runs: Path) -> None
     )
 
 
-@pytest.fixture(scope="module")
-def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the run ``grouped``, which has 33 comparisons."""
-    folder = tmp_path_factory.mktemp("grouped")
-    models = ["Random", "MostPop", "ItemKNN"]
-    metrics = ["nDCG", "HR", {"name": "nDCG", "by": "gender"}, {"name": "HR", "by": "gender"}]
-    spec = make_small_spec(name="grouped", models=models, metrics=metrics)
-    recbias.run(spec, out=folder / "results")
-    return folder
-
-
-def test_many_comparisons_are_summed_up_by_metric(grouped: Path) -> None:
-    result = invoke_recbias("power", "grouped", "--difference", "0.05", folder=grouped)
-    assert result.code == 0, result.err
-    title, head, _, *lines = result.out.splitlines()
-    table = recbias.power(recbias.load("grouped", grouped / "results"), 0.05)
-    assert title.startswith(f"grouped: {len(table)} comparisons by metric (dataset demo, ")
-    assert head.split() == ["metric", "comparisons", "n", "detectable", "needed", "remark"]
-    rows = [line for line in lines if " of models " in line or " of groups " in line]
-    counts = table.groupby(["metric", "between"]).ngroups
-    assert len(rows) == counts
-    overall = table[(table["metric"] == "nDCG")]
-    ends = [f"{end:.4f}" for end in (overall["detectable"].min(), overall["detectable"].max())]
-    largest = f"{overall['needed'].max():,.0f}"
-    assert rows[0].split() == [
-        "nDCG@5",
-        "3",
-        "of",
-        "models",
-        "60",
-        ends[0],
-        "to",
-        ends[1],
-        largest,
-    ]
-    # comparisons of models over all queries, then of groups, then the others
-    assert rows[2].split()[:6] == ["nDCG@5", "by", "gender", "3", "of", "groups"]
-    assert any(row.startswith("nDCG@5, gap by gender ") for row in rows[4:])
-
-
 def test_spec_stands_for_its_latest_run_and_asks_for_a_pilot(tmp_path: Path) -> None:
     path = write_small_spec(tmp_path)
     result = invoke_recbias("power", path.name, folder=tmp_path)
@@ -250,7 +209,6 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
                 for rank, item in enumerate(rng.permutation(12)[:4], start=1)]  # fmt: skip
         text = "\n".join(["query_id,rank,item_id", *rows]) + "\n"
         (tmp_path / f"{model}.csv").write_text(text, encoding="utf-8")
-    price = {"label": "gender", "attribute": "price"}
     spec = {
         "name": "prompts",
         "dataset": {"name": "tables", "items": str(tmp_path / "items.csv")},
@@ -262,8 +220,6 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
         ],
         "metrics": [
             {"name": "REC-ST", "label": "cheap"},
-            {"name": "mean_attribute", **price},
-            {"name": "variance_split", **price},
         ],
         "tests": ["paired_t"],
         "report": {"formats": ["csv"]},
@@ -271,10 +227,8 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
     table = recbias.power(recbias.run(spec, out=tmp_path / "results"), 0.5)
     crossed = table[table["given"] != ""]
     counts = crossed[["metric", "between", "unit", "given", "n"]].to_numpy().tolist()
-    split = "mean_attribute(label=gender, attribute=price)"
     name, template = ["name", "3 templates", 6], ["template", "6 names", 3]
-    assert counts[:2] == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
-    assert counts[2:] == [[split, "groups", *unit] for unit in (name, template)] * 2
+    assert counts == [["REC-ST(label=cheap)", "models", *unit] for unit in (name, template)]
     assert (crossed["needed"].notna() | (crossed["remark"] != "")).all()
 
 

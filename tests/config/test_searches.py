@@ -124,7 +124,7 @@ def test_base_of_a_search(settings: dict[str, Any], space: dict[str, Any], base:
 def test_a_fault_of_a_search_is_the_only_one(tmp_path: Path, entry: str, message: str) -> None:
     (tmp_path / "spec.yaml").write_text(
         "name: searched\ndataset: {name: demo}\nsplit: {name: random, validation: 0.2}\n"
-        "metrics: [nDCG]\nmodels:\n  - {name: SASRec, loss: sampled_softmax,\n"
+        "metrics: [nDCG]\nmodels:\n  - {name: SASRec, loss: binary_cross_entropy,\n"
         f"     tune: {{metric: nDCG, trials: 2, space: {{{entry}}}}}}}\n"
     )
     result = invoke_recbias("plan", "spec.yaml", folder=tmp_path)

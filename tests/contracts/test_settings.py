@@ -292,7 +292,7 @@ SMALL_MODELS: dict[str, Any] = {
     **{name: {"neighbors": 5} for name in ("ItemKNN", "UserKNN", "AttributeUserKNN")},
 }
 EPOCHS = {"epochs": 6, "adversarial_epochs": 3, "patience": 0}
-COMPANY = {"sampled_softmax": {"negatives": 4}, "bpr_max": {"negatives": 4}}
+COMPANY = {"bpr_max": {"negatives": 4}}
 CLASSES: dict[str, Any] = {name: REGISTRIES["models"].load(name) for name in REGISTRIES["models"]}
 TRAINED_SLOWLY = {name for name, cls in CLASSES.items() if {"torch", "lenskit"} & {*cls.libraries}}
 

@@ -190,15 +190,6 @@ def test_other_expressions_are_an_error(condition: str) -> None:
         list_condition_columns(condition)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    ["30 < age < 18", "age > 30 and age < 18", "x == 1 or (3 <= a and a <= -2)", "18 >= a >= 30"],
-)
-def test_an_empty_range_is_an_error_without_a_table(condition: str) -> None:
-    with pytest.raises(OutOfRange, match="above"):
-        list_condition_columns(condition)
-
-
 def make_labels(**columns: list[object]) -> Attributes:
     n = len(next(iter(columns.values())))
     ids = Vocabulary.of([str(row) for row in range(n)])

@@ -24,7 +24,6 @@ LARGE = {
         "name: x\ndataset: demo\n" + write_entries("models", [f"Modl{n}" for n in range(900)]),
         "3:10: models[0]: no model is called 'Modl0'",
     ),
-    "depth": (SMALL + "tests: " + "[" * 900_000, "is nested too deeply"),
 }
 
 

@@ -108,7 +108,6 @@ def test_faults_of_tables(tmp_path: Path, read: Any, rows: str, message: str, li
 @pytest.mark.parametrize(
     ("encode", "message", "line"),
     [
-        (lambda text: text.replace("\n", "\r").encode(), "its lines end with CR alone", 1),
         (lambda text: text.encode("utf-16"), "is UTF-16", 1),
         (lambda text: text.encode("utf-16-be"), "is UTF-16", 1),
         (lambda text: b"\xff" + text.encode(), "(?i)utf-8|number", 1),

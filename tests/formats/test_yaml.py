@@ -123,7 +123,6 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     [
         ("a: !!binary aGk=\n", "s.yaml:1:4: the tag !!binary is not allowed"),
         (BOMB, "s.yaml:1:[0-9]+: more than 100,000 values"),
-        ("a: " + "[" * 5000, "s.yaml: is nested too deeply"),
         ("a: b\x07\n", r"s.yaml:1:5: the character '\\x07' is not allowed in YAML"),
         ("a: " + "9" * 5000, "s.yaml:1:4: 99999999999999999999 is too large for a number"),
     ],

@@ -103,6 +103,20 @@ def test_position_bias_of_a_log_in_blocks(within: Any) -> None:
         assert row.ci_high - row.ci_low < 0.2
 
 
+def test_position_bias_of_each_group_is_that_of_its_users_alone() -> None:
+    log = draw_log()
+    rows = PositionBias(label="g").measure(make_evidence(log))
+    assert [row.group for row in rows] == [""] * 3 + ["g=a"] * 3 + ["g=b"] * 3
+    for remainder, own in enumerate((rows[3:6], rows[6:])):
+        alone = log.rows.take(log.rows.users % 2 == remainder)
+        of_users = PositionBias().measure(make_evidence(Log(alone)))
+        for row, other, truth in zip(own, of_users, EXAMINED, strict=True):
+            assert row.target == other.target
+            assert row.value == pytest.approx(other.value)
+            assert (row.ci_low, row.ci_high) == pytest.approx((other.ci_low, other.ci_high))
+            assert row.ci_low <= truth <= row.ci_high
+
+
 def test_a_position_without_clicks_is_undefined(recwarn: pytest.WarningsRecorder) -> None:
     evidence = make_evidence(make_log([[0, 0, 1, 1, 1], [1, 0, 2, 0, 1], [1, 0, 1, 1, 1]]))
     assert math.isnan(read_rows(PositionBias(), evidence)["position=2"])

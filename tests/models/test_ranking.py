@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 from recbias.core.dataset import AnyArray, Codes, TrainingData
 from recbias.core.errors import BrokenContract, TooLittleMemory
 from recbias.core.plugins import FittedRecommender
 from recbias.kernels import topk
-from recbias.models import ranking
+from recbias.models import gpu, ranking
 from recbias.models.fitted import FittedFactors, FittedItemWeights
 from recbias.models.gpu import (
     LARGE_TABLE,
@@ -20,6 +22,7 @@ from recbias.models.gpu import (
     Ranking,
     count_available_bytes,
     create_parameter,
+    top_k,
 )
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE
@@ -244,3 +247,35 @@ def test_parameters_of_every_size_are_trainable_copies(shape: tuple[int, ...]) -
 def test_wrong_score_shape_raises_broken_contract(shape: tuple[int, int]) -> None:
     with pytest.raises(BrokenContract, match=r"scores have shape \(\d, \d\), expected \(2, 4\)"):
         rank_by_scores(lambda users: np.zeros(shape), make_queries(["a", "b"]), 1, create_data())
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 300),
+    k=st.integers(1, 12),
+    n_values=st.sampled_from([2, 20, 10**6]),
+    special=st.sampled_from([0.0, 0.3, 0.97]),
+)
+def test_groups_of_columns_select_the_same_scores(
+    seed: int, n: int, k: int, n_values: int, special: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-n_values, n_values, (5, n)).astype(np.float32)
+    is_special = rng.random(scores.shape) < special
+    scores[is_special] = rng.choice([-np.inf, np.inf, np.nan], is_special.sum(), p=[0.8, 0.1, 0.1])
+    expected = top_k(torch.tensor(scores), k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu, "GROUP", 8)
+        grouped = torch.tensor(scores)
+        size = min(k, n)
+        columns = gpu._select_by_groups(grouped, size).sort(dim=1).values
+        others = gpu._select_largest(gpu._replace_special(torch.tensor(scores)), size)
+    others = others.sort(dim=1).values
+    is_infinite = torch.isneginf(gpu._replace_special(torch.tensor(scores)))
+    for row in range(5):
+        found, right = (
+            [int(column) for column in part[row] if not is_infinite[row, column]]
+            for part in (columns, others)
+        )
+        assert found == right
+        assert len(found) == int((expected[0][row] >= 0).sum())

@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.models import sgd
@@ -86,22 +85,6 @@ def test_divergence_error_names_epoch_loss_and_setting(rng: np.random.Generator)
     # w = 1e12, 1e24, 1e36, then beyond float32: squares overflow from 1e24 on, in epoch 3
     assert "diverged in epoch 3 of 9: the loss is inf" in str(caught.value)
     assert caught.value.remedy == "lower learning_rate, which is 1e+12"
-
-
-def test_batches_are_split_when_the_device_is_full() -> None:
-    class Full(Parabola):
-        def loss(self, *batch: Any) -> Any:
-            if len(batch[0]) > 2:
-                torch.empty(2**60)  # torch's own error
-            return super().loss(*batch)
-
-    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
-    schedule = create_schedule(batch_size=7, epochs=5)
-    plain = train(Parabola(samples), schedule, DATA, np.random.default_rng(1))
-    with collect_warnings() as warnings:
-        split = train(Full(samples), schedule, DATA, np.random.default_rng(1))
-    np.testing.assert_allclose(split.item_factors, plain.item_factors, rtol=1e-5)
-    assert [warning.split("computed in ")[1][:7] for warning in warnings] == ["2 parts", "4 parts"]
 
 
 def test_early_stopping_returns_the_best_epoch(rng: np.random.Generator) -> None:
@@ -191,21 +174,6 @@ def test_unseen_items_are_sampled_uniformly(rng: np.random.Generator) -> None:
     for user, unseen_items in enumerate([[0, 2, 4], [3, 4], [0, 1, 2, 4], [0, 1, 2, 3, 4]]):
         counts = np.bincount(items[users == user], minlength=5)
         assert matches_shares(counts[unseen_items], [1] * len(unseen_items))
-
-
-@pytest.mark.parametrize("power", [1.0, 0.5])
-def test_popularity_weights_are_powers_of_the_row_counts(
-    power: float, rng: np.random.Generator
-) -> None:
-    # rows of the items 0 to 4: 1, 2, 1, 3, 0
-    sampler = Sampler.from_interactions(WORLD, popularity=power)
-    weights = np.array([1, 2, 1, 3]) ** power
-    counts = np.bincount(sampler.sample_items(N, rng), minlength=5)
-    assert counts[4] == 0
-    assert matches_shares(counts[:4], weights.tolist())
-    items = sampler.sample_unseen(np.full(N, 2, dtype=np.int32), rng)
-    assert matches_shares(np.bincount(items, minlength=5)[:3], weights[:3].tolist())
-    assert items.max() == 2
 
 
 def create_schedule_of_divergence(**changes: Any) -> Schedule:

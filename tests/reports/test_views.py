@@ -91,20 +91,19 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
 def test_the_cost_of_stages_is_shown_where_a_stage_has_it(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=("EASE", "SLIM"))))
     first, second = run.manifest["stages"]
-    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0, "cpu_energy_joules": 12.4}
+    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0}
     second |= {"reused": True, "seconds": 0.0, "peak_memory_mb": None, "cost": None}
     table = build_stages_table(run)
     assert [column.title for column in table.columns] == [
-        *("stage", "kind", "duration", "CPU time", "peak memory", "CPU energy", "from cache")
+        *("stage", "kind", "duration", "CPU time", "peak memory", "from cache")
     ]
     assert [cell.text for cell in table.rows[0][2:]] == [
         "0.40 s",
         "0.70 s",
         "300 MB",
-        "12 J",
         "no",
     ]
-    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "", "yes"]
+    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "yes"]
 
 
 @pytest.fixture

@@ -13,20 +13,16 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.context import Stored
-from recbias.runner.estimate import Preview, StoredCosts, preview
+from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import Executor, Silent
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.request_totals import RequestTotals, count_requests
 from recbias.runner.stage import (
     NO_COST,
     CostMeter,
-    Counter,
     Keys,
     Stage,
     make_record,
-    read_card,
-    read_packages,
-    subtract_packages,
 )
 from support.chat.chat_server import serve_chat
 from support.commands import invoke_recbias
@@ -107,15 +103,6 @@ def store_fit(
     return replace(stored, sizes={"training": training})
 
 
-def test_the_time_grows_with_the_exponent_of_the_nearest_sizes() -> None:
-    costs = StoredCosts([store_fit(1.0, 100), store_fit(8.0, 400), store_fit(3.0, 10)])
-    expected = costs.estimate(FIT, {"training": 1600})
-    assert expected is not None
-    assert expected.seconds == pytest.approx(64.0)
-    assert expected.n_records == 3
-    assert StoredCosts([store_fit(2.0, 100)]).estimate(FIT, {"training": 50}) == (1, 1, None, None)
-
-
 def preview_spec(tmp_path: Path, **changes: object) -> Preview:
     plan, store = api.plan(make_small_spec(**changes), out=tmp_path)
     return preview(plan, store)
@@ -158,25 +145,6 @@ def test_the_time_of_processors_is_that_of_the_process_and_its_children() -> Non
     assert both["cpu_seconds"] is not None
     assert both["cpu_seconds"] >= 0.15
     assert both["gpu_seconds"] is None  # the child may have used a card
-
-
-def test_the_counters_of_packages_are_read_and_restart(tmp_path: Path) -> None:
-    for name, kind in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core")):
-        (tmp_path / name).mkdir()
-        for file, text in (("name", kind), ("energy_uj", "9000000"), ("max_energy_range_uj", "1")):
-            (tmp_path / name / file).write_text(text)
-    (tmp_path / "intel-rapl:0" / "max_energy_range_uj").write_text("262143000000")
-    start = read_packages(tmp_path)
-    assert start == {"intel-rapl:0": Counter(9.0, 262143.0)}
-    end = {"intel-rapl:0": Counter(5.0, 262143.0)}
-    assert subtract_packages(end, start, 60) == 262139.0
-    assert subtract_packages(end, start, 3600) is None  # it may have restarted several times
-    assert subtract_packages({}, {}, 1) is None
-    assert read_packages(tmp_path / "absent") == {}
-
-
-def test_a_card_that_is_not_there_tells_no_energy() -> None:
-    assert read_card("GPU-00000000-0000-0000-0000-000000000000") is None
 
 
 def test_the_manifest_has_the_cost_of_what_was_computed(tmp_path: Path) -> None:

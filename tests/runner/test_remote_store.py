@@ -183,10 +183,8 @@ def test_a_bucket_whose_region_is_not_found_is_one_error(
     [
         ("results", ConfigError, "is not a URL"),
         ("s3:bucket", ConfigError, "is not a URL"),
-        ("file://share/x", ConfigError, "a file on the host 'share' cannot be opened"),
         ("s3://key:secret@bucket/x", Contradiction, "holds a key or password"),
         ("zzz://bucket/x", UnknownName, "zzz"),
-        ("memory://recbias/x", ConfigError, "memory:// is the memory of one process"),
     ],
 )
 def test_bad_urls_are_refused(

@@ -31,13 +31,10 @@ from recbias.runs.power import (
     PowerQuestion,
     PowerTables,
     compute_power_rows,
-    count_templates,
     cross_prompts,
-    split_label_gap,
 )
 from recbias.statistics.bootstrap import resample_sums
 from recbias.statistics.compare import SystemEstimates
-from recbias.statistics.components import CrossedDesign, compute_sums_of_squares
 from recbias.statistics.intervals import compute_power, t_interval
 from recbias.statistics.paired import ChiSquared, PairedT, SignFlip
 from support.specs import make_small_spec
@@ -294,7 +291,7 @@ def make_tables(
     significance = pd.DataFrame(rows, columns=list(SIGNIFICANCE.names))
     values = pd.DataFrame(metrics or [], columns=list(METRICS.names))
     manifest = {"queries": [{"unit": "user"}]}
-    return PowerTables(values, significance, per_unit, manifest, lambda: None)
+    return PowerTables(values, significance, per_unit, manifest)
 
 
 def compare_pairs(differences: FloatArray, **changes: Any) -> dict[str, Any]:
@@ -370,34 +367,6 @@ def test_prompts_that_are_not_crossed_have_no_such_design() -> None:
     assert cross_prompts(ids[:-1], d[:-1]) == []
     assert cross_prompts([f"u{row}" for row in range(24)], d) == []
     assert cross_prompts([*ids, "t0:neutral"], np.append(d, 5.0))[0].n == 6
-    assert count_templates(ids[:-1], {name.partition(":")[2] for name in ids}) == 0
-
-
-@pytest.mark.parametrize("form", ["squares", "components"])
-def test_label_gap_is_split_between_names_and_templates(form: str) -> None:
-    _, values = make_crossed(5)
-    labels, names = np.array([0, 0, 0, 1, 1, 1]), np.repeat(np.arange(6), 4)
-    design = CrossedDesign.from_values(values, names, np.tile(np.arange(4), 6), labels)
-    squares = compute_sums_of_squares(design)[0]
-    ms_name, ms_rest = squares[1] / 4, squares[3] / 15
-    assert ms_name > ms_rest
-    parts = squares
-    if form == "components":
-        parts = np.array([0.0, (ms_name - ms_rest) / 4, 0.0, ms_rest])
-    shares = dict(zip(("label", "name", "template", "rest"), parts / parts.sum(), strict=True))
-    means = values.reshape(6, 4).mean(axis=1)
-    groups = [
-        {"group": f"l={label}", "n": 3.0, "std": means[labels == label].std(ddof=1)}
-        for label in (0, 1)
-    ]
-    by_name, by_template = split_label_gap(
-        groups, ("l=0", "l=1"), shares, form=form, n_templates=4
-    )
-    error, df = by_name.measure_error(np.array(6.0))
-    assert (float(error) ** 2, float(df)) == pytest.approx((ms_name / 4 * 2 / 3, 4.0))
-    more, _ = by_template.measure_error(np.array(8.0))
-    expected = (ms_name - ms_rest) / 4 + ms_rest / 8
-    assert float(more) ** 2 == pytest.approx(expected * 2 / 3)
 
 
 def test_interval_gives_the_standard_error_of_a_bootstrap() -> None:

@@ -1,4 +1,4 @@
-"""Since when the runs of an experiment have had a gap, however often that is looked at."""
+"""Since when runs or exports of a system have had a gap, however often that is looked at."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from recbias.core.errors import MissingEvidence, MissingRun, NothingLeft
 from recbias.core.files import to_local_path
 from recbias.core.text import suggest
 from recbias.formats.tables import read_text_table
+from recbias.formats.text_files import get_suffix
 from recbias.reports.run import RunTables, read_run
 from recbias.statistics.confidence_sequences import find_since
 
 _RUN_ID = re.compile(r"(\d{4})(\d\d)(\d\d)T\d{6}Z-[0-9a-f]{8}")
+_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
 _NEW = 1e-6
 """A run whose estimate has a smaller share of its variance that earlier runs do not have is a
 repetition."""
 
 _COLUMNS = ("date", "value", "std_error")
+_SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".parquet"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,13 @@ class Monitor:
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict
+
+    def report(self, folder: Path | str) -> Path:
+        """Write ``report.html`` and ``report.md`` into a folder; return the page."""
+        from recbias.reports.probe import render_monitor
+
+        render_monitor(to_local_path(folder), self.sentences, self.looks)
+        return to_local_path(folder) / "report.html"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +93,10 @@ def monitor(
     some dozens of users. A run with the values of earlier ones is left out.
 
     Args:
-        name: The name of an experiment, a folder of its runs, or a table with the columns
-            ``date``, ``value`` and ``std_error``, of estimates from different users.
+        name: The name of an experiment; a folder of its runs; a folder of tables with a date in
+            their names and the columns ``user``, ``value`` and ``group``, without which the gap is
+            that of the mean to 0; or a table with the columns ``date``, ``value`` and
+            ``std_error``, of estimates from different users.
         metric: The metric that the runs have by group; by default the first.
         by: The label of the users; by default the first.
         alpha: The probability of any false alarm.
@@ -102,25 +114,61 @@ def monitor(
     if path.is_file():
         series, title, n_runs = [_read_export(path)], path.name, None
     else:
-        values, title = _collect(_list_runs(name, out), metric, by)
+        folder = _find_folder(name, out)
+        runs = _list_runs(folder)
+        if runs or not (exports := _list_exports(folder)):
+            values, title = _collect(runs, metric, by)
+        else:
+            values, title = _read_users(exports), folder.name
         series, n_runs = [*_list_series(values)], values["date"].nunique()
     if not series:
-        raise NothingLeft("no pair of groups is in two runs or more", where=str(name))
+        raise NothingLeft("no pair of groups is in two runs or files", where=str(name))
     tables = [_follow(each, alpha / len(series), alpha) for each in series]
     looks = pd.concat(tables, ignore_index=True)
     return Monitor([*_describe(looks, title, len(series), alpha, n_runs)], looks)
 
 
-def _list_runs(name: Path | str, out: Path | str) -> list[tuple[str, RunTables]]:
-    """Return the runs of an experiment with their dates, in time."""
+def _find_folder(name: Path | str, out: Path | str) -> Path:
     out = to_local_path(out)
     folder = next((each for each in (to_local_path(name), out / str(name)) if each.is_dir()), None)
     if folder is None:
         names = sorted(path.parent.name for path in out.glob("*/latest"))
         message = f"{str(name)!r} is neither an experiment in {out} nor a folder nor a table"
         raise MissingRun(message, remedy=suggest(str(name), names))
+    return folder
+
+
+def _list_runs(folder: Path) -> list[tuple[str, RunTables]]:
+    """Return the runs of an experiment with their dates, in time."""
     found = [(each, _RUN_ID.fullmatch(each.name)) for each in sorted(folder.iterdir())]
     return [("-".join(match.groups()), read_run(each)) for each, match in found if match]
+
+
+def _list_exports(folder: Path) -> list[tuple[str, Path]]:
+    """Return the tables of a folder with the dates in their names, in time."""
+    paths = [path for path in folder.iterdir() if get_suffix(path) in _SUFFIXES]
+    found = [(_DATE.search(path.name), path) for path in paths]
+    for match, path in found:
+        if match is None:
+            remedy = "name the file 2026-01-05.csv, or move it out of the folder"
+            raise MissingEvidence("has no date in its name", where=str(path), remedy=remedy)
+    return sorted(("-".join(match.groups()), path) for match, path in found if match)
+
+
+def _read_users(exports: Sequence[tuple[str, Path]]) -> pd.DataFrame:
+    """Return the mean value of each user in each table."""
+    rows = []
+    for at, (date, path) in enumerate(exports):
+        table = read_text_table(path)
+        table.need("user", "value")
+        groups = [group or "" for group in table.optional("group")]
+        columns = {"unit_id": table.ids("user"), "value": table.numbers("value"), "group": groups}
+        rows.append(pd.DataFrame(columns).assign(run=at, date=date, model="", dataset=""))
+    values = pd.concat(rows).dropna(subset=["value"])
+    if values["group"].any():  # a user without a group is in none
+        values = values[values["group"] != ""]
+    keys = ["run", "date", "model", "group", "dataset", "unit_id"]
+    return values.groupby(keys)["value"].mean().reset_index()
 
 
 def _collect(
@@ -155,27 +203,29 @@ def _collect(
 
 def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
     for model, own in values.groupby("model", sort=False):
-        for a, b in combinations(sorted(own["group"].unique()), 2):
+        names = sorted(own["group"].unique())
+        for pair in [("",)] if names == [""] else combinations(names, 2):
             dates, estimates, influences = [], [], []
             for _, run in own.groupby("run"):
-                groups = [run[run["group"] == group] for group in (a, b)]
+                groups = [run[run["group"] == group] for group in pair]
                 if min(map(len, groups)) < 2:
                     continue
                 means = [float(group["value"].mean()) for group in groups]
                 dates.append(str(run["date"].iloc[0]))
-                estimates.append(means[0] - means[1])
+                estimates.append(means[0] - sum(means[1:]))
                 parts = [
                     sign
                     * (group.set_index(["dataset", "unit_id"])["value"] - mean)
                     / (len(group) - 1)
-                    for sign, group, mean in zip((1, -1), groups, means, strict=True)
+                    for sign, group, mean in zip((1, -1), groups, means, strict=False)
                 ]
                 influences.append(pd.concat(parts).groupby(level=[0, 1]).sum())
             if len(dates) > 1:
                 matrix = pd.concat(influences, axis=1).fillna(0.0).to_numpy(dtype=np.float64)
                 covariance = matrix.T @ matrix
+                ends = (pair[0], pair[-1] if pair[1:] else "")
                 yield _Series(
-                    str(model), a, b, dates, np.array(estimates), covariance, len(matrix)
+                    str(model), *ends, dates, np.array(estimates), covariance, len(matrix)
                 )
 
 
@@ -226,7 +276,8 @@ def _describe(
     said, open_rows = [], []
     for (model, a, b), rows in looks.groupby(["model", "a", "b"], sort=False):
         last, decided = rows.iloc[-1], rows[rows["since"] != ""]
-        what = f"{title}, {a} less {b} of {model}" if model else title
+        pair = f", {a} less {b}" if a else ""
+        what = f"{title}{pair}{f' of {model}' if model else ''}"
         if decided.empty:
             open_rows.append(
                 f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}"

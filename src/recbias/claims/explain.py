@@ -68,7 +68,8 @@ class Explanation:
             ``ci_low``, ``ci_high`` and ``p``.
         parts: For each method (``regression``, ``reweighting``) the part of the gap that each
             property explains and the rest, with 95% intervals; they add up to the gap. Empty where
-            the interval of the gap holds 0. They are associations, not effects.
+            the interval of the gap holds 0; on request they are there, without their shares. They
+            are associations, not effects.
         properties: The mean of each property in both groups.
         worst: The groups of an honest tree over the properties, the lowest mean first.
         examples: Users of the worst group that is significant, with their lists.
@@ -185,6 +186,8 @@ def explain(  # noqa: PLR0913  as keywords
     if anyway or described["ci_low"] > 0:
         rows = _explain_parts(values[used], in_a, properties)
         parts = pd.DataFrame([*rows], columns=parts.columns)
+        if described["ci_low"] <= 0:
+            parts["share"] = math.nan
         notes += _describe_undefined(parts)
     means = {
         "property": [*columns],
@@ -470,10 +473,15 @@ def _answer(gap: Mapping[str, Any], parts: pd.DataFrame) -> str:
     known = parts[parts["property"] != _REST]
     if known.empty:
         return f"{text}; no measured property differs between users."
-    shares = known.groupby("method", sort=False)["share"].sum(min_count=1).dropna()
-    if shares.empty:
+    sums = known.groupby("method", sort=False)["part"].sum(min_count=1).dropna()
+    if sums.empty:
         return f"{text}; the groups differ too much, or are too small, to be made alike."
-    told = " and ".join(f"{round(100 * share)}% by {method}" for method, share in shares.items())
+    told = " and ".join(
+        f"{part:+.4f} by {method}"
+        if gap["ci_low"] <= 0
+        else f"{round(100 * part / gap['difference'])}% by {method}"
+        for method, part in sums.items()
+    )
     means = known.groupby("property", sort=False)["part"].mean()
     return f"{text}; measured properties account for {told}, most of all {means.abs().idxmax()}."
 
@@ -501,8 +509,10 @@ def _list_sentences(found: Explanation) -> Iterator[str]:
             f"({row['n']:,} users, mean {row['mean']:.4f} against {row['others']:.4f}, corrected "
             f"p {row['p_adjusted']:.2g})."
         )
+    if gap["ci_low"] <= 0:
+        return
     halving = found.changes[found.changes["halves"] & (found.changes["model"] != gap["model"])]
-    if halving.empty or math.isclose(gap["difference"], 0.0):
+    if halving.empty:
         yield "No other model of the run has half the gap."
         return
     cheapest = halving.loc[halving["mean_change"].idxmax()]

@@ -473,26 +473,21 @@ def _is_result_of(folder: Path, address: str) -> bool:
 
 
 def _write(result: Multiverse, planned: MultiversePlan) -> None:
-    from recbias.reports.multiverse import draw_curve, render_multiverse
+    from recbias.reports.multiverse import write_multiverse
 
     folder = result.folder
     for name, table in zip(FILES, (result.universes, result.choices), strict=True):
         table.to_csv(folder / name, index=False, lineterminator="\n")
     names = [choice.name for choice in planned.choices]
-    curve = draw_curve(result.universes, names)
-    (folder / "figures").mkdir()
-    (folder / "figures" / "specification-curve.svg").write_text(curve.document(), encoding="utf-8")
-    reports = render_multiverse(
+    write_multiverse(
+        folder,
         claim=result.claim,
         summary=result.summary,
         choices=result.choices,
         universes=result.universes,
         names=names,
-        curve=curve,
     )
-    for name, text in reports.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    files = [*FILES, *reports]
+    files = [*FILES, "report.md", "report.html"]
     described = {
         "claim": result.claim,
         "address": planned.address,
@@ -581,7 +576,9 @@ def _summarize(
         higher = claim.direction == "higher"
         joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=higher)
     summary = _describe(planned, table, joint, int(pooled.sum()))
-    return Multiverse(Path(), describe_claim(claim), table, shares, summary)
+    others = [choice.name for choice in choices if choice.name in _OF_THE_CLAIM]
+    stated = describe_claim(claim) + (f", also with other {', '.join(others)}" if others else "")
+    return Multiverse(Path(), stated, table, shares, summary)
 
 
 def _describe(

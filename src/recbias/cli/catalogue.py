@@ -58,22 +58,6 @@ def describe_use(name: str) -> str:
     return ", ".join(table.specs) or table.reason
 
 
-def list_uses(width: int) -> str:
-    """Return the title and the use of every published table, in lines of at most a width."""
-    lines = []
-    for name in list_published():
-        title = f"{name}: {read_source(name).title}"
-        lines += textwrap.wrap(title, width, subsequent_indent=_INDENT)
-        lines += textwrap.wrap(
-            describe_use(name),
-            width,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT,
-            break_on_hyphens=False,  # names of specs have hyphens
-        )
-    return "\n".join(lines)
-
-
 def _describe_spec(name: str, width: int) -> str:
     """Return the content of a spec below the commands that use it."""
     commands = f"Run it with recbias run {name}; recbias init {name} writes it into this folder."

@@ -1,18 +1,12 @@
-"""The responses of several models to the same queries, and what raters see of them.
-
-What ``recbias human import`` prints: agreement of the raters, and rates of the models.
-``recbias human``: evaluation of responses by people.
-"""
+"""``recbias human``: sheets on which people rate responses, and the ratings on them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -45,188 +39,132 @@ from recbias.formats.ratings import (
 )
 from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import open_text
+from recbias.reports.run import to_records
 from recbias.runs.tables import find_run
 from recbias.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from recbias.statistics.intervals import rating_share_interval
 
-RESPONSES_FILE = "responses.jsonl"
-"""The file of a run folder that holds the responses of its models."""
+_DATASET_BY = "--dataset-by"
+_Responses = Mapping[str, Mapping[str, str]]  # by model and query
+_Labels = dict[str, Mapping[str, Any]]  # the context and the labels of each query
 
 
-@dataclass
-class Sources:
-    """The responses, and the contexts that they answer.
+def _read_sources(
+    words: Sequence[str], dialogues: Path | None, out: Path, dataset_by: str | None
+) -> tuple[_Responses, _Labels]:
+    """Return the responses of runs and tables, with the labels of a file of dialogues.
 
-    Args:
-        responses: The responses by model and query.
-        contexts: The context by query.
-        labels: The labels of each query.
+    The models of a run with several datasets are named with their dataset: ``age CDial-GPT``;
+    with ``dataset_by``, a label of the dialogues, only the responses of the dataset that it names
+    are read.
     """
-
-    responses: dict[str, dict[str, str]] = field(default_factory=dict)
-    contexts: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, Mapping[str, object]] = field(default_factory=dict)
-
-    def add(self, model: str, query_id: str, text: str, locate: Callable[[], str]) -> None:
-        """Add a response; MixedRuns, with its location, if the model has one to the query."""
-        of_model = self.responses.setdefault(model, {})
-        if query_id in of_model:
-            message = f"{model} has two responses to {query_id!r}"
-            remedy = "use a run with one seed and one fold, and another label for each model"
-            raise MixedRuns(message, where=locate(), remedy=remedy)
-        of_model[query_id] = text
-
-
-def read_sources(
-    words: Sequence[str], dialogues: Path | None, out: Path, dataset_by: str | None = None
-) -> Sources:
-    """Return the responses of runs and tables, with the contexts of a file of dialogues.
-
-    The models of a run with several datasets are named with their dataset: ``age CDial-GPT``.
-
-    Args:
-        words: Runs (folders, or names of experiments), and tables as ``LABEL=FILE`` or ``FILE``.
-        dialogues: The file of the query source ``sentences``, or None.
-        out: The folder of results, for names of experiments.
-        dataset_by: A label of the dialogues: of a run with several datasets, the responses to a
-            query are those of the dataset that its label names. None: of all datasets.
-
-    Raises:
-        MissingFile: A file does not exist.
-        MissingRun: A word is neither a file nor a run.
-        UnknownColumn: A table lacks ``query_id`` or ``response``, or a dialogue ``dataset_by``.
-        MixedRuns: A model has two responses to a query.
-    """
-    sources = Sources()
-    if dialogues is not None:
-        table = read_dialogues(to_local_path(dialogues))
-        for row in table.to_dict("records"):
-            query_id = str(row.pop("id"))
-            sources.contexts[query_id] = str(row["context"])
-            sources.labels[query_id] = {str(name): cell for name, cell in row.items()}
+    responses: dict[str, dict[str, str]] = defaultdict(dict)
+    rows = [] if dialogues is None else to_records(read_dialogues(to_local_path(dialogues)))
+    labels: _Labels = {str(row["id"]): row for row in rows}
     for word in words:
-        label, _, name = word.rpartition("=")
-        path = to_local_path(name)
-        if label or _has_file_or_none(path):
-            _add_table(sources, label or path.stem, path)
-        else:
-            _add_run(sources, find_run(word, out) / RESPONSES_FILE, dataset_by)
-    return sources
+        found = [*_list_responses(word, out)]
+        several = len({dataset for dataset, *_ in found}) > 1
+        for dataset, model, query_id, text, own, place in found:
+            known = {name: cell for name, cell in own.items() if cell}
+            labels[query_id] = {**known, **labels.get(query_id, {})}
+            name = f"{dataset} {model}" if several and not dataset_by else model
+            named = (
+                dataset_by and dataset and _get_label(labels, query_id, dataset_by, _DATASET_BY)
+            )
+            if named and str(named) != dataset:
+                continue
+            if query_id in responses[name]:
+                message = f"{name} has two responses to {query_id!r}"
+                remedy = "use a run with one seed and one fold, and another label for each model"
+                raise MixedRuns(message, where=place, remedy=remedy)
+            responses[name][query_id] = text
+    return responses, labels
 
 
-def _has_file_or_none(path: Path) -> bool:
-    """Return whether a path is a file; a folder is none."""
-    return not path.is_dir() and has_file(path)
-
-
-def _add_table(sources: Sources, model: str, path: Path) -> None:
-    table = read_text_table(path)
-    table.need("query_id", "response")
-    frame = table.labels(("query_id", "response", "reference"))
-    labels = frame.to_dict("records") or [{}] * len(table)
-    cells = zip(table.ids("query_id"), table.texts("response"), labels, strict=True)
-    for row, (query_id, text, label) in enumerate(cells):
-        sources.add(model, query_id, text, partial(table.place, row))
-        _add_context(sources, query_id, label)
-
-
-def _add_run(sources: Sources, path: Path, dataset_by: str | None) -> None:
+def _list_responses(
+    word: str, out: Path
+) -> Iterator[tuple[str, str, str, str, Mapping[Any, Any], str]]:
+    """Yield dataset, model, query, text, labels and place of the responses of a table or a run."""
+    label, _, name = word.rpartition("=")
+    path = to_local_path(name)
+    if label or (not path.is_dir() and has_file(path)):
+        table = read_text_table(path)
+        table.need("query_id", "response")
+        frame = table.labels(("query_id", "response", "reference"))
+        cells = zip(table.ids("query_id"), table.texts("response"), strict=True)
+        for row, (query_id, text) in enumerate(cells):
+            own = {key: frame[key].iloc[row] for key in frame}
+            yield "", label or path.stem, query_id, text, own, table.place(row)
+        return
+    path = find_run(word, out) / "responses.jsonl"
     if not has_file(path):
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
-    rows = []
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            row, location = parse_json(line, path, line=number), f"{path}:{number}"
+            row, place = parse_json(line, path, line=number), f"{path}:{number}"
             try:
                 names = str(row["dataset"]), str(row["model"]), str(row["query_id"])
                 answer = "" if row["reply"] is None else str(row["reply"])
             except (KeyError, TypeError) as error:
-                raise MalformedLine("not a response of a run", where=location) from error
-            rows.append((*names, answer, row.get("prompt"), location))
-    is_one_dataset = len({row[0] for row in rows}) == 1
-    for dataset, model, query_id, answer, prompt, location in rows:
-        _add_context(sources, query_id, {"context": prompt})
-        if dataset_by is None:
-            label = model if is_one_dataset else f"{dataset} {model}"
-        elif str(_get_label(sources, query_id, dataset_by, "--dataset-by")) == dataset:
-            label = model
-        else:
-            continue
-        sources.add(label, query_id, answer, partial(str, location))
+                raise MalformedLine("not a response of a run", where=place) from error
+            yield *names, answer, {"context": row.get("prompt")}, place
 
 
-def _add_context(sources: Sources, query_id: str, label: Mapping[object, object]) -> None:
-    sources.labels.setdefault(query_id, {str(name): cell for name, cell in label.items()})
-    if label.get("context"):
-        sources.contexts.setdefault(query_id, str(label["context"]))
+def _get_label(labels: _Labels, query_id: str, by: str, option: str) -> object:
+    if (label := labels[query_id].get(by)) is None:
+        message = f"the query {query_id!r} has no label {by!r}"
+        raise UnknownColumn(message, where=option, remedy=suggest(by, labels[query_id]))
+    return label
 
 
 def _select_queries(
-    sources: Sources, n: int | None, by: str | None, rng: np.random.Generator
+    responses: _Responses,
+    labels: _Labels,
+    n: int | None,
+    by: str | None,
+    rng: np.random.Generator,
 ) -> list[str]:
-    """Return queries that every model answers, at random."""
-    answered = [*sources.responses.values()]
-    shared = [name for name in (answered[0] if answered else ()) if _is_in_all(name, answered)]
+    """Return queries that all models answer, at random, equally many of each value of a label."""
+    answered = [*responses.values()]
+    shared = [name for name in answered[0] if all(name in each for each in answered)]
     if not shared:
         remedy = "name models that answered the same queries"
         raise NothingLeft("no query is answered by all models", remedy=remedy)
     groups: dict[object, list[str]] = defaultdict(list)
     for query_id in shared:
-        label = None if by is None else _get_label(sources, query_id, by, "--by")
+        label = None if by is None else _get_label(labels, query_id, by, "--by")
         groups[label].append(query_id)
     n_each = max(map(len, groups.values())) if n is None else n // len(groups)
     if not n_each:
         message = f"{n:,} queries are fewer than the {len(groups):,} values of {by}"
         raise NothingLeft(message, where="--sample", remedy=f"give at least {len(groups):,}")
-    chosen = [
+    chosen = {
         names[row] for names in groups.values() for row in rng.permutation(len(names))[:n_each]
-    ]
-    positions = {query_id: position for position, query_id in enumerate(shared)}
-    return sorted(chosen, key=positions.__getitem__)
+    }
+    return [query_id for query_id in shared if query_id in chosen]
 
 
-def _is_in_all(query_id: str, answered: Iterable[Mapping[str, str]]) -> bool:
-    return all(query_id in of_model for of_model in answered)
-
-
-def _get_label(sources: Sources, query_id: str, by: str, option: str) -> object:
-    labels = sources.labels.get(query_id, {})
-    if labels.get(by) is None:
-        message = f"the query {query_id!r} has no label {by!r}"
-        raise UnknownColumn(message, where=option, remedy=suggest(by, labels))
-    return labels[by]
-
-
-def list_items(sources: Sources, query_ids: Sequence[str]) -> list[SheetItem]:
-    """Return an item for each response to the queries; equal responses to a query are one item.
-
-    Raises:
-        UnknownIdentifier: Some queries have a context, and one has none.
-    """
-    items = []
+def _list_items(
+    responses: _Responses, labels: _Labels, query_ids: Sequence[str], key: Mapping[str, str]
+) -> Iterator[SheetItem]:
+    """Yield an item for each response to the queries; equal responses to a query are one item."""
+    has_contexts = any("context" in own for own in labels.values())
     for query_id in query_ids:
-        context = _get_context(sources, query_id)
-        variants: dict[str, tuple[str, list[str]]] = {}
-        for model, of_model in sources.responses.items():
-            text = of_model[query_id]
-            variants.setdefault(digest_response(text), (text, []))[1].append(model)
-        items += [
-            SheetItem(
-                {**context, "response": text},
-                {QUERY: query_id, RESPONSE: digest, MODELS: models},
-            )
-            for digest, (text, models) in variants.items()
-        ]
-    return items
-
-
-def _get_context(sources: Sources, query_id: str) -> dict[str, str]:
-    if sources.contexts and query_id not in sources.contexts:
-        message = f"the query {query_id!r} has no context"
-        remedy = "give the dialogues of the run: --dialogues FILE"
-        raise UnknownIdentifier(message, remedy=remedy)
-    return {"context": sources.contexts[query_id]} if sources.contexts else {}
+        if has_contexts and "context" not in labels[query_id]:
+            message = f"the query {query_id!r} has no context"
+            remedy = "give the dialogues of the run: --dialogues FILE"
+            raise UnknownIdentifier(message, remedy=remedy)
+        context = {"context": str(labels[query_id]["context"])} if has_contexts else {}
+        texts: dict[str, str] = {}
+        models: dict[str, list[str]] = defaultdict(list)
+        for model, of_model in responses.items():
+            digest = digest_response(of_model[query_id])
+            texts.setdefault(digest, of_model[query_id])
+            models[digest].append(model)
+        for digest, names in models.items():
+            own = {QUERY: query_id, RESPONSE: digest, MODELS: names}
+            yield SheetItem({**context, "response": texts[digest]}, {**own, **key})
 
 
 def _describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
@@ -308,16 +246,14 @@ def export_sheets(
     """Write a blinded sheet of responses for each rater."""
     with report_errors():
         parse_answers(answers)
-        candidates = read_sources(sources, dialogues, results, dataset_by)
-        queries = _select_queries(candidates, sample, by, np.random.default_rng(seed))
+        responses, labels = _read_sources(sources, dialogues, results, dataset_by)
+        queries = _select_queries(responses, labels, sample, by, np.random.default_rng(seed))
         key = {"question": question, ANSWERS: answers}
-        items = [
-            SheetItem(item.cells, {**item.key, **key}) for item in list_items(candidates, queries)
-        ]
+        items = [*_list_items(responses, labels, queries, key)]
         # from a seed that raters can guess, the numbers of items would say which model is first
         unpredictable = np.random.default_rng()
         paths = write_sheets(to_local_path(out), items, question, raters, unpredictable)
-        print_line(f"models: {', '.join(candidates.responses)}")
+        print_line(f"models: {', '.join(responses)}")
         print_line(f"queries: {len(queries):,}")
         print_line(f"responses: {len(items):,}")
         for path in paths:

@@ -40,12 +40,16 @@ def run_multiverse(options: SimpleNamespace) -> None:
         return
     for line in (result.verdict, *list_sentences(result.claim, result.summary)):
         print_line(line, longest=None)
+    failed = result.universes.loc[result.universes["verdict"] == "failed", "problem"]
+    for problem, count in failed.value_counts().items():
+        print_line(f"{count:,} failed: {problem}", longest=None)
     rows = [
         (row["choice"], f"{row['share']:.0%}", f"{row['ci_low']:.0%} to {row['ci_high']:.0%}")
         for row in to_records(result.choices.head(8))
     ]
     columns = ("choice", "share of the variance", "95% interval")
-    print_rows(columns, rows, title="which choice decides", numeric=columns[1:2])
+    if rows:
+        print_rows(columns, rows, title="which choice decides", numeric=columns[1:2])
     print_line(f"report: {result.folder / 'report.html'}")
 
 

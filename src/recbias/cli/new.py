@@ -15,7 +15,6 @@ import typer
 
 from recbias.cli.output import (
     AsJson,
-    Output,
     open_document,
     print_line,
     print_rows,
@@ -112,7 +111,6 @@ def list_(
             find_extra,
             find_kind,
             list_entries,
-            list_uses,
         )
 
         if as_json:
@@ -126,9 +124,6 @@ def list_(
             return
         entries = list_entries(kind)
         if find_kind(kind) == "references":
-            if (terminal := Output()).is_terminal:
-                print_text(list_uses(terminal.width))
-                return
             rows = [(*entry, describe_use(entry[0])) for entry in entries]
             print_rows(("name", "description", "spec, or why there is none"), rows)
             return

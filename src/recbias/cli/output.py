@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, cast
@@ -44,28 +43,22 @@ if TYPE_CHECKING:
     from recbias.reports.verdict import Verdict
     from recbias.runner.stage import Observer
 
-NARROWEST = 11
-"""The fold limit in characters below which a table is split instead."""
-
-SPLIT_WIDTH = 15
-"""The fold limit in characters in a table that is split."""
+_GAP, _LONGEST_WORD = 2, 15  # a longer one is folded in a narrow terminal
 
 MOST_NAMES = 6
 """The maximum number of columns that a note names."""
 
-_GAP = 2
-_BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
 
-
-def _leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsewhere: str) -> Grid:
+def _leave_out_columns(
+    grid: Grid, console: Console, optional: Sequence[str], *, elsewhere: str
+) -> Grid:
     """Return a table without the optional columns that do not fit a width, with a note."""
-    if not optional:
-        return grid
-    titles = [column.title for column in grid.columns]
-    for n in [*range(len(optional) + 1), 0]:
+    retained, omitted = grid, list[str]()
+    for n in range(len(optional) + 1):
+        titles = [column.title for column in grid.columns]
         omitted = [title for title in titles if title in optional[:n]]
         retained = grid.select(*(title for title in titles if title not in omitted))
-        if len(fit_to_width(retained, width)) == 1:
+        if _add_gaps(_measure_columns(retained)) <= console.width:
             break
     names = "; ".join(omitted[:MOST_NAMES])
     more = f" and {len(omitted) - MOST_NAMES} more" if len(omitted) > MOST_NAMES else ""
@@ -73,79 +66,8 @@ def _leave_out_columns(grid: Grid, width: int, optional: Sequence[str], *, elsew
     return replace(retained, notes=(*retained.notes, *[note] * bool(omitted)))
 
 
-def fit_to_width(grid: Grid, width: int) -> list[Grid]:
-    """Fold the titles and texts of a table to fit a width, or split the table by columns.
-
-    Each part repeats the text columns and has some of the numeric columns.
-    """
-    foldable = [column.title for column in grid.columns]
-    for index, column in enumerate(grid.columns):
-        foldable += [] if column.numeric else [row[index].text for row in grid.rows]
-    longest = max(map(len, foldable), default=0)
-    for limit in range(max(longest, NARROWEST), NARROWEST - 1, -1):
-        narrow = _fold(grid, limit)
-        if compute_width(narrow) <= width:
-            return [narrow]
-    return list(_split(_fold(grid, SPLIT_WIDTH), width))
-
-
-@lru_cache(maxsize=4096)
-def fold_text(text: str, limit: int) -> str:
-    """Break a text into lines of at most ``limit`` characters, where it has break points.
-
-    >>> fold_text("log_popularity_difference@10", 15).split()
-    ['log_popularity_', 'difference@10']
-    """
-    lines = [""]
-    for piece in _BREAKS.split(text):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > limit:
-            lines.append("")
-        lines[-1] += piece
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def compute_width(grid: Grid) -> int:
-    """Return the width of a table in characters."""
-    widths = [_compute_column_width(grid, index) for index in range(len(grid.columns))]
-    return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _compute_column_width(grid: Grid, index: int) -> int:
-    """Return the width of a column, with the marks behind its values."""
-    cells = [row[index] for row in grid.rows]
-    mark_width = max((len(cell.mark) for cell in cells), default=0)
-    text_width = max((_compute_text_width(cell.text) for cell in cells), default=0)
-    body_width = text_width + (mark_width + 1 if mark_width else 0)
-    return max(body_width, _compute_text_width(grid.columns[index].title))
-
-
-def _compute_text_width(text: str) -> int:
-    """Return the width of the longest line of a text."""
-    return max(map(cell_len, text.split("\n")))
-
-
-def _fold(grid: Grid, limit: int) -> Grid:
-    columns = [replace(column, title=fold_text(column.title, limit)) for column in grid.columns]
-    rows = tuple(
-        tuple(
-            cell if column.numeric else replace(cell, text=fold_text(cell.text, limit))
-            for column, cell in zip(grid.columns, row, strict=True)
-        )
-        for row in grid.rows
-    )
-    return replace(grid, columns=tuple(columns), rows=rows)
-
-
-def _split(grid: Grid, width: int) -> Iterator[Grid]:
-    text_columns = [index for index, column in enumerate(grid.columns) if not column.numeric]
-    numeric_columns = [index for index, column in enumerate(grid.columns) if column.numeric]
-    indexes = [*text_columns, *numeric_columns[:1]]
-    for index in numeric_columns[1:]:
-        if compute_width(grid.select_columns([*indexes, index])) > width:
-            yield grid.select_columns(indexes)
-            indexes = list(text_columns)
-        indexes.append(index)
-    yield grid.select_columns(indexes)
+_WIDE = Console(width=1_000_000, color_system=None)
+"""A console in which every table has room."""
 
 
 class Output(Console):
@@ -204,18 +126,18 @@ def print_grid(
     """
     console = console or Output()
     if console.is_terminal:
-        grid = _leave_out_columns(grid, console.width, optional, elsewhere=elsewhere)
-    rows = [
-        tuple(replace(cell, text=make_printable(cell.text)) for cell in row) for row in grid.rows
-    ]
-    grid = replace(grid, rows=tuple(rows))
+        grid = _leave_out_columns(grid, console, optional, elsewhere=elsewhere)
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
+    table = _render(grid, console.width)
     if console.is_terminal:
-        for number, part in enumerate(fit_to_width(grid, console.width)):
-            console.print(*[""] * (number > 0), _render(part), sep="\n")
-    else:
-        _print_unwrapped(grid, console)
+        console.print(table)
+    else:  # at its full width without trailing blanks
+        wide = Console(width=_WIDE.measure(table).maximum, color_system=None)
+        with wide.capture() as capture:
+            wide.print(table)
+        lines = capture.get().splitlines()
+        console.out("\n".join(line.rstrip() for line in lines), highlight=False)
     for note in filter(None, (*grid.notes, grid.keys)):
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
@@ -235,44 +157,51 @@ def print_verdict(verdict: Verdict, n_more: int, console: Console) -> None:
         console.print(text, soft_wrap=not console.is_terminal)
 
 
-def _render(grid: Grid) -> Table:
+def _render(grid: Grid, width: int) -> Table:
+    """Return a table whose numbers and words stay whole if they fit a width."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    height = max((column.title.count("\n") for column in grid.columns), default=0)
-    for column in grid.columns:
-        title = "\n" * (height - column.title.count("\n")) + column.title
-        heading = Text(title, justify="right" if column.numeric else "left")
-        table.add_column(heading, overflow="fold")
-    columns = [_render_column(grid, index) for index in range(len(grid.columns))]
-    for row in zip(*columns, strict=True):
-        table.add_row(*row)
+    least = _measure_columns(grid)
+    fits = _add_gaps(least) <= width
+    for column, least_width in zip(grid.columns, least, strict=True):
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.numeric else "left",
+            vertical="bottom",
+            overflow="fold",
+            min_width=least_width if fits else None,
+        )
+    marks = [max((len(row[at].mark) for row in grid.rows), default=0) for at in range(len(least))]
+    for row in grid.rows:
+        table.add_row(*map(_render_cell, row, marks))
     return table
 
 
-def _render_column(grid: Grid, index: int) -> list[Text]:
-    """Return the cells of a column with numbers and marks aligned."""
-    cells, numeric = [row[index] for row in grid.rows], grid.columns[index].numeric
-    mark_width = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
-    width = max((_compute_text_width(cell.text) for cell in cells), default=0)
-    width = _compute_column_width(grid, index) - mark_width if numeric else width
-    texts = []
-    for cell in cells:
-        padding = " " * (width - cell_len(cell.text.rpartition("\n")[2]))
-        styled = (cell.text, "bold" if cell.best else "underline" if cell.second else "")
-        parts = (padding, styled) if numeric else (styled, padding)
-        texts.append(Text.assemble(*parts, (f" {cell.mark}" if cell.mark else "", "dim")))
-    return texts
+def _measure_columns(grid: Grid) -> list[int]:
+    """Return the least width of each column: of its numbers, and of the words of its texts."""
+    widths = []
+    for at, column in enumerate(grid.columns):
+        cells = [row[at] for row in grid.rows]
+        texts = [column.title, *(cell.text for cell in cells if not column.numeric)]
+        words = max((cell_len(word) for text in texts for word in text.split()), default=0)
+        words = min(words, _LONGEST_WORD)
+        values = [cell_len(cell.text) for cell in cells] if column.numeric else [words]
+        mark = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
+        widths.append(max(words, max(values, default=0) + mark))
+    return widths
 
 
-def _print_unwrapped(grid: Grid, console: Console) -> None:
-    """Print a table at its full width without trailing blanks, each row on one line."""
-    wide = Console(width=compute_width(grid), color_system=None)
-    with wide.capture() as capture:
-        wide.print(_render(grid))
-    lines = capture.get().splitlines()
-    console.out("\n".join(line.rstrip() for line in lines), highlight=False)
+def _add_gaps(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _render_cell(cell: Cell, mark_width: int) -> Text:
+    """Return the text of a cell and its mark, in a column with marks of a width."""
+    style = "bold" if cell.best else "underline" if cell.second else ""
+    mark = f" {cell.mark:{mark_width}}" if mark_width else ""
+    return Text.assemble((make_printable(cell.text), style), (mark, "dim"))
 
 
 def print_line(

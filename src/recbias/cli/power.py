@@ -1,12 +1,9 @@
-"""The tables of ``recbias power``.
-
-``recbias power``.
-"""
+"""``recbias power``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +18,7 @@ from recbias.reports.views import Definition, format_title
 from recbias.reports.wording import count_decimals, format_count, format_value
 
 MOST_ROWS = 24
-"""The maximum number of comparisons that are printed one by one without ``--all``."""
+"""The maximum number of comparisons that are printed."""
 
 _NUMERIC = ("n", "observed", "detectable", "needed")
 _SHARED = ("dataset", "seed", "fold", "unit")
@@ -56,59 +53,6 @@ def _show_comparisons(
         notes=notes,
         optional=("observed",),
     )
-
-
-def _show_ranges(
-    table: pd.DataFrame,
-    definitions: Mapping[str, Definition],
-    *,
-    name: str,
-    notes: Sequence[str],
-) -> None:
-    """Print one row for each metric, for its comparisons of models and for those of groups."""
-    keys = [*_list_varying(table), "metric", "k", "between", "given"]
-    places = _count_places(table)
-    rows = [
-        _render_range(rows, definitions, keys, places[str(rows["metric"].iloc[0])])
-        for _, rows in table.groupby(keys, sort=False, dropna=False)
-    ]
-    columns = ["comparisons" if key == "between" else key for key in keys if key != "k"]
-    print_rows(
-        (*columns, "n", "detectable", "needed", "remark"),
-        rows,
-        title=f"{name}: {len(table):,} comparisons by metric{_describe_constants(table)}",
-        numeric=_NUMERIC,
-        notes=("Ranges: of the comparisons. Needed: for all of them. --all prints each.", *notes),
-    )
-
-
-def _render_range(
-    table: pd.DataFrame, definitions: Mapping[str, Definition], keys: Sequence[str], places: int
-) -> list[str]:
-    rows = to_records(table)
-    heading = definitions[format_title(rows[0]["metric"], rows[0]["k"])].heading
-    n_missing = int(table["detectable"].isna().sum())
-    unknown = int((table["remark"] != "").sum()) - n_missing
-    remarks = [
-        *[f"{n_missing:,} undefined"] * (n_missing > 0),
-        *[f"{unknown:,} without a number"] * (unknown > 0),
-    ]
-    texts = {**rows[0], "metric": heading, "between": f"{len(rows):,} of {rows[0]['between']}"}
-    return [
-        *(str(texts[key]) for key in keys if key != "k"),
-        _format_range(table["n"], lambda n: f"{n:,.0f}"),
-        _format_range(table["detectable"], lambda value: format_value(value, places)),
-        "" if table["needed"].isna().all() else f"{table['needed'].max():,.0f}",
-        ", ".join(remarks),
-    ]
-
-
-def _format_range(values: pd.Series, render: Callable[[float], str]) -> str:
-    """Return the smallest and the largest value, or one of them if they are the same text."""
-    known = values.dropna()
-    if known.empty:
-        return ""
-    return " to ".join(dict.fromkeys(render(float(end)) for end in (known.min(), known.max())))
 
 
 def _name_metric(row: Mapping[str, Any], definitions: Mapping[str, Definition]) -> str:
@@ -212,9 +156,6 @@ def power(
     model: Annotated[
         list[str] | None, typer.Option(help="Only comparisons of this model. Repeatable.")
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Print each of more than 24 comparisons.")
-    ] = False,
     as_json: AsJson = False,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
@@ -239,10 +180,11 @@ def power(
             document |= {"asked": difference, "power": power, "rows": to_records(table)}
         else:
             notes = _explain_power(table, difference, power)
-            is_short = every or len(table) <= MOST_ROWS
-            show = _show_comparisons if is_short else _show_ranges
-            table = _sort_by_interest(table, definitions)
-            show(table, definitions, name=folder.parent.name, notes=notes)
+            if (n_more := len(table) - MOST_ROWS) > 0:
+                more = format_count(n_more, "more row")
+                notes.insert(0, f"{more}: --metric and --model select, --json has all.")
+            table = _sort_by_interest(table, definitions).head(MOST_ROWS)
+            _show_comparisons(table, definitions, name=folder.parent.name, notes=notes)
 
 
 def _show_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str) -> None:

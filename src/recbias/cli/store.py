@@ -100,14 +100,12 @@ def clean(
 
         store = Store(to_local_path(out) / "store")
         if replies:
-            _clean_replies(store, older_than, dry_run=dry_run, is_confirmed=yes)
+            _clean_replies(store, older_than, dry_run=dry_run, yes=yes)
         else:
-            _clean_results(store, older_than, dry_run=dry_run, is_confirmed=yes)
+            _clean_results(store, older_than, dry_run=dry_run, yes=yes)
 
 
-def _clean_results(
-    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
-) -> None:
+def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove results that were not used for an age, if the user says so."""
     from recbias.runner.store import measure_replies, remove_unused
 
@@ -116,7 +114,7 @@ def _clean_results(
     if removed and not dry_run:
         counts, sizes = zip(*removed.values(), strict=True)
         amount = f"{format_count(sum(counts), 'result')}, {_format_size(sum(sizes))}"
-        if not (is_confirmed or _confirm(amount, "They can be computed again.")):
+        if not _is_confirmed(amount, "They can be computed again.", yes=yes):
             print_line(f"kept {amount}")
             return
         remaining, removed = remove_unused(store.folder, age, dry_run=False)
@@ -133,9 +131,7 @@ def _clean_results(
         print_line(f"kept {n_replies:,} replies of language models, {_format_size(size)}")
 
 
-def _clean_replies(
-    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
-) -> None:
+def _clean_replies(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove all replies if the user says so."""
     from recbias.runner.store import measure_replies, remove_replies
 
@@ -150,16 +146,16 @@ def _clean_replies(
     if dry_run:
         print_line(f"would remove {amount}")
         return
-    is_confirmed = is_confirmed or _confirm(amount, "They can only be had by asking again.")
-    if is_confirmed:
+    is_removed = _is_confirmed(amount, "They can only be had by asking again.", yes=yes)
+    if is_removed:
         remove_replies(store)
-    print_line(f"{'removed' if is_confirmed else 'kept'} {amount}")
+    print_line(f"{'removed' if is_removed else 'kept'} {amount}")
 
 
-def _confirm(amount: str, consequence: str) -> bool:
-    """Ask whether to remove an amount."""
+def _is_confirmed(amount: str, consequence: str, *, yes: bool) -> bool:
+    """Return whether an amount may be removed: the user is asked unless it is said."""
     try:
-        return typer.confirm(f"Remove {amount}? {consequence}")
+        return yes or typer.confirm(f"Remove {amount}? {consequence}")
     except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
         message = f"{amount}, are removed only if you say so"
         raise Contradiction(message, where="clean", remedy="add --yes") from None

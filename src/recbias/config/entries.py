@@ -511,10 +511,6 @@ class _RerankerReader:
         self, entry: Any, location: KeyPath
     ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
         """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
-        if isinstance(entry, dict) and "name" not in entry and "attribute" in entry:
-            remedy = "name the re-ranker; without a name it was DetGreedy: add name: DetGreedy"
-            self._blame(location, "has no name", remedy)
-            return
         dial = self._find_dial(entry, location)
         if not dial or not isinstance(entry.get(dial), list):
             if (spec := self._resolve(entry, location)) is not None:

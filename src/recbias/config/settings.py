@@ -9,8 +9,7 @@ import json
 import math
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -150,16 +149,16 @@ def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
     return TypeAdapter(tuple[hint], config=config)
 
 
-def validate_value(hint: Hint, raw: Any, models: Mapping[str, Any] | None = None) -> Any:
+def validate_value(hint: Hint, raw: Any) -> Any:
     """Convert a value from YAML to a type, strictly: ``"5"`` is not a number.
 
     An integer is accepted as a float, a list as a tuple, text as a path, and a mapping as a
-    dataclass. ``models`` are those that texts in place of a ``SelectedModel`` stand for.
+    dataclass.
 
     Raises:
         ValidationError: The value does not have the type; its locations begin with 0.
     """
-    (value,) = build_adapter(hint).validate_json(json.dumps([raw]), context=models)
+    (value,) = build_adapter(hint).validate_json(json.dumps([raw]))
     return value
 
 
@@ -201,15 +200,6 @@ def is_selected_model(hint: Any) -> bool:
 def accepts_model_name(hint: Any) -> bool:
     """Return whether a type, or a member of a union, is ``ModelName``."""
     return any(_is_model_name(member) for member in list_members(hint))
-
-
-def is_open(hint: Any) -> bool:
-    """Return whether a type, or a member of a union, accepts any value.
-
-    >>> is_open(object), is_open(int | Any), is_open(dict[str, Any])
-    (True, True, False)
-    """
-    return any(strip_annotations(member) in {Any, object} for member in list_members(hint))
 
 
 def strip_annotations(hint: Any) -> Any:
@@ -264,13 +254,6 @@ def get_item_type(hint: Any) -> Any:
     return arguments[0] if is_uniform else None
 
 
-def _get_longest(hint: Any) -> float:
-    """Return the largest length of a list, infinity if it has none."""
-    kind = annotated_types.MaxLen
-    limits = [each.max_length for each in _get_annotations(hint) if isinstance(each, kind)]
-    return min(limits, default=math.inf)
-
-
 def is_list(hint: Any) -> bool:
     """Return whether a value of a type is written as a list."""
     plain_type = strip_annotations(hint)
@@ -293,38 +276,25 @@ def _as_yaml_name(field_name: str) -> str:
 
 
 def _select_member(hint: Any, raw: Any) -> Any:
-    """Return the member of a union that fits the form of a value, else the union."""
-    for member in list_members(hint):
-        if isinstance(raw, dict) and _is_mapping(member):
-            return member
-        if isinstance(raw, list) and is_list(member):
-            return member
-        is_named = is_input_file(member) or _is_model_name(member)
-        if isinstance(raw, str) and is_named and raw not in list_choices(hint):
-            return member
-    return hint
+    """Return the member of a union that alone fits the form of a value, else the union."""
+    members = list_members(hint)
+    if isinstance(raw, dict):
+        fitting = [*filter(_is_mapping, members)]
+    elif isinstance(raw, list):
+        fitting = [*filter(is_list, members)]
+    else:
+        is_named = isinstance(raw, str) and raw not in list_choices(hint)
+        named = (each for each in members if is_input_file(each) or _is_model_name(each))
+        fitting = [*named][:1] if is_named else []
+    return fitting[0] if len(fitting) == 1 else hint
 
 
-def _follow(hint: Any, raw: Any, inner: KeyPath) -> tuple[Hint, Any, str]:
-    """Return the type and value at a location inside a value, and the help line of its default.
-
-    The help line is blank if the value is not a setting, or has no plain default.
-    """
-    help_line, hint = "", _select_member(hint, raw)
-    for key in inner:
-        help_line = ""
-        plain_type = strip_annotations(hint)
-        arguments = get_args(plain_type)
-        if is_dataclass(plain_type):
-            setting = read_settings(strip_annotations(hint)).get(str(key))
-            hint, help_line = (setting.hint, suggest_default(setting)) if setting else (Any, "")
-        elif isinstance(raw, dict):
-            hint = arguments[-1] if arguments else Any
-        else:
-            hint = get_item_type(hint) or (arguments[int(key)] if arguments else Any)
-        raw = raw[key]
-        hint = _select_member(hint, raw)
-    return hint, raw, help_line
+def _get_inner_type(hint: Any) -> Any:
+    """Return the type of the items of a list or of the values of a mapping, None without one."""
+    plain_type = strip_annotations(hint)
+    if get_origin(plain_type) in {dict, Mapping} and get_args(plain_type)[0] is str:
+        return get_args(plain_type)[1]
+    return get_item_type(hint)
 
 
 # ---- types and values as text ----
@@ -603,9 +573,6 @@ _RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predic
 _LARGEST = 2**63 - 1
 """The largest number that fits the arrays in which settings are stored."""
 
-_LargeNumber: TypeAlias = tuple[KeyPath, str, Any, str]
-"""The place of a number that is too large, its type in words, the number, and a help line."""
-
 _SPACE = ("tune", "space")
 """The keys of an entry that lead to the settings that a search varies."""
 
@@ -637,78 +604,23 @@ class Builder:
         read_settings(cls)
         return self.validate(cls, raw, location)
 
-    def validate_fields(
-        self, cls: type, raw: Mapping[str, Any], location: KeyPath
-    ) -> dict[str, Any]:
-        """Return the valid settings of a mapping by key; the faults of the others are recorded."""
-        built, settings = self.build(cls, raw, location), read_settings(cls)
-        given = {name: setting for name, setting in settings.items() if name in raw}
-        if built is not None:
-            return {name: getattr(built, setting.field.name) for name, setting in given.items()}
-        values: dict[str, Any] = {}
-        for name, setting in given.items():
-            with suppress(ValidationError):
-                values[name] = validate_value(setting.hint, raw[name])
-        return values
-
     def validate(self, hint: Hint, raw: Any, location: KeyPath, default: str = "") -> Any:
         """Return a value as its type has it, None if there is a fault.
 
         ``default`` is the help line of a fault of the value as a whole.
         """
         n_faults = len(self.document.faults)
-        preparation = _Preparation(self, location)
-        prepared = preparation.prepare(hint, raw, ())
-        if preparation.too_long:  # each item of it may have a fault
-            for inner in preparation.too_long:
-                inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
-                self._blame(
-                    inner_hint, inner_raw, (*location, *inner), help_line or default, ["too_long"]
-                )
-            return None
-        large = [*_find_too_large(hint, prepared)]
-        are_inputs_valid = len(self.document.faults) == n_faults and not large
-        value = None
-        places: set[KeyPath] = set()
-        try:
-            value = _construct(hint, prepared, preparation.models)
-        except ValidationError as error:
-            places = self._record(hint, raw, location, error, default)
-        except CODE_FAULTS as error:  # of a check of the class
-            if are_inputs_valid:
-                self._blame_class(hint, raw, preparation, error)
-        if value is not None:
-            self._refuse_idle(preparation)
-        others = [each for each in large if each[0] not in places]
-        self._blame_large(others, location, default)
+        value = self._read(hint, raw, location, self.owner, default)
         return value if len(self.document.faults) == n_faults else None
 
-    def _blame_large(self, large: Iterable[_LargeNumber], location: KeyPath, default: str) -> None:
-        for inner, expected, number, help_line in large:
-            found = f"found {render_yaml(number)[:24]}, which is too large"
-            remedy = help_line or default or "give a smaller number"
-            message, place = f"must be {expected}, {found}", (*location, *inner)
-            self.document.add_fault(place, message, remedy=remedy, kind=OutOfRange)
-
-    def _refuse_idle(self, preparation: _Preparation) -> None:
-        """Record each setting that has no effect, because of the value of another one."""
-        for inner, cls, given in preparation.mappings:
-            settings, searched = read_settings(cls), () if inner else self.searched
-            marked = {key: setting for key, setting in settings.items() if setting.only_with}
-            for key, setting in marked.items():
-                is_set = given.get(key, default := as_plain(setting.default)) != default
-                for mark in setting.only_with if is_set or key in searched else ():
-                    other = mark.setting
-                    value = given.get(other, as_plain(settings[other].default))
-                    if other in searched or mark.is_met(value):
-                        continue
-                    needed = f"{other}: {render_yaml(mark.values[0])}" if mark.values else other
-                    self.document.add_fault(
-                        (*preparation.location, *inner, *(_SPACE if key in searched else ()), key),
-                        f"has no effect with {other}: {render_yaml(value)}",
-                        remedy=f"set {needed}, or leave {key} out",
-                        kind=Contradiction,
-                    )
+    def validate_fields(
+        self, cls: type, raw: Mapping[str, Any], location: KeyPath
+    ) -> dict[str, Any]:
+        """Return the valid settings of a mapping by key; the faults of the others are recorded."""
+        n_faults, values = len(self.document.faults), self._read_fields(cls, raw, location)
+        if len(self.document.faults) == n_faults:
+            self._construct(cls, values, location, self.owner)
+        return values
 
     def refuse_unknown_keys(
         self, settings: Mapping[str, Setting], keys: Iterable[str], location: KeyPath
@@ -717,76 +629,184 @@ class Builder:
         for name in [name for name in keys if name not in settings]:
             self._blame_key((*location, name), self.owner, settings)
 
-    def _record(
-        self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError, default: str
-    ) -> set[KeyPath]:
-        """Record the errors of pydantic; return their places."""
-        unknown, missing, wrong = self._sort_errors(hint, raw, location, error)
-        for inner in unknown:
-            settings, owner = self._find_mapping(hint, raw, inner[:-1])
-            names = {*settings, *(self.entry_keys if len(inner) == 1 else ())}
-            self._blame_key((*location, *inner), owner, names)
-        for inner in missing:
-            settings, owner = self._find_mapping(hint, raw, inner[:-1])
-            name = str(inner[-1])
-            message, needed = f"{owner} needs {name}", describe_hint(settings[name].hint)
-            place = (*location, *inner[:-1])
-            self.document.add_fault(place, message, remedy=f"add {name}: {needed}")
-        places = {*unknown, *missing, *wrong}
-        for inner, kinds in wrong.items():
-            if not any(len(p) > len(inner) and p[: len(inner)] == inner for p in places):
-                inner_hint, inner_raw, help_line = _follow(hint, raw, inner)
-                help_line = help_line if inner else default
-                self._blame(inner_hint, inner_raw, (*location, *inner), help_line, kinds)
-        return places
+    def _read(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str = "") -> Any:
+        """Return a value, or what is left of it after its faults are recorded."""
+        member = _select_member(hint, raw)
+        if is_selected_model(member) and self.resolve_entry is not None:
+            return self._select_model(raw, place, self.resolve_entry)
+        if is_input_file(member) and isinstance(raw, str):
+            return self._resolve_file(raw, place, list_choices(hint))
+        if _is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
+            return self._resolve_model(raw, place)
+        if isinstance(raw, (list, dict)):
+            return self._read_inside(member, raw, place, owner, default)
+        return self._read_plain(member, raw, place, default)
 
-    def _sort_errors(
-        self, hint: Hint, raw: Any, location: KeyPath, error: ValidationError
-    ) -> tuple[list[KeyPath], list[KeyPath], dict[KeyPath, list[str]]]:
-        """Return the unknown and the missing keys, and the kinds of other errors by place."""
-        unknown: list[KeyPath] = []
-        missing: list[KeyPath] = []
-        wrong: dict[KeyPath, list[str]] = {}
-        for each in error.errors(include_url=False, include_input=False):
-            inner, kind = _restrict_to_value(raw, each["loc"][1:]), each["type"]
-            cls = strip_annotations(_follow(hint, raw, inner)[0])
-            if kind == "unexpected_keyword_argument":
-                unknown.append(inner)
-            elif kind == "missing" and is_dataclass(cls):  # else an item of a tuple
-                missing.append((*inner, each["loc"][-1]))
-            elif kind == "value_error":
-                message = str(each["ctx"]["error"])
-                self.document.add_fault((*location, *inner), message, kind=OutOfRange)
+    def _read_inside(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str) -> Any:
+        """Return a list or a mapping, each of whose faults has its place."""
+        cls: Any = strip_annotations(hint)
+        item_type = _get_inner_type(hint)
+        if is_dataclass(strip_annotations(hint)) and isinstance(raw, dict):
+            n_faults, values = len(self.document.faults), self._read_fields(cls, raw, place, owner)
+            if len(self.document.faults) > n_faults:
+                return None
+            return self._construct(cls, values, place, owner, raw)
+        if item_type is None or is_list(hint) is isinstance(raw, dict):
+            return self._read_plain(hint, raw, place, default)
+        limits = _collect_limits(_get_annotations(hint))
+        is_short = len(raw) < limits.get("min_length", 0)
+        if is_short or len(raw) > limits.get("max_length", math.inf):
+            self._blame(hint, raw, place, default, ["too_short" if is_short else "too_long"])
+            return None
+        if isinstance(raw, dict):
+            return {
+                key: self._read(item_type, item, (*place, key), f"{owner}.{key}")
+                for key, item in raw.items()
+            }
+        items = [self._read(item_type, each, (*place, at), owner) for at, each in enumerate(raw)]
+        return (get_origin(cls) or cls)(items)
+
+    def _read_plain(self, hint: Hint, raw: Any, place: KeyPath, default: str) -> Any:
+        """Return a value without settings of its own inside, as pydantic reads it."""
+        try:
+            value = validate_value(hint, raw)
+        except ValidationError as error:
+            errors = error.errors(include_url=False, include_input=False)
+            if errors[0]["type"] == "value_error":
+                message = str(errors[0]["ctx"]["error"])
+                self.document.add_fault(place, message, kind=OutOfRange)
             else:
-                wrong.setdefault(inner, []).append(kind)
-        return unknown, missing, wrong
+                self._blame(hint, raw, place, default, [each["type"] for each in errors])
+            return None
+        is_number = isinstance(raw, (int, float)) and strip_annotations(hint) is not Any
+        if is_number and abs(raw) > _LARGEST:
+            found = f"found {render_yaml(raw)[:24]}, which is too large"
+            message, remedy = f"must be {describe_hint(hint)}, {found}", "give a smaller number"
+            self.document.add_fault(place, message, remedy=default or remedy, kind=OutOfRange)
+        return value
 
-    def _find_mapping(
-        self, hint: Hint, raw: Any, inner: KeyPath
-    ) -> tuple[Mapping[str, Setting], str]:
-        """Return the settings of the mapping at a place, and its name for messages."""
-        cls = strip_annotations(_follow(hint, raw, inner)[0])
-        names = [step for step in inner if isinstance(step, str)]
-        return read_settings(cls), ".".join([self.owner, *names])
+    def _read_fields(
+        self, cls: type, raw: Mapping[str, Any], location: KeyPath, owner: str = ""
+    ) -> dict[str, Any]:
+        """Return the valid settings of a mapping by key; record its faults."""
+        settings, owner = read_settings(cls), owner or self.owner
+        names = {*settings, *(self.entry_keys if owner == self.owner else ())}
+        for key in [key for key in raw if key not in settings]:
+            self._blame_key((*location, key), owner, names)
+        for name, setting in settings.items():
+            if setting.needed and name not in raw:
+                remedy = f"add {name}: {describe_hint(setting.hint)}"
+                self.document.add_fault(location, f"{owner} needs {name}", remedy=remedy)
+        values: dict[str, Any] = {}
+        for key in [key for key in raw if key in settings]:
+            n_faults, place = len(self.document.faults), (*location, key)
+            help_line = suggest_default(settings[key])
+            value = self._read(settings[key].hint, raw[key], place, f"{owner}.{key}", help_line)
+            if len(self.document.faults) == n_faults:
+                values[key] = value
+        return values
+
+    def _construct(
+        self,
+        cls: Any,
+        values: Mapping[str, Any],
+        place: KeyPath,
+        owner: str,
+        raw: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        """Return an object with the settings; None if its class refuses them."""
+        settings = read_settings(cls)
+        try:
+            built = cls(**{settings[key].field.name: value for key, value in values.items()})
+        except UserError as error:
+            self.document.add_error((*place, *filter(settings.get, [error.where])), error)
+        except CODE_FAULTS as error:
+            message = f"{owner} cannot be built from its settings: {describe_exception(error)}"
+            self.document.add_fault(place, message, remedy="fix its code", kind=BrokenContract)
+        else:
+            self._refuse_idle(settings, raw, place, self.searched if owner == self.owner else ())
+            return built
+        return None
+
+    def _refuse_idle(
+        self,
+        settings: Mapping[str, Setting],
+        given: Mapping[str, Any],
+        place: KeyPath,
+        searched: Collection[str],
+    ) -> None:
+        """Record each setting that has no effect, because of the value of another one."""
+        for key, setting in settings.items():
+            if not setting.only_with:
+                continue
+            is_set = given.get(key, default := as_plain(setting.default)) != default
+            for mark in setting.only_with if is_set or key in searched else ():
+                other = mark.setting
+                value = given.get(other, as_plain(settings[other].default))
+                if other in searched or mark.is_met(value):
+                    continue
+                needed = f"{other}: {render_yaml(mark.values[0])}" if mark.values else other
+                self.document.add_fault(
+                    (*place, *(_SPACE if key in searched else ()), key),
+                    f"has no effect with {other}: {render_yaml(value)}",
+                    remedy=f"set {needed}, or leave {key} out",
+                    kind=Contradiction,
+                )
+
+    def _select_model(
+        self, raw: Any, place: KeyPath, resolve_entry: _ResolveEntry
+    ) -> SelectedModel | None:
+        """Return the model of an entry inside another one: no label, search or re-ranker."""
+        for key in ("label", "tune", "rerank", "baseline") if isinstance(raw, dict) else ():
+            if key in raw:
+                message = f"a model inside {self.owner} has no {key}"
+                remedy = f"remove {key}, or list the model under models too"
+                self.document.add_fault((*place, key), message, remedy=remedy, kind=UnknownKey)
+                raw = {name: value for name, value in raw.items() if name != key}
+        spec = resolve_entry("models", raw, place)
+        if spec is None:
+            return None
+        name: str = spec.name
+        if is_plugin_file(name):
+            path = (self.document.mark(place).folder / name).absolute()
+            self.path_texts[path], name = name, path.as_posix()
+        return SelectedModel(name, spec.plugin)
+
+    def _resolve_file(self, raw: str, place: KeyPath, alternatives: Sequence[Any]) -> Path | None:
+        """Return the path of an existing file; the setting also accepts the alternatives."""
+        if is_hub_address(raw):
+            try:
+                path = fetch_hub_file(raw)
+            except UserError as error:
+                self.document.add_error(place, error)
+                return None
+            self.path_texts[path] = name_hub_file(path)
+            return path
+        path = (self.document.mark(place).folder / raw).absolute()
+        if is_file(path):
+            self.path_texts[path] = raw
+            return path
+        names = [name for name in alternatives if isinstance(name, str)]
+        message = (
+            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
+        )
+        nearest = find_nearest(raw, names, limit=1)
+        remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
+        self.document.add_fault(place, message, remedy=remedy, kind=MissingFile)
+        return None
+
+    def _resolve_model(self, raw: str, place: KeyPath) -> str:
+        """Return the path of a model folder; any other model name is returned unchanged."""
+        folder = self.document.mark(place).folder
+        path = Path(os.path.normpath((folder / Path(raw).expanduser()).absolute()))
+        if not raw.startswith((".", "~")) and not (path / "config.json").is_file():
+            return raw
+        self.path_texts[path] = raw
+        return str(path)
 
     def _blame_key(self, place: KeyPath, owner: str, names: Iterable[str]) -> None:
         message, remedy = f"not a setting of {owner}", suggest(str(place[-1]), names)
         self.document.add_fault(place, message, remedy=remedy, kind=UnknownKey, key=True)
-
-    def _blame_class(
-        self, hint: Hint, raw: Any, preparation: _Preparation, error: BaseException
-    ) -> None:
-        """Record what a check of a class raised, at the mapping of its settings."""
-        inner, raised = preparation.locate(error)
-        place = (*preparation.location, *inner)
-        if isinstance(raised, UserError):
-            settings, _ = self._find_mapping(hint, raw, inner)
-            self.document.add_error((*place, *filter(settings.get, [raised.where])), raised)
-        else:
-            message = (
-                f"{self.owner} cannot be built from its settings: {describe_exception(raised)}"
-            )
-            self.document.add_fault(place, message, remedy="fix its code", kind=BrokenContract)
 
     def _blame(
         self, hint: Hint, raw: Any, location: KeyPath, default: str, kinds: Sequence[str]
@@ -804,147 +824,3 @@ class Builder:
             or f"give {describe_hint(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
-
-
-def _construct(hint: Hint, prepared: Any, models: Mapping[str, Any]) -> Any:
-    """Return a value as its type has it; pydantic needs 3 ms for each class of settings."""
-    cls = strip_annotations(hint)
-    is_bare = prepared == {} and is_dataclass(cls)
-    if is_bare and not any(setting.needed for setting in read_settings(cls).values()):
-        return cls()
-    return validate_value(hint, prepared, models)
-
-
-@dataclass
-class _Preparation:
-    """Resolves the files and models in a value, before pydantic validates it.
-
-    Args:
-        location: The place of the value in the document; other places are relative to it.
-        models: The models that are settings, by the texts that stand for them.
-        mappings: The mappings of dataclasses with their places, the inner ones first.
-        too_long: The places of lists that are longer than their types allow.
-    """
-
-    builder: Builder
-    location: KeyPath
-    models: dict[str, SelectedModel | None] = field(default_factory=dict)
-    mappings: list[tuple[KeyPath, type, Any]] = field(default_factory=list)
-    too_long: list[KeyPath] = field(default_factory=list)
-
-    def prepare(self, hint: Hint, raw: Any, inner: KeyPath) -> Any:
-        """Return a value with absolute paths, and texts in place of models."""
-        member = _select_member(hint, raw)
-        cls: type = strip_annotations(member)
-        item_type = get_item_type(member)
-        if is_selected_model(member) and self.builder.resolve_entry is not None:
-            self.models[str(inner)] = self.select_model(raw, inner, self.builder.resolve_entry)
-            return str(inner)
-        if is_input_file(member) and isinstance(raw, str):
-            return self.resolve_file(raw, inner, list_choices(hint))
-        if _is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
-            return self.resolve_model(raw, inner)
-        if is_dataclass(cls) and isinstance(raw, dict):
-            settings = read_settings(cls)
-            prepared = {
-                key: self.prepare(settings[key].hint, value, (*inner, key))
-                if key in settings
-                else value
-                for key, value in raw.items()
-            }
-            self.mappings.append((inner, cls, prepared))
-            return prepared
-        if isinstance(raw, list) and len(raw) > _get_longest(member):
-            self.too_long.append(inner)
-        elif isinstance(raw, list) and item_type is not None:
-            return [self.prepare(item_type, item, (*inner, at)) for at, item in enumerate(raw)]
-        return raw
-
-    def locate(self, error: BaseException) -> tuple[KeyPath, BaseException]:
-        """Return the innermost mapping whose class raises an error, and that error."""
-        for inner, cls, prepared in self.mappings:
-            try:
-                with suppress(ValidationError):
-                    validate_value(cls, prepared, self.models)
-            except CODE_FAULTS as raised:
-                return inner, raised
-        return (), error
-
-    def select_model(
-        self, raw: Any, inner: KeyPath, resolve_entry: _ResolveEntry
-    ) -> SelectedModel | None:
-        """Return the model of an entry inside another one: no label, search or re-ranker."""
-        document, location = self.builder.document, (*self.location, *inner)
-        for key in ("label", "tune", "rerank", "baseline") if isinstance(raw, dict) else ():
-            if key in raw:
-                message = f"a model inside {self.builder.owner} has no {key}"
-                remedy = f"remove {key}, or list the model under models too"
-                document.add_fault((*location, key), message, remedy=remedy, kind=UnknownKey)
-                raw = {name: value for name, value in raw.items() if name != key}
-        spec = resolve_entry("models", raw, location)
-        if spec is None:
-            return None
-        name: str = spec.name
-        if is_plugin_file(name):
-            path = (document.mark(location).folder / name).absolute()
-            self.builder.path_texts[path], name = name, path.as_posix()
-        return SelectedModel(name, spec.plugin)
-
-    def resolve_file(self, raw: str, inner: KeyPath, alternatives: Sequence[Any] = ()) -> str:
-        """Return the path of an existing file; the setting also accepts the alternatives."""
-        document, location = self.builder.document, (*self.location, *inner)
-        if is_hub_address(raw):
-            try:
-                path = fetch_hub_file(raw)
-            except UserError as error:
-                document.add_error(location, error)
-                return raw
-            self.builder.path_texts[path] = name_hub_file(path)
-            return str(path)
-        path = (document.mark(location).folder / raw).absolute()
-        if is_file(path):
-            self.builder.path_texts[path] = raw
-            return str(path)
-        names = [name for name in alternatives if isinstance(name, str)]
-        message = (
-            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
-        )
-        nearest = find_nearest(raw, names, limit=1)
-        remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
-        document.add_fault(location, message, remedy=remedy, kind=MissingFile)
-        return raw
-
-    def resolve_model(self, raw: str, inner: KeyPath) -> str:
-        """Return the path of a model folder; any other model name is returned unchanged."""
-        folder = self.builder.document.mark((*self.location, *inner)).folder
-        path = Path(os.path.normpath((folder / Path(raw).expanduser()).absolute()))
-        if not raw.startswith((".", "~")) and not (path / "config.json").is_file():
-            return raw
-        self.builder.path_texts[path] = raw
-        return str(path)
-
-
-def _restrict_to_value(raw: Any, location: tuple[int | str, ...]) -> KeyPath:
-    """Return the keys and indexes in a location of pydantic, which also names union members."""
-    inner: KeyPath = ()
-    for key in location:
-        is_key = isinstance(raw, dict) and key in raw
-        if is_key or (isinstance(raw, list) and isinstance(key, int) and key < len(raw)):
-            raw, inner = raw[key], (*inner, key)
-    return inner
-
-
-def _find_too_large(hint: Hint, raw: Any) -> Iterator[_LargeNumber]:
-    """Yield the infinite numbers of settings, and those beyond 64 bits."""
-    for inner, number in _list_large_numbers(raw, ()):
-        expected, _, help_line = _follow(hint, raw, inner)
-        if strip_annotations(expected) is not Any:
-            yield inner, describe_hint(expected), number, help_line
-
-
-def _list_large_numbers(raw: Any, inner: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    if isinstance(raw, (list, dict)):
-        for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
-            yield from _list_large_numbers(value, (*inner, key))
-    elif isinstance(raw, (int, float)) and abs(raw) > _LARGEST:
-        yield inner, raw

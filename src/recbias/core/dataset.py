@@ -551,6 +551,9 @@ class Odds:
 _USERS_AT_ONCE = 2**14
 """Users whose rows of two sets are compared at once."""
 
+_FEW_ROWS = 2**16
+"""Fewer rows are compared faster than ``scipy.sparse`` is imported."""
+
 
 def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
     """Return an integer for each row, equal for equal (user, item) pairs, ``int64[n]``."""
@@ -629,6 +632,8 @@ class Split:
 
 def _count_shared(rows: Interactions, later_rows: Interactions) -> int:
     """Return the number of (user, item) pairs in both, by products of blocks of users."""
+    if len(rows) + len(later_rows) <= _FEW_ROWS:
+        return np.intersect1d(encode_pairs(rows), encode_pairs(later_rows)).size
     matrices = rows.binary, later_rows.binary
     starts = range(0, rows.n_users if len(later_rows) else 0, _USERS_AT_ONCE)
     blocks = ([matrix[start : start + _USERS_AT_ONCE] for matrix in matrices] for start in starts)

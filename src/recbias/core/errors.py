@@ -47,6 +47,15 @@ class UserError(RecbiasError):
         return self.lines()
 
 
+@contextmanager
+def at_setting(setting: str) -> Iterator[None]:
+    """Let the errors of a user's input in the block be about a setting of the spec."""
+    try:
+        yield
+    except UserError as error:
+        raise error.locate_at(setting) from error
+
+
 class ConfigError(UserError):
     """The experiment file is at fault."""
 
@@ -228,15 +237,6 @@ class StageError(RecbiasError):
 
 class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
-
-
-@contextmanager
-def at_setting(setting: str) -> Iterator[None]:
-    """Let the errors of a user's input in the block be about a setting of the spec."""
-    try:
-        yield
-    except UserError as error:
-        raise error.locate_at(setting) from error
 
 
 CODE_FAULTS = (Exception, SystemExit)

@@ -519,12 +519,6 @@ class SelectedModel:
     name: str
     model: Any
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, *_: object) -> dict[str, object]:
-        """Let pydantic find the model that a text stands for among those of its context."""
-        find = {"type": "with-info", "function": lambda text, info: info.context[text]}
-        return {"type": "function-plain", "function": find}
-
 
 @runtime_checkable
 class ReordersCandidates(Protocol):

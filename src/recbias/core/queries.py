@@ -148,9 +148,6 @@ def _infer_kind(column: pd.Series[Any]) -> _Kind:
     raise WrongType(f"the column {column.name!r} holds {inferred} cells, not text or numbers")
 
 
-MAX_COMPARISONS = 1000
-"""Comparisons of one condition; each is computed on the whole table."""
-
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -169,15 +166,11 @@ def list_condition_columns(condition: str) -> set[str]:
 
     Raises:
         WrongType: The text is not a condition.
-        OutOfRange: It has too many comparisons, or requires a number above one limit and below
-            a smaller one.
     """
     tree = _parse(condition)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
     match_rows(condition, Attributes(Vocabulary.of([]), no_rows))
-    for node in ast.walk(tree):
-        _reject_empty_range(node)
     return names
 
 
@@ -212,14 +205,9 @@ class _Truth:
 
 def _parse(condition: str) -> ast.expr:
     try:
-        tree = ast.parse(condition.strip(), mode="eval").body
+        return ast.parse(condition.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise WrongType(f"{condition!r} is not a condition", remedy=_REMEDY) from error
-    n = sum(isinstance(node, ast.Compare) for node in ast.walk(tree))
-    if n > MAX_COMPARISONS:
-        message = f"the condition has {n:,} comparisons, more than {MAX_COMPARISONS:,}"
-        raise OutOfRange(message, remedy="list values with in, or write the result into a column")
-    return tree
 
 
 def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
@@ -238,36 +226,6 @@ def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
 def _conjoin(terms: list[_Truth]) -> _Truth:
     true = np.logical_and.reduce([term.true for term in terms])
     return _Truth(true, np.logical_or.reduce([term.false for term in terms]))
-
-
-def _reject_empty_range(node: ast.AST) -> None:
-    """Reject a range that contains no number: ``30 < age < 18``, ``age > 30 and age < 18``."""
-    if isinstance(node, ast.Compare):
-        comparisons = [node]
-    elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        comparisons = [term for term in node.values if isinstance(term, ast.Compare)]
-    else:
-        return
-    ranges: dict[str, tuple[float, float]] = {}
-    for column, low, high in (limit for term in comparisons for limit in _list_limits(term)):
-        lowest, highest = ranges.get(column, (-np.inf, np.inf))
-        ranges[column] = lowest, highest = max(lowest, low), min(highest, high)
-        if lowest > highest:
-            message = f"no {column} is above {lowest:g} and below {highest:g}"
-            remedy = f"write the smaller number first: {highest:g} < {column} < {lowest:g}"
-            raise OutOfRange(message, remedy=remedy)
-
-
-def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
-    """Yield each column that is compared with a number, and its lower and upper limit."""
-    for symbol, left, right in _list_pairs(comparison):
-        rising = isinstance(symbol, ast.Lt | ast.LtE)
-        falling = isinstance(symbol, ast.Gt | ast.GtE)
-        for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
-            if (rising or falling) and isinstance(column, ast.Name):
-                value = _parse_number(limit)
-                if value is not None:
-                    yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
 
 
 def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -44,16 +44,6 @@ _DECIMALS = 6
 """Of a stored value: the sums of a model differ in later ones with the company of a text."""
 
 _ROUNDING = 1e-9
-
-
-class _GroupScorer(Protocol):
-    """A language model with the words of groups."""
-
-    def check(self) -> None:
-        """Refuse what can be seen without the weights; they are read when a text is scored."""
-
-    def score(self, mentions: Mentions) -> tuple[FloatArray, BoolArray]:
-        """Return ln p(group) at each occurrence, and which are in shortened sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +104,7 @@ class _GroupDetector(InheritsSections, OnDevice):
         kinds = words.select(self.kinds).kinds if self.kinds else words.kinds
         object.__setattr__(self, "kinds", kinds)
 
-    def load_scorer(self, words: GroupWords) -> _GroupScorer:
+    def load_scorer(self, words: GroupWords) -> Any:
         """Return the model with the words of groups."""
         raise NotImplementedError
 
@@ -155,9 +145,7 @@ class _GroupDetector(InheritsSections, OnDevice):
             yield values
             start += n
 
-    def _evaluate_block(
-        self, texts: Sequence[str], words: GroupWords, scorer: _GroupScorer
-    ) -> FloatArray:
+    def _evaluate_block(self, texts: Sequence[str], words: GroupWords, scorer: Any) -> FloatArray:
         mentions = Mentions.find(texts, words, self.max_group_words)
         n_kinds = len(self.kinds)
         values = np.zeros((len(texts), 2 * n_kinds + 4))

@@ -64,8 +64,8 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
-        MalformedLine: The compressed data is damaged or truncated, unpacks to too much, or is not
-            text in UTF-8 whose lines end with LF or CR LF.
+        MalformedLine: The compressed data is damaged or truncated, or unpacks to too much, or the
+            text is UTF-16.
     """
     with open_input(path) as raw:
         if path.suffix.lower() != ".gz":
@@ -78,17 +78,13 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
 
 
 def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
-    """Raise MalformedLine for UTF-16, with or without its mark, and for CR as line end."""
+    """Raise MalformedLine for UTF-16, with or without its mark."""
     start = stream.peek(1)
     halves = start[:64:2], start[1:64:2]
     is_wide = len(start) > 8 and any(start[:64]) and not all(map(any, halves))
     if is_wide or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         message = "is UTF-16 or UTF-32, not UTF-8"
         raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
-    if b"\r" in start[:-1] and b"\n" not in start:
-        message = "its lines end with CR alone, as on a Mac before 2001"
-        remedy = "save it with LF or CR LF as line end"
-        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
 
 
 @contextmanager

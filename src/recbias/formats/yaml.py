@@ -42,9 +42,6 @@ MAX_TEXT_BYTES = 1 << 22
 _MAX_VALUES = 100_000
 """The largest number of values of a file, with aliases resolved."""
 
-_MAX_DEPTH = 100
-"""The largest depth of mappings and lists inside each other; libyaml itself has no limit."""
-
 
 class Mark(NamedTuple):
     """A position in the user's input.
@@ -302,17 +299,6 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # chosen at run time
     """PyYAML's reader with the scalars of YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  PyYAML's
-    depth = 0
-
-    def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
-        """Enter a key or value."""
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise RecursionError
-
-    def ascend_resolver(self) -> None:
-        """Leave a key or value."""
-        self.depth -= 1
 
 
 class _Dumper(yaml.SafeDumper):

@@ -124,7 +124,6 @@ def compile_loop(
                 compiled.compile(types)
             except _CACHE_ERRORS:
                 compiled = njit()(loop)
-            run.compiled = compiled  # type: ignore[attr-defined]
             described.add(kinds)
         return compiled(*arguments)
 
@@ -139,27 +138,6 @@ def _describe(argument: Any) -> Any:
         flags = argument.flags
         return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
     return type(argument)
-
-
-class CompiledOnce:
-    """A compiled loop whose arguments have the same types in all calls.
-
-    The first call is that of ``compile_loop``; the others take microseconds, as no types are
-    compared.
-    """
-
-    def __init__(self, loop: Callable[..., Any]) -> None:
-        self._loop = loop
-        self._compiled: Callable[..., Any] | None = None
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the loop."""
-        if self._compiled is not None:
-            return self._compiled(*arguments)
-        run = compile_loop(self._loop)
-        result = run(*arguments)
-        self._compiled = getattr(run, "compiled", run)
-        return result
 
 
 T = TypeVar("T")
@@ -259,6 +237,9 @@ def join_columns(left: Matrix, right: Matrix) -> Matrix:
 
 MAX_INT32 = 2**31 - 1
 
+_MOST_SORTED = 2**16
+"""Fewer codes are sorted faster than ``scipy.sparse`` is imported."""
+
 
 def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
     """Return the positions of codes in ascending order; equal codes keep their order.
@@ -273,6 +254,8 @@ def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
     >>> argsort_codes(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
     [1, 3, 0, 2]
     """
+    if codes.size <= _MOST_SORTED:
+        return np.argsort(codes, kind="stable").astype(np.int32)
     from scipy.sparse import csr_array
 
     position = np.int32 if codes.size <= MAX_INT32 else np.int64
@@ -297,6 +280,10 @@ def sort_within_groups(values: AnyArray, keys: AnyArray, starts: AnyArray) -> No
     >>> values.tolist(), keys.tolist()
     ([8, 9, 7, 5], [1, 2, 3, 0])
     """
+    if keys.size <= _MOST_SORTED:
+        order = np.lexsort((keys, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
+        values[:], keys[:] = values[order], keys[order]
+        return
     from scipy.sparse import csr_array
 
     shape = (starts.size - 1, int(keys.max(initial=0)) + 1)

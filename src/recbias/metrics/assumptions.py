@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -22,6 +22,7 @@ from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions
 from recbias.core.measures import Direction, Measurement, spread_ratio
+from recbias.core.queries import group_by
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
@@ -57,6 +58,7 @@ class PositionBias(_OfLog):
 
     Args:
         within: What is compared at different positions.
+        label: A label of the users: each of its values has rows of its own, fitted to its users.
 
     Raises:
         MissingEvidence: The log has no positions.
@@ -75,12 +77,24 @@ class PositionBias(_OfLog):
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
     within: Literal["random", "items", "users"] = "items"
+    label: str | None = None
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each position."""
-        policy = get_policy(evidence, "shown")
+        get_policy(evidence, "shown")
         require_positions(evidence, "position_bias")
-        read, n = partial(read_rows, evidence, policy.variant), len(evidence.queries)
+        rows = self._measure(evidence, np.ones(len(evidence.queries), dtype=bool))
+        if self.label is not None:
+            groups = group_by(evidence.queries.labels, self.label, split_cells=True)
+            for code, name in enumerate(groups.names):
+                is_in = np.zeros(len(evidence.queries), dtype=bool)
+                is_in[groups.find_rows(code)] = True
+                rows += [replace(row, group=name) for row in self._measure(evidence, is_in)]
+        return rows
+
+    def _measure(self, evidence: Evidence, is_in: BoolArray) -> list[Measurement]:
+        """Return the value of each position among some queries."""
+        read, n = partial(_read_of, evidence, is_in), int(is_in.sum())
         keys, n_positions = np.empty(0, dtype=np.int64), 1
         for block, queries in read():
             keys = np.union1d(keys, self._find_keys(evidence, block, queries))
@@ -91,10 +105,12 @@ class PositionBias(_OfLog):
             strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
             tallies += tally_positions(strata, block.positions - 1, block.rewards, shape)
         fit = fit_position_bias(*tallies)
-        scores = np.zeros((n, n_positions))
+        scores = np.zeros((is_in.size, n_positions))
         for block, queries in read():
             strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
-            scores += fit.score_users(strata, block.positions - 1, block.rewards, queries, n)
+            scores += fit.score_users(
+                strata, block.positions - 1, block.rewards, queries, is_in.size
+            )
         low, high = fit.find_intervals(scores)
         n_shown = int((tallies[0].sum(axis=0) > 0).sum())
         if n_unknown := n_shown - int(fit.known.sum()):
@@ -119,6 +135,17 @@ class PositionBias(_OfLog):
             return np.zeros(queries.size, dtype=np.int64)
         items: AnyArray = block.items.astype(np.int64)
         return items if self.within == "items" else queries * len(evidence.item_ids) + items
+
+
+def _read_of(evidence: Evidence, is_in: BoolArray) -> Iterator[tuple[Impressions, AnyArray]]:
+    """Yield the rows of what was shown to some queries."""
+    policy = get_policy(evidence, "shown")
+    for block, queries in read_rows(evidence, policy.variant):
+        kept = is_in[queries]
+        if kept.all():
+            yield block, queries
+        elif kept.any():
+            yield block.take(kept), queries[kept]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -678,7 +678,8 @@ class LogPopularityDifference(_LevelComparison):
     def _reject_zero_popularity(self, evidence: Evidence) -> None:
         """Raise OutOfRange, which names the items, if an item of a history has no logarithm."""
         zeros = np.flatnonzero(self._mark_zeros(evidence))
-        zeros = np.intersect1d(zeros, build_history_matrix(evidence).indices)
+        if zeros.size:
+            zeros = np.intersect1d(zeros, build_history_matrix(evidence).indices)
         if not zeros.size:
             return
         names = ", ".join(evidence.item_ids.ids[zeros[:_MAX_NAMED_ITEMS]])

@@ -488,7 +488,6 @@ class DeepFM(TrainedModel):
             partial(self._sum_losses, tensors),
             self.device,
             sigmoid=self.variant == "elliot",
-            crosses_batch=self.variant == "elliot",
         )
         return self.train("DeepFM", learner, data, rng)
 

@@ -558,10 +558,10 @@ class BPRMF(_TrainedFactorModel):
         s_ui = p_u · q_i + b_i
 
     An epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly
-    and an item j that u does not have, uniformly or by ``popularity``. On a CPU, compiled loops
+    and an item j that u does not have, uniformly. On a CPU, compiled loops
     make one SGD step per triple, as in the paper; on a GPU a step is the sum over a batch, which
     is about the same if batches are much smaller than the catalogue. On a CPU, from 16,384 users
-    on and with ``popularity`` 0, the triples of an epoch are in an order in which vectors stay in
+    on, the triples of an epoch are in an order in which vectors stay in
     the cache: in blocks of about 2,048 random users, new ones in each epoch, and in random order
     within a block. A user without training items has an empty list.
 
@@ -574,8 +574,6 @@ class BPRMF(_TrainedFactorModel):
         reg_positive: Weight of the squared vectors of positive items.
         reg_negative: Weight of the squared vectors of negative items.
         reg_bias: Weight of the squared item biases.
-        popularity: The probability of an item as a negative is proportional to its number of
-            training rows to this power; 0 for a uniform distribution.
         variant: ``elliot`` samples a user uniformly and then one of the user's items.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         device: Where the model is trained and the lists are ranked.
@@ -598,14 +596,13 @@ class BPRMF(_TrainedFactorModel):
     reg_positive: Annotated[float, Ge(0)] = 0.01
     reg_negative: Annotated[float, Ge(0)] = 0.01
     reg_bias: Annotated[float, Ge(0)] = 0.0
-    popularity: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
     patience: Patience = 10
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
-        sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
+        sampler = Sampler.from_interactions(data.train)
         tables = self.create_tables(data, rng).add_biases(users=False)
         sample = create_triple_sampler(sampler, in_blocks=tables.users.device.type == "cpu")
         if self.variant == "elliot":

@@ -41,6 +41,12 @@ from recbias.models.ranking import (
 Tensor: TypeAlias = Any  # A ``torch.Tensor``; typed as Any so that torch is not imported
 
 
+GROUP = 128
+"""Number of columns of which a GPU finds the largest score together."""
+
+_MIN_GROUPED = 2**14
+"""Number of columns from which on they are grouped."""
+
 _OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages when memory runs out."""
 
@@ -142,9 +148,11 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     scores = scores.float()
     size = min(k, scores.shape[1])
-    infinity = float("inf")
-    scores.nan_to_num_(nan=-infinity, posinf=infinity, neginf=-infinity)
-    columns = _select_largest(scores, size).sort(dim=1).values
+    if scores.device.type == "cuda" and scores.shape[1] >= _MIN_GROUPED:
+        columns = _select_by_groups(scores, size)
+    else:
+        columns = _select_largest(_replace_special(scores), size)
+    columns = columns.sort(dim=1).values
     values = scores.gather(1, columns) + 0.0  # turns -0.0, which some devices sort lower, into 0.0
     values, order = values.sort(dim=1, descending=True, stable=True)
     columns = columns.gather(1, order).int()
@@ -154,6 +162,38 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         pad(columns.masked_fill(is_empty, -1), padding, value=-1),
         pad(values.masked_fill(is_empty, float("nan")), padding, value=float("nan")),
     )
+
+
+def _replace_special(scores: Tensor) -> Tensor:
+    """Replace NaN by -inf in place, so that it is the smallest score."""
+    infinity = float("inf")
+    return scores.nan_to_num_(nan=-infinity, posinf=infinity, neginf=-infinity)
+
+
+def _select_by_groups(scores: Tensor, k: int) -> Tensor:
+    """Return the columns of ``_select_largest`` from a single pass over the scores.
+
+    The ``k + 1`` largest scores of a row are in the ``k + 1`` groups of columns with the largest
+    maxima: a search for them in all columns, which passes over the scores several times, is not
+    needed. NaN in any group shows in its maximum.
+    """
+    import torch
+
+    n_groups = scores.shape[1] // GROUP
+    if n_groups <= k + 1:
+        return _select_largest(_replace_special(scores), k)
+    grouped = scores[:, : n_groups * GROUP].unflatten(1, (n_groups, GROUP))
+    maxima, rest = grouped.amax(2), scores[:, n_groups * GROUP :]
+    if bool(maxima.isnan().any() | rest.isnan().any()):
+        _replace_special(scores)
+        maxima = grouped.amax(2)
+    groups = maxima.topk(k + 1, dim=1).indices
+    members = torch.arange(GROUP, device=scores.device)
+    candidates = (groups[:, :, None] * GROUP + members).flatten(1)
+    others = torch.arange(n_groups * GROUP, scores.shape[1], device=scores.device)
+    candidates = torch.cat([candidates, others.expand(len(scores), -1)], 1)
+    values, places = scores.gather(1, candidates).topk(k + 1, dim=1)
+    return _settle_ties(scores, values, candidates.gather(1, places), k)
 
 
 def _select_largest(scores: Tensor, k: int) -> Tensor:
@@ -167,6 +207,13 @@ def _select_largest(scores: Tensor, k: int) -> Tensor:
     if k == n:
         return torch.arange(n, device=scores.device).repeat(len(scores), 1)
     values, columns = scores.topk(k + 1, dim=1)
+    return _settle_ties(scores, values, columns, k)
+
+
+def _settle_ties(scores: Tensor, values: Tensor, columns: Tensor, k: int) -> Tensor:
+    """Return ``k`` columns of the ``k + 1`` largest scores, the lowest of those that are equal."""
+    import torch
+
     kth = values[:, k - 1]
     tied = ((kth == values[:, k]) & ~torch.isneginf(kth)).nonzero().squeeze(1)
     columns = columns[:, :k].contiguous()

@@ -198,18 +198,36 @@ def _count_words(columns: Sequence[Any]) -> Matrix:
 _Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
 
-class _KNN(OnDevice):
-    """The needs and the neighbour search of the models of co-occurrence."""
+class _NeighbourModel:
+    """Base class of the models that find the neighbours of items or of users."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
+    of_users: ClassVar[bool] = False
 
-    neighbors: int
-    similarity: Kind
-    alpha: float
-    shrink: float
     weights: _Weights
+
+    def restore(self, state: State) -> _FittedKNN:
+        """Return the fitted recommender of a stored state."""
+        return self.wrap(restore_matrix(state))
+
+    def wrap(self, neighbours: Matrix) -> _FittedKNN:
+        """Return the fitted recommender of neighbours."""
+        device: Device = getattr(self, "device", "cpu")
+        return _FittedKNN(neighbours, self.of_users, self.weights, device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KNN(_NeighbourModel, OnDevice):
+    """The settings and the neighbour search of the models of co-occurrence."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+
+    neighbors: Annotated[int, Gt(0)] = 100
+    similarity: Kind = "cosine"
+    alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
+    shrink: Annotated[float, Ge(0)] = 0.0
+    weights: _Weights = "binary"
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         gpu = find_accelerator(self.device)
@@ -249,21 +267,11 @@ class ItemKNN(_KNN):
         section 4; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
 
-    neighbors: Annotated[int, Gt(0)] = 100
-    similarity: Kind = "cosine"
-    alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
-    shrink: Annotated[float, Ge(0)] = 0.0
-    weights: _Weights = "binary"
     device: Device = "auto"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each item."""
-        neighbours = self._find_neighbours(_select_history(data, self.weights).T.tocsr())
-        return _FittedItemKNN(neighbours, self.weights, self.device)
-
-    def restore(self, state: State) -> _FittedItemKNN:
-        """Return the fitted recommender of a stored state."""
-        return _FittedItemKNN(restore_matrix(state), self.weights, self.device)
+        return self.wrap(self._find_neighbours(_select_history(data, self.weights).T.tocsr()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,24 +306,15 @@ class UserKNN(_KNN):
         EC 2000, section 3.2; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
 
-    neighbors: Annotated[int, Gt(0)] = 100
-    similarity: Kind = "cosine"
-    alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
-    shrink: Annotated[float, Ge(0)] = 0.0
-    weights: _Weights = "binary"
+    of_users: ClassVar[bool] = True
+
     variant: Literal["paper", "elliot"] = "paper"
     device: Device = "auto"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedUserKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each user."""
         neighbours = self._find_neighbours(_select_history(data, self.weights))
-        if self.variant == "elliot":
-            neighbours = neighbours.T.tocsr()
-        return _FittedUserKNN(neighbours, self.weights, self.device)
-
-    def restore(self, state: State) -> _FittedUserKNN:
-        """Return the fitted recommender of a stored state."""
-        return _FittedUserKNN(restore_matrix(state), self.weights, self.device)
+        return self.wrap(neighbours.T.tocsr() if self.variant == "elliot" else neighbours)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,30 +322,20 @@ class _FittedKNN:
     """The neighbours of each item or user."""
 
     neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
+    of_users: bool  # Whether they are those of users
     weights: _Weights = "binary"  # The weight of an interaction
     device: Device = "cpu"  # Where scores are computed and ranked
 
     def state(self) -> State:
         return store_matrix(self.neighbours)
 
-
-class _FittedItemKNN(_FittedKNN):
-    """The neighbours of each item."""
-
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
         history = _select_history(data, self.weights)
-        right = self.neighbours.T.tocsr()
-        return rank_product(history, right, queries, k, data, self.device)
-
-
-class _FittedUserKNN(_FittedKNN):
-    """The neighbours of each user."""
-
-    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return one list per query, best item first."""
-        history = _select_history(data, self.weights)
-        return rank_product(self.neighbours, history, queries, k, data, self.device)
+        factors = (history, self.neighbours.T.tocsr())
+        if self.of_users:
+            factors = (self.neighbours, history)
+        return rank_product(*factors, queries, k, data, self.device)
 
 
 def _select_history(data: TrainingData, weights: _Weights) -> Matrix:
@@ -363,15 +352,17 @@ _OUTCOME = "their scores are all 0"  # The consequence for users whose items hav
 _USER_BLOCK = 4096  # Number of users whose profiles are computed together
 
 
-class _AttributeKNN:
-    """The needs of the attribute-based models."""
+@dataclass(frozen=True, kw_only=True)
+class _AttributeKNN(_NeighbourModel):
+    """The settings of the attribute-based models."""
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
-    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
-    attributes: tuple[str, ...]
-    neighbors: int
+    attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
+    profile: _Profile = "binary"
+    neighbors: Annotated[int, Gt(0)] = 100
+    similarity: Similarity = "cosine"
+    weights: _Weights = "binary"
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
@@ -410,22 +401,11 @@ class AttributeItemKNN(_AttributeKNN):
         Library", RecSys 2011 (its attribute-based item kNN).
     """
 
-    attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
-    profile: _Profile = "binary"
-    neighbors: Annotated[int, Gt(0)] = 100
-    similarity: Similarity = "cosine"
-    weights: _Weights = "binary"
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedItemKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each item."""
         vectors = compute_item_vectors(count_terms(data, self.attributes), self.profile)
         warn_about_missing_terms("AttributeItemKNN", data, vectors, outcome=_OUTCOME)
-        neighbours = find_neighbours(vectors, self.neighbors, kind=self.similarity)
-        return _FittedItemKNN(neighbours, self.weights)
-
-    def restore(self, state: State) -> _FittedItemKNN:
-        """Return the fitted recommender of a stored state."""
-        return _FittedItemKNN(restore_matrix(state), self.weights)
+        return self.wrap(find_neighbours(vectors, self.neighbors, kind=self.similarity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -464,27 +444,18 @@ class AttributeUserKNN(_AttributeKNN):
         Artificial Intelligence Review 13, 1999 (collaboration via content).
     """
 
-    attributes: Annotated[tuple[str, ...], MinLen(1)] = ("genres",)
-    profile: _Profile = "binary"
-    neighbors: Annotated[int, Gt(0)] = 100
-    similarity: Similarity = "cosine"
-    weights: _Weights = "binary"
+    of_users: ClassVar[bool] = True
+
     variant: Variant = "paper"
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedUserKNN:
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each user."""
         counts = count_terms(data, self.attributes)
         vectors = compute_item_vectors(counts, self.profile, variant=self.variant)
         warn_about_missing_terms("AttributeUserKNN", data, vectors, outcome=_OUTCOME)
         profiles = self._compute_profiles(data, vectors)
         neighbours = find_neighbours(profiles, self.neighbors, kind=self.similarity)
-        if self.variant == "elliot":
-            neighbours = neighbours.T.tocsr()
-        return _FittedUserKNN(neighbours, self.weights)
-
-    def restore(self, state: State) -> _FittedUserKNN:
-        """Return the fitted recommender of a stored state."""
-        return _FittedUserKNN(restore_matrix(state), self.weights)
+        return self.wrap(neighbours.T.tocsr() if self.variant == "elliot" else neighbours)
 
     def _compute_profiles(self, data: TrainingData, vectors: Matrix) -> Matrix:
         from scipy.sparse import vstack

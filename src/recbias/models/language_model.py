@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -139,21 +139,6 @@ _CURVE, _CURVE_NAMES, _STEPS = "curve", "curve_names", "steps_per_epoch"
 """The names of arrays in a state: of weights (a prefix), and of the learning curve."""
 
 
-class _LanguageModelSettings(Protocol):
-    """The settings that a fitted language model uses."""
-
-    @property
-    def scoring(self) -> ScoringSettings:
-        """How sentences are scored."""
-
-    @property
-    def generation(self) -> ResponseSettings:
-        """How responses are generated."""
-
-    def load(self) -> LocalModel:
-        """Return the pretrained model."""
-
-
 @dataclass(frozen=True, eq=False)
 class FittedLanguageModel:
     """A language model that answers queries; it is loaded when it is first used.
@@ -165,13 +150,13 @@ class FittedLanguageModel:
         stored: The state of a training; empty if there was none.
     """
 
-    settings: _LanguageModelSettings
+    settings: Any
     trained: LocalModel | None = None
     curve: LearningCurve | None = None
     stored: State = field(default_factory=dict)
 
     @classmethod
-    def restore(cls, settings: _LanguageModelSettings, state: State) -> FittedLanguageModel:
+    def restore(cls, settings: Any, state: State) -> FittedLanguageModel:
         """Return the fitted model of a state."""
         if not state:
             return cls(settings)
@@ -211,7 +196,7 @@ class FittedLanguageModel:
         """The model that answers."""
         if self.trained is not None:
             return self.trained
-        model = self.settings.load()
+        model: LocalModel = self.settings.load()
         if self.stored:
             _copy_weights(model, self.stored)
         return model

@@ -18,7 +18,7 @@ from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import block_size, map_blocks
-from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_generator
+from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_generator, gather_rows
 from recbias.models.training import (
     Dense,
     Learner,
@@ -203,14 +203,9 @@ class _Histories:
             The row in ``users`` and the item of each entry, and the number of entries of each
             user, all ``int64``.
         """
-        import torch
-
         users = users.long()
-        first_positions = self.starts[users]
-        counts = self.starts[users + 1] - first_positions
-        rows = torch.arange(len(users), device=users.device).repeat_interleave(counts)
-        shifts = first_positions - (counts.cumsum(0) - counts)
-        positions = torch.arange(len(rows), device=users.device) + shifts[rows]
+        rows, positions = gather_rows(self.starts, users)
+        counts = self.starts[users + 1] - self.starts[users]
         return rows, self.items[positions], counts
 
 

@@ -67,7 +67,6 @@ class PairLearner(Learner["FittedPairNetwork"]):
     batch_loss: Callable[..., Tensor]
     device: Device  # Where the fitted network ranks
     sigmoid: bool = False  # Whether the fitted network has a sigmoid
-    crosses_batch: bool = False  # Whether the loss of a batch is not that of its parts
     noise: Any = field(init=False)
 
     def __post_init__(self) -> None:

@@ -320,15 +320,14 @@ def _rank_compiled_product(
     return rank_users_with_history(rank, queries, k, data)
 
 
-MAX_CELLS = 2**23
-"""The number of users of a block times the number of items that are looked at for each."""
+_SAME_ROWS = 512
+"""Rows with the same scores that are ranked at once."""
 
 
 def rank_by_same_scores(scores: AnyArray, users: Codes, k: int, data: TrainingData) -> RankedLists:
     """Return the lists of ``rank_rows`` for scores that are the same in every row.
 
     The k best items that are not among the n items of a history are among the k + n best of all.
-    Rows with histories of similar length are ranked at once.
 
     Args:
         scores: The score of each item, ``float32[n_items]``, finite.
@@ -341,28 +340,14 @@ def rank_by_same_scores(scores: AnyArray, users: Codes, k: int, data: TrainingDa
     ranks = np.full(data.train.n_items, best.size, dtype=np.int32)
     ranks[best] = np.arange(best.size, dtype=np.int32)
     matrix = data.train.binary
-    lengths = np.append(np.diff(matrix.indptr), 0)[users]  # code -1 reads the last entry
-    order = np.argsort(lengths, kind="stable")
-    items = np.full((users.size, k), -1, dtype=np.int32)
-    start = 0
-    while start < users.size:
-        stop = _find_end(lengths[order], start, k)
-        rows = order[start:stop]
-        n_seen = int(lengths[rows[-1]])
-        top = _select_unseen(ranks, _select_history(matrix, users[rows]), k, n_seen)
-        is_listed = (top >= 0) & (top < best.size)
-        items[rows] = np.where(is_listed, np.append(best, -1)[top * is_listed], -1)
-        start = stop
-    values = np.where(items >= 0, np.append(scores, np.nan)[items], np.nan)
-    return RankedLists(items, values.astype(np.float32))
 
+    def rank_block(start: int, stop: int) -> tuple[Codes, AnyArray]:
+        history = _select_history(matrix, users[start:stop])
+        top = _select_unseen(ranks, history, k, int(np.diff(history.indptr).max(initial=0)))
+        items = np.append(best, np.int32(-1))[np.minimum(top, best.size)]
+        return items, np.where(items >= 0, np.append(scores, np.nan)[items], np.nan)
 
-def _find_end(lengths: AnyArray, start: int, k: int) -> int:
-    """Return the end of a block from ``start`` on; the lengths of histories ascend."""
-    stop = min(start + max(1, MAX_CELLS // (k + int(lengths[start]) + 1)), lengths.size)
-    while stop - start > 1 and (stop - start) * (k + int(lengths[stop - 1])) > 2 * MAX_CELLS:
-        stop = (start + stop) // 2
-    return stop
+    return _rank_in_blocks(rank_block, users.size, _SAME_ROWS, k)
 
 
 def _select_unseen(ranks: AnyArray, history: Matrix, k: int, n_seen: int) -> AnyArray:

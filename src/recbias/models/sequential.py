@@ -1,13 +1,4 @@
-"""Self-attention and its layers on named tensors, for SASRec and BERT4Rec.
-
-The items of each user in the order of time, cut into windows and padded.
-Losses of predicted next items: all items or sampled ones compete with the true one.
-The softmax of sampled items, as an estimate of that of all items.
-What the sequential models share: their fitted form, and their learner.
-BERT4Rec: self-attention over the items on both sides of masked ones.
-GRU4Rec: a recurrent network over the items before.
-SASRec: self-attention over the items before.
-"""
+"""Models of the order of interactions: SASRec, GRU4Rec and BERT4Rec."""
 
 from __future__ import annotations
 
@@ -316,155 +307,11 @@ def sum_bpr_max(positive: Tensor, negatives: Tensor, reg: float) -> Tensor:
     return reg * (weights * finite.square()).sum() - (wins + _EPSILON).log().sum()
 
 
-_NEVER = -1e9
-"""The score of a column that no target has; its exponential is 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class SampledSoftmax:
-    """The cross-entropy of targets among items that are drawn for a step.
-
-        loss = Σ_t -s_ti + ln (exp(s_ti) + Σ_(j in N, j ≠ i) exp(s_tj - ln π_j))
-
-    ``i`` is the target of position t, ``s`` are its scores, and ``N`` are the drawn items, the
-    same for all positions. Item j is drawn with probability ``π_j``, at most once, so that the
-    sum of exponentials has the expected value of that of all items (Horvitz and Thompson). An item
-    that is drawn although it is the target (an accidental hit) counts once, as the target, and the
-    target, which is there in any case, is not corrected.
-
-    The probabilities are proportional to weights, but at most 1: ``π_j = min(1, c w_j)``, with c
-    such that they sum to n. An item with π = 1 is drawn in each step. Items in random order lie
-    end to end as intervals of the lengths ``π_j``; drawn are those that hold the points u, u + 1,
-    ..., u + n - 1, u uniform in [0, 1) (systematic sampling). Where n is the number of items or
-    more, the loss is that of all items.
-
-    Args:
-        probabilities: ``π``, ``float64[n_items]``.
-        size: The number of items that are drawn, n.
-
-    Source:
-        Bengio and Senécal, "Adaptive Importance Sampling to Accelerate Training of a Neural
-        Probabilistic Language Model", IEEE Transactions on Neural Networks 2008, section III, on
-        the estimate of the normalization with the target's term exact. The correction by -ln of
-        the probability ("logQ"): Yi, Yang, Hong, Cheng, Heldt, Kumthekar, Zhao, Wei and Chi,
-        "Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations", RecSys
-        2019, section 4. The sample: Madow, "On the Theory of Systematic Sampling, II", Annals of
-        Mathematical Statistics 1949; Horvitz and Thompson, "A Generalization of Sampling Without
-        Replacement from a Finite Universe", Journal of the American Statistical Association 1952.
-
-    >>> import torch
-    >>> softmax = SampledSoftmax.from_weights(np.array([1.0, 1.0, 2.0]), 2, "cpu")
-    >>> softmax.probabilities.tolist()
-    [0.5, 0.5, 1.0]
-    >>> sorted(softmax.draw(torch.Generator().manual_seed(0)).tolist())[1]
-    2
-    """
-
-    probabilities: Tensor
-    size: int
-
-    @classmethod
-    def from_weights(cls, weights: AnyArray, n: int, device: Any) -> SampledSoftmax:
-        """Return the softmax of ``n`` items drawn by weights above 0, ``float64[n_items]``."""
-        import torch
-
-        probabilities = compute_probabilities(weights, n)
-        return cls(
-            torch.tensor(probabilities, dtype=torch.float64, device=device),
-            min(n, weights.size),
-        )
-
-    @classmethod
-    def bind(
-        cls, model: Any, train: Interactions, batch_loss: Callable[..., Tensor]
-    ) -> Callable[..., Tensor]:
-        """Return a loss of batches with the softmax of a model that has this loss, or as it is.
-
-        Items without rows are drawn like those with one, as their scores are part of the sum that
-        is estimated.
-        """
-        if model.loss != "sampled_softmax":
-            return batch_loss
-        counts = train.item_counts()
-        weights = (np.maximum(counts, 1) / max(counts.max(initial=0), 1)) ** model.popularity
-        weights = np.maximum(weights, np.finfo(np.float64).tiny)
-        softmax = cls.from_weights(weights, model.negatives, resolve_device(model.device))
-        return partial(batch_loss, softmax=softmax)
-
-    def draw(self, generator: Any) -> Tensor:
-        """Return distinct items, ``int64[size]``; generator is a ``torch.Generator``."""
-        import torch
-
-        device, n_items = self.probabilities.device, len(self.probabilities)
-        if self.size == n_items:
-            return torch.arange(n_items, device=device)
-        order = torch.randperm(n_items, generator=generator, device=device)
-        ends = self.probabilities[order].cumsum(0)
-        start = torch.rand(1, generator=generator, dtype=torch.float64, device=device)
-        places = torch.searchsorted(
-            ends, start + torch.arange(self.size, device=device), right=True
-        )
-        return order[places.clip(max=n_items - 1)]  # the sum of the lengths is rounded
-
-    def sum_losses(
-        self,
-        vectors: Tensor,
-        targets: Tensor,
-        items: Tensor,
-        bias: Tensor | None,
-        generator: Any,
-    ) -> Tensor:
-        """Return the loss of positions, whose scores are products with items, plus a bias.
-
-        Args:
-            vectors: Those of the positions, ``(b, d)``.
-            targets: Their items, ``int64[b]``.
-            items: The vectors of all items, ``(n_items, d)``.
-            bias: That of each item, ``(n_items,)``, or none.
-            generator: The ``torch.Generator`` that draws the items.
-        """
-        import torch
-
-        drawn = self.draw(generator)
-        shift = -self.probabilities[drawn].log().to(items.dtype)
-        own = (vectors * items[targets]).sum(1)
-        if bias is not None:
-            shift, own = shift + bias[drawn], own + bias[targets]
-        # One more column, without vector, is the place of targets that are not drawn
-        table = torch.cat([items[drawn], items.new_zeros(1, items.shape[1])])
-        shift = torch.cat([shift, shift.new_full((1,), _NEVER)])
-        columns = torch.full((len(items),), self.size, device=items.device)
-        columns[drawn] = torch.arange(self.size, device=items.device)
-        places = columns[targets]
-        scores = torch.addmm(shift, vectors, table.T)
-        return sum_cross_entropy(scores.scatter(1, places[:, None], own[:, None]), places)
-
-
-def compute_probabilities(weights: AnyArray, n: int) -> AnyArray:
-    """Return ``min(1, c w)``, which sums to ``n``, of weights above 0; all 1 if there are fewer.
-
-    >>> compute_probabilities(np.array([1.0, 4.0, 1.0, 2.0]), 2)
-    array([0.25, 1.  , 0.25, 0.5 ])
-    """
-    if n >= weights.size:
-        return np.ones(weights.size)
-    falling = np.sort(weights)[::-1].astype(np.float64)
-    rests = np.cumsum(falling[::-1])[::-1]  # the sum of each weight and the smaller ones
-    factors = (n - np.arange(n)) / rests[:n]  # c, where as many items have probability 1
-    first = int(np.argmax(factors * falling[:n] <= 1))
-    return np.asarray(np.minimum(1.0, factors[first] * weights))
-
-
-def _require_negatives(loss: str, negatives: int, others: Mapping[str, int]) -> None:
-    """Raise Contradiction if ``sampled_softmax`` or another loss by negatives has none.
-
-    ``others`` are such losses with a number of negatives that the message proposes.
-    """
-    numbers = {"sampled_softmax": 512, **others}
-    if loss in numbers and not negatives:
+def _require_negatives(loss: str, negatives: int, proposed: int) -> None:
+    """Raise Contradiction if a loss by negatives has none."""
+    if loss != "cross_entropy" and not negatives:
         message = f"{loss} compares the next item with negatives, which are 0"
-        remedy = f"set negatives: {numbers[loss]}"
-        raise Contradiction(message, where="negatives", remedy=remedy)
+        raise Contradiction(message, where="negatives", remedy=f"set negatives: {proposed}")
 
 
 _ENCODED_TOKENS = 2**15
@@ -660,14 +507,6 @@ class BERT4Rec(_SequenceModel):
     An epoch learns from the masked items only, so that training needs many more epochs than that
     of SASRec: with too few, accuracy is far below the published one (Petrov and Macdonald).
 
-    ``loss: sampled_softmax`` estimates the sum over all items in the softmax from ``negatives``
-    items ``N`` that a batch shares, in a time that does not grow with the catalogue:
-
-        -s_ti + ln (exp(s_ti) + Σ_(j in N, j ≠ i) exp(s_tj - ln π_j)),   i = i_t
-
-    Item j is drawn with probability ``π_j = min(1, c n_j^popularity)``, of its ``n_j`` training
-    rows, and counts 1 / ``π_j`` times ("logQ" correction): the expected sum is that of all items.
-
     Args:
         embedding_size: Size of the vectors; a multiple of ``heads``.
         layers: Number of attention layers.
@@ -677,10 +516,6 @@ class BERT4Rec(_SequenceModel):
         mask_share: Probability that an item is masked. The last item of a window is masked if no
             other is.
         last_share: Probability that only the last item of a window is masked.
-        loss: ``cross_entropy`` over all items, or ``sampled_softmax``, its estimate from items
-            that are drawn for each batch.
-        negatives: Number of items that ``sampled_softmax`` draws for each batch.
-        popularity: ``sampled_softmax`` draws items by their training rows to this power.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
         learning_rate: Learning rate of Adam.
@@ -688,8 +523,7 @@ class BERT4Rec(_SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: The heads do not divide the vectors; ``sampled_softmax`` has no negatives,
-            or ``cross_entropy`` has some.
+        Contradiction: The heads do not divide the vectors.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -698,8 +532,7 @@ class BERT4Rec(_SequenceModel):
         Bidirectional Encoder Representations from Transformer", CIKM 2019, section 3; the
         normalizations of x⁰ and g are those of the authors' code. On the number of epochs: Petrov
         and Macdonald, "A Systematic Review and Replicability Study of BERT4Rec for Sequential
-        Recommendation", RecSys 2022. ``sampled_softmax``: Bengio and Senécal, IEEE Transactions on
-        Neural Networks 2008, section III; Yi et al., RecSys 2019, section 4.
+        Recommendation", RecSys 2022.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -709,9 +542,6 @@ class BERT4Rec(_SequenceModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     mask_share: Annotated[float, Gt(0), Le(1)] = 0.2
     last_share: Annotated[float, Ge(0), Le(1)] = 0.1
-    loss: Literal["cross_entropy", "sampled_softmax"] = "cross_entropy"
-    negatives: Annotated[int, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0
-    popularity: Annotated[float, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0.75
     epochs: Annotated[int, Gt(0)] = 200
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
@@ -720,7 +550,6 @@ class BERT4Rec(_SequenceModel):
 
     def __post_init__(self) -> None:
         _refuse_uneven_heads(self.embedding_size, self.heads)
-        _require_negatives(self.loss, self.negatives, {})
 
     @property
     def longest(self) -> int:
@@ -732,8 +561,7 @@ class BERT4Rec(_SequenceModel):
         self.check_data(data)
         windows = Histories.from_interactions(data.train).cut_windows(self.max_length, least=1)
         arrays = sample_weights(self._list_shapes(data.train.n_items), rng)
-        batch_loss = SampledSoftmax.bind(self, data.train, self._sum_losses)
-        return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
+        return self.train_windows(data, rng, arrays, lambda _: windows[1:], self._sum_losses)
 
     def encode(self, parameters: _Parameters, histories: Tensor) -> Tensor:
         """Return the vector that predicts the item after each history, ``(b, d)``."""
@@ -819,7 +647,6 @@ class BERT4Rec(_SequenceModel):
         noise: Any,
         items: Tensor,
         *windows: Tensor,
-        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each."""
         firsts, counts = windows
@@ -829,8 +656,6 @@ class BERT4Rec(_SequenceModel):
         inputs = padded.masked_fill(is_masked, len(weight) + 1)
         hidden = self.encode_positions(parameters, inputs, noise)[is_masked]
         vectors, targets = self.transform(parameters, hidden), padded[is_masked]
-        if softmax is not None:
-            return softmax.sum_losses(vectors, targets, weight, bias, noise)
         return sum_cross_entropy(vectors @ weight.T + bias, targets)
 
 
@@ -843,7 +668,6 @@ class GRU4Rec(_SequenceModel):
 
         minimise  Σ_u Σ_t L(s_t, i_(t+1));   s_ti = h_t · q_i + b_i,   h_t = GRU(q_(i_t), h_(t-1))
         cross_entropy:    L(s, i) = -ln softmax(s)_i
-        sampled_softmax:  L(s, i) = -s_i + ln (exp(s_i) + Σ_(j in N, j ≠ i) exp(s_j - ln π_j))
         bpr_max:          L(s, i) = -ln Σ_(j in N) w_j σ(s_i - s_j) + bpr_reg Σ_(j in N) w_j s_j²
 
     ``i_1, i_2, ...`` are the training items of user u in the order of time, ``N`` are the sampled
@@ -858,19 +682,12 @@ class GRU4Rec(_SequenceModel):
     are sampled by popularity to the power ``popularity``: with 1 as the other items of a
     mini-batch, which the paper uses, are distributed.
 
-    ``cross_entropy`` with negatives compares the next item with them as they are, as the paper
-    does. ``sampled_softmax`` estimates the sum over all items in the softmax: it draws ``N``
-    without replacement, item j with probability ``π_j = min(1, c n_j^popularity)``, ``n_j`` being
-    its training rows, and counts it 1 / ``π_j`` times (the "logQ" correction), so that the sum
-    has the right expected value. Its time does not grow with the catalogue.
-
     Args:
         embedding_size: Size of the vectors and of the hidden state.
         layers: Number of recurrent layers.
         max_length: Largest number of items that are read.
         dropout: Dropout rate of the inputs and outputs of the recurrent network.
-        loss: ``cross_entropy``, over all items or the sampled ones, ``sampled_softmax`` or
-            ``bpr_max``.
+        loss: ``cross_entropy``, over all items or the sampled ones, or ``bpr_max``.
         negatives: Number of sampled items for each batch; 0 for all items of the catalogue, which
             only ``cross_entropy`` can use.
         popularity: The probability of an item as a negative is proportional to its number of
@@ -883,7 +700,7 @@ class GRU4Rec(_SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: ``bpr_max`` or ``sampled_softmax`` has no negatives.
+        Contradiction: ``bpr_max`` has no negatives.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
@@ -891,18 +708,14 @@ class GRU4Rec(_SequenceModel):
         Hidasi, Karatzoglou, Baltrunas and Tikk, "Session-based Recommendations with Recurrent
         Neural Networks", ICLR 2016, section 3. The losses, the additional negatives and the
         constrained embedding: Hidasi and Karatzoglou, "Recurrent Neural Networks with Top-k Gains
-        for Session-based Recommendations", CIKM 2018, sections 3 and 4. ``sampled_softmax``:
-        Bengio and Senécal, "Adaptive Importance Sampling to Accelerate Training of a Neural
-        Probabilistic Language Model", IEEE Transactions on Neural Networks 2008, section III; Yi
-        et al., "Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations",
-        RecSys 2019, section 4.
+        for Session-based Recommendations", CIKM 2018, sections 3 and 4.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
     layers: Annotated[int, Gt(0)] = 1
     max_length: Annotated[int, Gt(0)] = 50
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
-    loss: Literal["cross_entropy", "sampled_softmax", "bpr_max"] = "cross_entropy"
+    loss: Literal["cross_entropy", "bpr_max"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
     popularity: Annotated[float, Ge(0), OnlyWith("negatives")] = 0.5
     bpr_reg: Annotated[float, Ge(0), OnlyWith("loss", "bpr_max")] = 1.0
@@ -913,7 +726,7 @@ class GRU4Rec(_SequenceModel):
     device: Device = "auto"
 
     def __post_init__(self) -> None:
-        _require_negatives(self.loss, self.negatives, {"bpr_max": 2048})
+        _require_negatives(self.loss, self.negatives, 2048)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
@@ -925,7 +738,7 @@ class GRU4Rec(_SequenceModel):
         weights = (counts / max(counts.max(initial=0), 1)) ** self.popularity * (counts > 0)
         weights = torch.tensor(weights, dtype=torch.float32, device=resolve_device(self.device))
         arrays = self._sample_weights(data.train.n_items, rng)
-        batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, weights))
+        batch_loss = partial(self._sum_losses, weights)
         return self.train_windows(data, rng, arrays, lambda _: windows[1:], batch_loss)
 
     def encode_positions(
@@ -978,7 +791,6 @@ class GRU4Rec(_SequenceModel):
         noise: Any,
         items: Tensor,
         *windows: Tensor,
-        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each.
 
@@ -991,8 +803,6 @@ class GRU4Rec(_SequenceModel):
         is_target = targets < len(vectors)
         hidden = self.encode_positions(parameters, inputs, noise)[is_target]
         codes = targets[is_target]
-        if softmax is not None:
-            return softmax.sum_losses(hidden, codes, vectors, bias, noise)
         if not self.negatives:
             return sum_cross_entropy(hidden @ vectors.T + bias, codes)
         sampled = weights.multinomial(self.negatives, replacement=True, generator=noise)
@@ -1027,14 +837,6 @@ class SASRec(_SequenceModel):
     The paper does not normalize its inputs: ``normalize_inputs: false``. Vectors that are small at
     first then have little weight beside what the first layer adds, and training takes longer.
 
-    ``loss: sampled_softmax`` estimates the sum over all items in the softmax from ``negatives``
-    items ``N`` that a batch shares, in a time that does not grow with the catalogue:
-
-        -s_ti + ln (exp(s_ti) + Σ_(j in N, j ≠ i) exp(s_tj - ln π_j)),   i = i_(t+1)
-
-    Item j is drawn with probability ``π_j = min(1, c n_j^popularity)``, of its ``n_j`` training
-    rows, and counts 1 / ``π_j`` times ("logQ" correction): the expected sum is that of all items.
-
     Args:
         embedding_size: Size of the vectors; a multiple of ``heads``.
         layers: Number of attention layers.
@@ -1043,13 +845,11 @@ class SASRec(_SequenceModel):
         dropout: Dropout rate of the inputs, the attention weights and the layers' outputs.
         normalize_inputs: Whether the inputs of the first layer are normalized, as in BERT4Rec.
         shift_windows: Whether each epoch moves the cuts at random; else they count from the end.
-        loss: ``cross_entropy``, over all items or the sampled ones; ``sampled_softmax``, its
-            estimate from items that are drawn for each batch; or ``binary_cross_entropy`` of the
-            next item and the sampled ones.
-        negatives: Number of sampled items: for ``sampled_softmax`` for each batch; else of those
-            that the user does not have, for ``cross_entropy`` for each window, 0 for all items of
-            the catalogue; for ``binary_cross_entropy`` for each position.
-        popularity: ``sampled_softmax`` draws items by their training rows to this power.
+        loss: ``cross_entropy``, over all items or the sampled ones, or ``binary_cross_entropy`` of
+            the next item and the sampled ones.
+        negatives: Number of items that are sampled, of those that the user does not have: for
+            ``cross_entropy`` for each window, 0 for all items of the catalogue; for
+            ``binary_cross_entropy`` for each position.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
         learning_rate: Learning rate of Adam.
@@ -1064,8 +864,7 @@ class SASRec(_SequenceModel):
     Source:
         Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018, section III. The
         cross-entropy: Klenitskiy and Vasilev, "Turning Dross Into Gold Loss: is BERT4Rec really
-        better than SASRec?", RecSys 2023. ``sampled_softmax``: Bengio and Senécal, IEEE
-        Transactions on Neural Networks 2008, section III; Yi et al., RecSys 2019, section 4.
+        better than SASRec?", RecSys 2023.
     """
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -1075,9 +874,8 @@ class SASRec(_SequenceModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     normalize_inputs: bool = True
     shift_windows: bool = True
-    loss: Literal["cross_entropy", "sampled_softmax", "binary_cross_entropy"] = "cross_entropy"
+    loss: Literal["cross_entropy", "binary_cross_entropy"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
-    popularity: Annotated[float, Ge(0), OnlyWith("loss", "sampled_softmax")] = 0.75
     epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
@@ -1086,7 +884,7 @@ class SASRec(_SequenceModel):
 
     def __post_init__(self) -> None:
         _refuse_uneven_heads(self.embedding_size, self.heads)
-        _require_negatives(self.loss, self.negatives, {"binary_cross_entropy": 1})
+        _require_negatives(self.loss, self.negatives, 1)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
@@ -1094,7 +892,7 @@ class SASRec(_SequenceModel):
         unseen = UnseenItems.from_interactions(data.train, resolve_device(self.device))
         arrays = sample_weights(self._list_shapes(data.train.n_items), rng)
         cut_windows = partial(self._cut_windows, data, Histories.from_interactions(data.train))
-        batch_loss = SampledSoftmax.bind(self, data.train, partial(self._sum_losses, unseen))
+        batch_loss = partial(self._sum_losses, unseen)
         return self.train_windows(data, rng, arrays, cut_windows, batch_loss)
 
     def encode_positions(
@@ -1144,7 +942,7 @@ class SASRec(_SequenceModel):
         """Return the users, firsts and counts of the windows of an epoch, ``int64[b]`` each."""
         moved = rng if self.shift_windows else None
         windows = histories.cut_windows(self.max_length + 1, 2, moved)
-        if not self.negatives or self.loss == "sampled_softmax":
+        if not self.negatives:
             return windows
         lacks = np.diff(data.train.binary.indptr)[windows[0]] < data.train.n_items
         return tuple(array[lacks] for array in windows)
@@ -1156,7 +954,6 @@ class SASRec(_SequenceModel):
         noise: Any,
         items: Tensor,
         *windows: Tensor,
-        softmax: SampledSoftmax | None = None,
     ) -> Tensor:
         """Return the loss of windows: users, firsts and counts, ``int64[b]`` each."""
         users, firsts, counts = windows
@@ -1165,8 +962,6 @@ class SASRec(_SequenceModel):
         targets = pad_windows(items, firsts + 1, counts - 1, len(weight))
         is_target = targets < len(weight)
         vectors = self.encode_positions(parameters, inputs, noise)
-        if softmax is not None:
-            return softmax.sum_losses(vectors[is_target], targets[is_target], weight, None, noise)
         if not self.negatives:
             return sum_cross_entropy(vectors[is_target] @ weight.T, targets[is_target])
         if self.loss == "cross_entropy":

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -285,24 +285,6 @@ def _insert_rows(
     return a, b, c
 
 
-def _skip_cuts(
-    users: Codes, points: _Integers, starts: _Integers, cuts: _Integers, cumulative: _Integers
-) -> _Integers:
-    """Convert points on the line of a user's unseen items to points on the line of all items."""
-    moved = np.empty_like(points)
-    for s in range(users.size):
-        first = low = starts[users[s]]
-        high = starts[users[s] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if cuts[middle] <= points[s]:
-                low = middle + 1
-            else:
-                high = middle
-        moved[s] = points[s] + cumulative[low] - cumulative[first]
-    return moved
-
-
 def _index_unseen(starts: _Integers, items: Codes, arrays: _UnseenIndex) -> None:
     """Fill the cuts and the numbers of cuts before each bucket of ``_find_unseen``."""
     first_cuts, first_buckets, shifts, cuts, lows = arrays
@@ -321,7 +303,7 @@ def _index_unseen(starts: _Integers, items: Codes, arrays: _UnseenIndex) -> None
 
 
 def _find_unseen(users: Codes, points: _Integers, arrays: _UnseenIndex) -> Codes:
-    """Return the item with so many unseen items of its user before it: all have the weight 1.
+    """Return the item with so many unseen items of its user before it.
 
     A point is moved by the number of the user's cuts, items less the number of the user's items
     before them, that are not after it. They are counted from the bucket of the point on, 16 at
@@ -363,41 +345,32 @@ def _find_unseen(users: Codes, points: _Integers, arrays: _UnseenIndex) -> Codes
 _Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
 
 
-_WEIGHT_TOTAL = 2**31  # Approximate sum of the popularity weights: integers, for exact sampling
-
-
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Samples positive pairs of a training part, and negative items by weight.
+    """Samples positive pairs of a training part, and negative items, uniformly.
 
-    Unseen items are sampled without rejection: the weights of all items lie end to end on a line,
-    the intervals of the user's items are cut out, and a point is sampled on the remaining line. A
-    binary search counts the cuts before the point.
+    Unseen items are sampled without rejection: a number of items that the user lacks, of which the
+    one with so many before it is found.
 
     Args:
         users: The user of each distinct positive pair, ascending, ``int32[p]``.
         items: The item of each pair, ascending within a user, ``int32[p]``.
         starts: Start of each user's pairs in ``items``, ``int64[n_users + 1]``.
-        ends: Cumulative sum of the item weights, ``int64[n_items]``.
+        n_items: The number of items.
     """
 
     users: Codes
     items: Codes
     starts: _Integers
-    ends: _Integers
+    n_items: int
 
     @classmethod
-    def from_interactions(cls, train: Interactions, *, popularity: float = 0.0) -> Sampler:
-        """Return the sampler of a training part, in which a repeated pair counts once.
-
-        The probability of an item as a negative is proportional to its number of rows to the power
-        ``popularity``; 0 for a uniform distribution.
-        """
+    def from_interactions(cls, train: Interactions) -> Sampler:
+        """Return the sampler of a training part, in which a repeated pair counts once."""
         matrix = train.binary
         starts = matrix.indptr.astype(np.int64)
         users = np.repeat(np.arange(train.n_users, dtype=np.int32), np.diff(starts))
-        weights = _compute_weights(train.item_counts(), popularity)
-        return cls(users, matrix.indices.astype(np.int32), starts, np.cumsum(weights))
+        return cls(users, matrix.indices.astype(np.int32), starts, train.n_items)
 
     def sample_positives(self, n: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Sample ``n`` positive pairs uniformly."""
@@ -410,16 +383,13 @@ class Sampler:
         return np.asarray(self.items[self.starts[users] + rng.integers(counts)])
 
     def sample_items(self, n: int, rng: np.random.Generator) -> Codes:
-        """Sample ``n`` items by weight, seen or unseen, ``int32[n]``."""
-        return self._find_items(rng.integers(self.ends[-1], size=n))
+        """Sample ``n`` items, seen or unseen, ``int32[n]``."""
+        return rng.integers(self.n_items, size=n).astype(np.int32)
 
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
-        """Sample an unseen item of each user by weight; each user must lack an item."""
-        points = rng.integers(self._unseen_weights[users])
-        if self.is_uniform:
-            return compile_loop(_find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
-        arrays = (self.starts, self._cuts, self._cumulative_weights)
-        return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
+        """Sample an unseen item of each user; each user must lack an item."""
+        points = rng.integers(self._n_unseen[users])
+        return compile_loop(_find_unseen)(users, points, self._unseen_index)  # type: ignore[no-any-return]
 
     def sample_triples(
         self, n: int, rng: np.random.Generator, *, by_user: bool = False
@@ -433,8 +403,8 @@ class Sampler:
         if by_user:
             users = self._sample_users(n, rng)
             items = self.sample_positive_items(users, rng)
-        if not self._unseen_weights.min(initial=1) > 0:
-            has_unseen = self._unseen_weights[users] > 0
+        if not self._n_unseen.min(initial=1) > 0:
+            has_unseen = self._n_unseen[users] > 0
             users, items = users[has_unseen], items[has_unseen]
         return users, items, self.sample_unseen(users, rng)
 
@@ -444,7 +414,7 @@ class Sampler:
         A user who has every item always gets a seen item.
         """
         users = self._sample_users(n, rng)
-        labels = rng.integers(2, size=n).astype(bool) | (self._unseen_weights[users] <= 0)
+        labels = rng.integers(2, size=n).astype(bool) | (self._n_unseen[users] <= 0)
         items = np.empty(n, dtype=np.int32)
         items[labels] = self.sample_positive_items(users[labels], rng)
         items[~labels] = self.sample_unseen(users[~labels], rng)
@@ -461,7 +431,7 @@ class Sampler:
         """
         order = rng.permutation(self.users.size)
         if unseen:
-            order = order[self._unseen_weights[self.users[order]] > 0]
+            order = order[self._n_unseen[self.users[order]] > 0]
         users = np.repeat(self.users[order], 1 + negatives).reshape(-1, 1 + negatives)
         items, labels = np.empty_like(users), np.zeros(users.shape, dtype=np.float32)
         items[:, 0], labels[:, 0] = self.items[order], 1.0
@@ -477,30 +447,15 @@ class Sampler:
         return np.flatnonzero(np.diff(self.starts)).astype(np.int32)
 
     @cached_property
-    def _cumulative_weights(self) -> _Integers:
-        """Sum of the item weights of the pairs before each pair, and of all, ``int64[p + 1]``."""
-        weights = np.diff(self.ends, prepend=0)
-        return np.append(np.zeros(1, np.int64), np.cumsum(weights[self.items]))
-
-    @cached_property
-    def _unseen_weights(self) -> _Integers:
-        """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
-        if self.is_uniform:
-            return np.asarray(self.ends[-1] - np.diff(self.starts))
-        return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
-
-    @cached_property
-    def _cuts(self) -> _Integers:
-        """The point at which each pair's item is cut out of its user's line, ``int64[p]``."""
-        before = np.append(0, self.ends)[self.items]
-        cumulative = self._cumulative_weights
-        return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
+    def _n_unseen(self) -> _Integers:
+        """The number of items that each user lacks, ``int64[n_users]``."""
+        return np.asarray(self.n_items - np.diff(self.starts))
 
     @cached_property
     def _unseen_index(self) -> _UnseenIndex:
         """The arrays of ``_find_unseen``: about four cuts for each bucket of a user."""
         counts = np.diff(self.starts)
-        last_points = np.maximum(self._unseen_weights - 1, 0)
+        last_points = np.maximum(self._n_unseen - 1, 0)
         shifts = np.zeros(counts.size, dtype=np.int64)
         while (is_fine := (last_points >> shifts) >= np.maximum(counts // 4, 1)).any():
             shifts[is_fine] += 1
@@ -512,17 +467,6 @@ class Sampler:
         arrays = (first_cuts, first_buckets, shifts, cuts, lows)
         compile_loop(_index_unseen)(self.starts, self.items, arrays)
         return arrays
-
-    @cached_property
-    def is_uniform(self) -> bool:
-        """Whether all items have weight 1, so that a point on the line is an item code."""
-        return bool((np.diff(self.ends, prepend=0) == 1).all())
-
-    def _find_items(self, points: _Integers) -> Codes:
-        """Return the item whose interval contains each point of the line of all weights."""
-        if self.is_uniform:
-            return points.astype(np.int32)
-        return np.searchsorted(self.ends, points, side="right").astype(np.int32)
 
     def _sample_users(self, n: int, rng: np.random.Generator) -> Codes:
         return np.asarray(self._active_users[rng.integers(self._active_users.size, size=n)])
@@ -536,16 +480,6 @@ def shuffle_rows(
     return compile_loop(_insert_rows)(keys, users, items, values)  # type: ignore[no-any-return]
 
 
-def _compute_weights(counts: _Integers, popularity: float) -> _Integers:
-    """Return integer weights proportional to ``counts ** popularity``; 0 for an item of 0 rows."""
-    if popularity == 0:
-        return np.ones(counts.size, dtype=np.int64)
-    # relative to the most popular item, so that no power overflows
-    shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
-    scaled = np.rint(shares * (_WEIGHT_TOTAL / max(shares.sum(), 1.0)))
-    return np.asarray(np.maximum(scaled, counts > 0).astype(np.int64))
-
-
 EpochSampler: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
 """Samples the users, items and targets of an epoch."""
 
@@ -555,17 +489,7 @@ def is_implicit(train: Interactions) -> bool:
     return not len(train) or bool(train.values.min() == train.values.max())
 
 
-class _SamplesNegatives(Protocol):
-    """A model that samples negatives if all ratings are equal."""
-
-    @property
-    def negatives(self) -> int:
-        """The number of negatives of each training pair."""
-
-
-def create_rating_sampler(
-    train: Interactions, model: _SamplesNegatives, *, unit: bool = False
-) -> EpochSampler:
+def create_rating_sampler(train: Interactions, model: Any, *, unit: bool = False) -> EpochSampler:
     """Return a sampler of the ratings in random order, or of the pairs with their negatives.
 
     Implicit feedback has target 1 for a training pair and 0 for each of the ``negatives`` unseen
@@ -624,11 +548,11 @@ class UserBlocks:
         Users who have every item are left out.
 
         >>> pairs = [np.array(codes, dtype=np.int32) for codes in ([0, 1, 1], [1, 0, 1])]
-        >>> sampler = Sampler(*pairs, np.array([0, 1, 3]), np.array([1, 2]))
+        >>> sampler = Sampler(*pairs, np.array([0, 1, 3]), 2)
         >>> [array.tolist() for array in UserBlocks(sampler).sample(np.random.default_rng(0))]
         [[0], [1], [0]]
         """
-        counts, n_items = np.diff(self.sampler.starts), self.sampler.ends.size
+        counts, n_items = np.diff(self.sampler.starts), self.sampler.n_items
         users = np.flatnonzero((counts > 0) & (counts < n_items)).astype(np.int32)
         order = rng.permutation(users)
         n = int(counts[users].sum())
@@ -652,7 +576,7 @@ class UserBlocks:
         for users, end, seed in zip(blocks, ends.tolist(), seeds, strict=True):
             gather(users, self.sampler.starts, self.sampler.items, memory)
             parts = tuple(array[start:end] for array in triples)
-            draw(seed, self.sampler.ends.size, users, memory, parts)
+            draw(seed, self.sampler.n_items, users, memory, parts)
             start = end
 
 
@@ -674,8 +598,8 @@ def create_triple_sampler(
 ) -> Callable[[np.random.Generator], _Triples]:
     """Return a sampler of an epoch's triples, in blocks if that is allowed and of use.
 
-    It is of use for ``MANY_USERS``, and possible if negatives are uniform.
+    It is of use for ``MANY_USERS``.
     """
-    if in_blocks and sampler.is_uniform and sampler.starts.size > MANY_USERS:
+    if in_blocks and sampler.starts.size > MANY_USERS:
         return UserBlocks(sampler).sample
     return lambda rng: sampler.sample_triples(sampler.users.size, rng)

@@ -157,18 +157,10 @@ class Tokens:
     Args:
         values: The tokens of all texts, ``int32[t]``.
         starts: The position of the first token of each text, ``int64[n + 1]``.
-        path: The file that holds them; another process reads it instead of a copy.
     """
 
     values: AnyArray
     starts: _Integers
-    path: Path | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return how another process makes this object."""
-        if self.path is not None:
-            return _map_file, (self.path,)
-        return Tokens, (self.values, self.starts)
 
     def __len__(self) -> int:
         return self.starts.size - 1
@@ -239,9 +231,9 @@ def _map_file(path: Path) -> Tokens:
 
     column = pa.ipc.open_file(pa.memory_map(str(path))).read_all()["tokens"]
     if not column.num_chunks:
-        return Tokens(np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64), path)
+        return Tokens(np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
     lists = column.chunk(0)
-    return Tokens(lists.values.to_numpy(), lists.offsets.to_numpy(), path)
+    return Tokens(lists.values.to_numpy(), lists.offsets.to_numpy())
 
 
 Pooling: TypeAlias = Literal["first", "mean"]

@@ -46,7 +46,7 @@ from recbias.core.machine import FreedMemory
 from recbias.core.plugins import FittedRecommender, OnlyOn, Output
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision
-from recbias.kernels.sparse import CompiledOnce
+from recbias.kernels.sparse import compile_loop
 from recbias.models.captured import CapturedStep
 from recbias.models.gpu import (
     Tensor,
@@ -247,11 +247,11 @@ def can_split(plan: FineTuning, n_parts: int, n_texts: int) -> bool:
     return plan.memory_setting == "batch_parts" and n_parts < n_texts
 
 
-def warn_about_split(name: str, n_parts: int, setting: str = "batch_parts") -> None:
+def warn_about_split(name: str, n_parts: int) -> None:
     """Warn that the device is full, and that a batch is computed in parts from now on."""
     message = f"{name}: the device is full, so each batch is computed in {n_parts} parts from now"
     message += " on; the gradients are the same up to rounding"
-    warn(f"{message}. Set {setting}: {n_parts}" if setting else message)
+    warn(f"{message}. Set batch_parts: {n_parts}")
 
 
 @contextmanager
@@ -385,8 +385,8 @@ class RowAdam:
         self._scales = (1 / np.sqrt(1 - _SQUARE_DECAY**steps)).astype(np.float32)
         self._moments = {id(table): _Moments.create(table) for table in tables}
         self._n_steps = 0
-        self._make_idle_steps = CompiledOnce(_make_idle_steps)
-        self._make_steps = CompiledOnce(_make_steps)
+        self._make_idle_steps = compile_loop(_make_idle_steps)
+        self._make_steps = compile_loop(_make_steps)
 
     @contextmanager
     def record(self) -> Iterator[None]:
@@ -494,7 +494,6 @@ class Schedule:
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
             reproducible across machines; large matrix products profit from more.
-        mixed: Compute matrix products in bfloat16 on CUDA.
         settings: Further settings of the model by name, for error messages.
     """
 
@@ -506,7 +505,6 @@ class Schedule:
     adversarial_epochs: int = 0
     patience: int = 0
     threads: int = 1
-    mixed: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -858,19 +856,17 @@ MIN_CAPTURED_STEPS = 20
 
 @dataclass
 class _GradientStep:
-    """A step of an optimizer; a batch for which memory runs out is split from then on.
+    """A step of an optimizer.
 
     Args:
         learner: The model in training.
         optimizer: Moves its parameters.
         schedule: The settings of the training.
-        n_parts: Number of parts of a batch.
     """
 
     learner: Learner[Any]
     optimizer: Optimizer
     schedule: Schedule
-    n_parts: int = 1
 
     def __post_init__(self) -> None:
         self.device = self.learner.parameters()[0].device
@@ -892,47 +888,20 @@ class _GradientStep:
 
     def __call__(self, *batch: Tensor) -> Tensor:
         """Return the loss of a batch, and move the parameters."""
-        import torch
-
-        if self.captured is not None and self.n_parts == 1:
+        if self.captured is not None:
             total = self.captured(*batch)
             if total is not None:
                 return total
-        while True:
-            try:
-                self.optimizer.zero_grad()
-                return self._take_step(*batch)
-            except (RuntimeError, MemoryError) as error:
-                if not (is_out_of_memory(error) and self._can_split(len(batch[0]))):
-                    raise
-            self.n_parts *= 2
-            warn_about_split(self.schedule.name, self.n_parts, setting="")
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
-
-    def _can_split(self, n_samples: int) -> bool:
-        """Return whether parts have the gradient of the batch, and none is recorded yet."""
-        is_sum = not (self.learner.crosses_batch or self.learner.buffers())
-        return is_sum and self.optimizer.rows is None and self.n_parts < n_samples
+        self.optimizer.zero_grad()
+        return self._take_step(*batch)
 
     def _take_step(self, *batch: Tensor) -> Tensor:
         """Add the gradients of a batch, and move the parameters; return the loss."""
-        import torch
-
-        mixed = self.schedule.mixed and self.device.type == "cuda"
-        total = torch.zeros((), device=self.device)
-        parts = [batch]
-        if self.n_parts > 1:
-            size = -(-len(batch[0]) // self.n_parts)
-            parts = [*zip(*(tensor.split(size) for tensor in batch), strict=True)]
-        for part in parts:
-            mixed_precision = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=mixed)
-            with mixed_precision, self.optimizer.record():
-                loss = self.learner.loss(*part)
-            loss.backward()
-            total += loss.detach()
+        with self.optimizer.record():
+            loss = self.learner.loss(*batch)
+        loss.backward()
         self.optimizer.step()
-        return total
+        return loss.detach()
 
 
 @dataclass(frozen=True, eq=False)
@@ -1013,8 +982,6 @@ class Learner(Generic[Fitted_co]):
     interrupted.
     """
 
-    crosses_batch: bool = False
-    """Whether the loss of a batch is not the sum of those of its parts."""
     has_steps: ClassVar[bool] = False
     """Whether ``step`` and ``step_by_samples`` make the steps of SGD."""
 

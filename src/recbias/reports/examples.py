@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -134,31 +133,11 @@ def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
     return [_find(model, known, "model") for model in models] or known[:2]
 
 
-@dataclass(frozen=True)
-class ExampleList:
-    """A list of an example: whose it is, its items with whether they are relevant, and misses."""
-
-    title: str
-    items: tuple[tuple[str, bool], ...]
-    missed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Example:
-    """A user, prompt or sentence with its history, and lists side by side."""
-
-    title: str
-    labels: str
-    text: str
-    history: tuple[str, ...]
-    lists: tuple[ExampleList, ...]
-
-
 _MOST_EXAMPLES, _MOST_PROMPTS = 5, 4
 
 
-def collect_examples(run: RunTables) -> tuple[str, list[Example]]:
-    """Return what the examples of a page are the worst of, and the examples.
+def collect_examples(run: RunTables) -> tuple[str, list[list[dict[str, Any]]]]:
+    """Return what the examples of a page are the worst of, and the rows of each unit.
 
     They are the units with the worst values of accuracy, else of the first metric that has units,
     with the lists of the two best models; none without values of units or stored lists.
@@ -169,40 +148,18 @@ def collect_examples(run: RunTables) -> tuple[str, list[Example]]:
         for title in (accuracy.title if accuracy else None, None):
             with contextlib.suppress(MissingEvidence, UnknownName):
                 rows = rows or select_examples(run, title, worst=_MOST_EXAMPLES)
-    rows = [row for row in rows if row["list"] or row["prompts"]]
-    if not rows:
-        return "", []
     units: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        units.setdefault(row["unit_id"], []).append(row)
-    title = format_title(rows[0]["metric"], rows[0]["k"])
+        if row["list"] or row["prompts"]:
+            prompts = dict([*row["prompts"].items()][:_MOST_PROMPTS])
+            units.setdefault(row["unit_id"], []).append({**row, "prompts": prompts})
+    if not units:
+        return "", []
+    first = next(iter(units.values()))[0]
+    title = format_title(first["metric"], first["k"])
     metric = views.collect_definitions(run).get(title)
     name = views.name_metric(run, metric) if metric else title
-    return f"{name} of {rows[0]['model']}", [_build_example(each) for each in units.values()]
-
-
-def _build_example(rows: Sequence[Mapping[str, Any]]) -> Example:
-    first = rows[0]
-    lists = [
-        ExampleList(
-            f"{row['model']}: {row['value']:.4f}",
-            tuple((item, item in row["relevant"]) for item in row["list"]),
-            row["missed"],
-        )
-        for row in rows
-        if row["list"]
-    ] or [
-        ExampleList(f"{first['model']}, {query}", tuple((item, False) for item in items))
-        for query, items in [*first["prompts"].items()][:_MOST_PROMPTS]
-    ]
-    is_named = first["unit_id"].startswith(first["unit"])
-    return Example(
-        first["unit_id"] if is_named else f"{first['unit']} {first['unit_id']}",
-        first["labels"].replace("&", ", "),
-        first["text"].partition(" / ")[0],
-        first["history"],
-        tuple(lists),
-    )
+    return f"{name} of {first['model']}", [*units.values()]
 
 
 class Stages:

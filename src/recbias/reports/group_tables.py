@@ -307,23 +307,15 @@ def _build_gaps(
     run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
 ) -> Table | None:
     """Return the largest difference between two groups of each model; None if none is tested."""
-    tests = {part.test for question in questions for part in question.comparisons}
-    anova = {} if tests == {"welch_anova"} else _collect_anova(run, metric)
     pairs = _find_largest_gaps(questions)
     if not pairs:
         return None
     places = count_decimals(row["difference"] for row in pairs.values())
     numbers = ("gap", "95% interval", "p", "adjusted p")
     heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
-    columns = [*make_columns(heads, numeric=numbers)]
-    if anova:
-        columns.append(Column("p of all groups", numeric=True))
-    rows = [
-        _tabulate_gap(row, keys, places, [anova.get(key)] if anova else [])
-        for key, row in pairs.items()
-    ]
-    notes = _explain_gaps(run, metric, questions, has_anova=bool(anova))
-    return Table(f"{metric.groups_heading}: gaps", tuple(columns), tuple(rows), tuple(notes))
+    rows = tuple(_tabulate_gap(row, keys, places) for row in pairs.values())
+    columns, notes = make_columns(heads, numeric=numbers), _explain_gaps(run, metric, questions)
+    return Table(f"{metric.groups_heading}: gaps", columns, rows, tuple(notes))
 
 
 def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
@@ -333,9 +325,7 @@ def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
     return " and ".join(f"{name} {place[name]}" for name in varying if place[name] != views.ALL)
 
 
-def _explain_gaps(
-    run: RunTables, metric: Definition, questions: Sequence[Question], *, has_anova: bool
-) -> list[str]:
+def _explain_gaps(run: RunTables, metric: Definition, questions: Sequence[Question]) -> list[str]:
     """Return the notes of a table of gaps: tests, and compared groups."""
     parts = [part for question in questions for part in question.comparisons]
     methods = "; ".join(dict.fromkeys(part.method() for part in parts))
@@ -344,39 +334,20 @@ def _explain_gaps(
     notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
     if least := metric.parameters.get("min_group"):
         notes.append(f"Groups with n of at least {least:,} are compared.")
-    notes += ["p of all groups: Welch's analysis of variance, adjusted."] * has_anova
     if place := _describe_place(run, parts[0]):
         notes.append(f"The values and tests are those of {place}: no test averages over them.")
     return notes
 
 
-def _collect_anova(run: RunTables, metric: Definition) -> dict[Head, Row]:
-    """Return the test of all groups of a metric by dataset and model."""
-    gap = {**metric.parameters, "gap": "difference"}
-    definitions = collect_definitions(run)
-    return {
-        (row["dataset"], row["model"]): row
-        for comparisons in views.collect_comparisons(run)
-        if comparisons.test == "welch_anova" and comparisons.title in definitions
-        if definitions[comparisons.title].parameters == gap
-        if definitions[comparisons.title].name == metric.name
-        for row in comparisons.rows
-    }
-
-
-def _tabulate_gap(
-    row: Row, keys: Sequence[str], places: int, anova: Sequence[Row | None]
-) -> tuple[Cell, ...]:
+def _tabulate_gap(row: Row, keys: Sequence[str], places: int) -> tuple[Cell, ...]:
     sign = -1.0 if row["difference"] < 0 else 1.0
     low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
     sides = ("b", "a") if sign < 0 else ("a", "b")
     gap = sign * row["difference"]
-    all_groups = [test["p_adjusted"] if test else math.nan for test in anova]
     return (
         *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
         Cell(format_value(gap, places), gap),
         Cell(wording.format_interval(low, high, places), low),
         *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
         Cell("yes" if views.is_significant(row) else "no"),
-        *(Cell(wording.format_p_value(p), p) for p in all_groups),
     )

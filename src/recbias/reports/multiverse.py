@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recbias.reports import svg
-from recbias.reports.environments import read_resource, render
 from recbias.reports.run import to_records
+from recbias.reports.sections import Section, write_sections
 from recbias.reports.svg import (
     Plot,
     Scale,
@@ -109,43 +110,34 @@ def list_sentences(claim: str, summary: Mapping[str, Any]) -> Iterator[str]:
         yield "No setting turns the verdict of the first one."
 
 
-def _tabulate(universes: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
-    columns = [*names, "estimate", "ci_low", "ci_high", "p", "verdict"]
-    return [
-        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
-        for row in universes[columns].head(_MOST_ROWS).itertuples(index=False)
-    ]
+_percent = "{:.0%}".format
 
 
-def render_multiverse(
+def write_multiverse(
+    folder: Path,
     *,
     claim: str,
     summary: Mapping[str, Any],
     choices: pd.DataFrame,
     universes: pd.DataFrame,
     names: Sequence[str],
-    curve: Plot,
-) -> dict[str, str]:
-    """Return the report as ``report.md`` and ``report.html``."""
+) -> None:
+    """Write ``report.html``, ``report.md`` and the specification curve into a folder."""
     failed = universes.loc[universes["verdict"] == "failed", "problem"].value_counts()
-    content = {
-        "verdict": summary["verdict"],
-        "sentences": [*list_sentences(claim, summary)],
-        "shares": [
-            (row["choice"], f"{row['share']:.0%}", f"{row['ci_low']:.0%} to {row['ci_high']:.0%}")
-            for row in to_records(choices)
-        ],
-        "failures": [*failed.items()],
-        "names": [*names],
-        "rows": _tabulate(universes, names),
-        "n_rows": len(universes),
-        "curve": curve,
+    intervals = [
+        f"{_percent(low)} to {_percent(high)}"
+        for low, high in zip(choices["ci_low"], choices["ci_high"], strict=True)
+    ]
+    shares = {
+        "choice": choices["choice"],
+        "share of the variance": choices["share"].map("{:.0%}".format),
     }
-    styles = {
-        "style": Safe(read_resource("page.css")),
-        "plot_style": Safe(svg.read_style_sheet()),
-    }
-    return {
-        "report.md": render("multiverse.md.jinja", **content),
-        "report.html": render("multiverse.html.jinja", **content, **styles),
-    }
+    shown = universes[[*names, "estimate", "ci_low", "ci_high", "p", "verdict"]].head(_MOST_ROWS)
+    sections = [
+        Section("Specification curve", plot=draw_curve(universes, names)),
+        Section("Which choice decides", pd.DataFrame({**shares, "95% interval": intervals})),
+        Section("Settings that failed", failed.rename("settings").reset_index()),
+        Section(f"Settings: {len(shown)} of {len(universes)}; universes.csv has all", shown),
+    ]
+    sentences = [summary["verdict"], *list_sentences(claim, summary)]
+    write_sections(folder, sentences, (), sections)

@@ -22,50 +22,6 @@ from recbias.reports.svg import Interval
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import Safe, is_number, join
 
-_MITIGATION = "mitigation"
-
-# settings of a language model that decide how requests are sent, not what they ask
-_SENDING = {
-    *("concurrency", "retries", "timeout_s", "requests_per_minute", "tokens_per_minute"),
-    *("prices", "budget", "api_key_env"),
-}
-
-
-def pair_variants(run: RunTables) -> list[tuple[str, str]]:
-    """Return the plain model and the mitigated variant of each pair, by label.
-
-    A variant has a ``mitigation`` in the spec. Its plain model has the same name and the same
-    other settings, whatever the labels; how requests are sent may differ.
-    """
-    models = [model for model in run.manifest.get("models", []) if "label" in model]
-    plain = {
-        _identify(model): model["label"] for model in reversed(models) if not _mitigates(model)
-    }
-    return [
-        (plain[identity], model["label"])
-        for model in models
-        if _mitigates(model) and (identity := _identify(model)) in plain
-    ]
-
-
-def _mitigates(model: Mapping[str, Any]) -> bool:
-    return (model.get("parameters") or {}).get(_MITIGATION) is not None
-
-
-def _identify(model: Mapping[str, Any]) -> str:
-    """Return the name and the settings of a model without its mitigation, as text."""
-    settings = {**(model.get("parameters") or {}), _MITIGATION: None}
-    if isinstance(llm := settings.get("llm"), Mapping):
-        settings["llm"] = {key: value for key, value in llm.items() if key not in _SENDING}
-    return repr((model.get("name"), _sort(settings)))
-
-
-def _sort(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (key, _sort(value) if isinstance(value, Mapping) else value)
-        for key, value in sorted(settings.items())
-    ]
-
 
 @dataclass(frozen=True)
 class _BiasFamily:
@@ -124,17 +80,15 @@ def draw_scatter(
     middle = axes.y.at(0)
     zero = [svg.draw_line((axes.x.start, middle), (axes.x.end, middle), "zero")]
     zero *= axes.y.low < 0 < axes.y.high
-    lines = _locate_pairs(run, points, axes)
-    pairs = (svg.draw_arrow(plain, variant, gap=7) for plain, variant in lines)
     return svg.draw_chart(
         axes,
-        _draw_points(points, axes, lines),
+        _draw_points(points, axes),
         x_title=(across, rows.describe_direction(x)),
         y_title=(up, rows.describe_direction(y)),
-        drawn=join(axes.draw(), *zero, *pairs),
+        drawn=join(axes.draw(), *zero),
         name=name,
         title=f"{up} against {across}",
-        caption=_caption_scatter(points, y, has_pairs=bool(lines)),
+        caption=_caption_scatter(points, y),
     )
 
 
@@ -168,18 +122,6 @@ def _group_values(
     return values
 
 
-def _locate_pairs(
-    run: RunTables, points: Sequence[_ModelPoint], axes: svg.Axes
-) -> list[tuple[svg.Point, svg.Point]]:
-    """Return the positions of each plain model and mitigated variant that are both drawn."""
-    centres = {point.model: axes.at(point.x.value, point.y.value) for point in points}
-    return [
-        (centres[plain], centres[variant])
-        for plain, variant in pair_variants(run)
-        if plain in centres and variant in centres
-    ]
-
-
 def _make_scatter_axes(points: Sequence[_ModelPoint], y: Definition, height: float) -> svg.Axes:
     zero = [0.0] if y.direction == "zero" else []
     x_range = _choose_range([end for point in points for end in point.x.ends()])
@@ -194,13 +136,11 @@ def _choose_range(values: Sequence[float]) -> tuple[float, float]:
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
-def _draw_points(
-    points: Sequence[_ModelPoint], axes: svg.Axes, lines: Sequence[tuple[svg.Point, svg.Point]]
-) -> Safe:
+def _draw_points(points: Sequence[_ModelPoint], axes: svg.Axes) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
     labels = svg.shorten_all(point.model for point in points)
     spots: list[list[svg.Spot]] = []
-    obstacles = [point for line in lines for point in svg.interpolate_points(line)]
+    obstacles: list[svg.Point] = []
     whiskers, dots = [], []
     for point, (x, y), label in zip(points, centres, labels, strict=True):
         across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
@@ -228,13 +168,12 @@ def _draw_points(
     return join(*whiskers, *texts, *dots)
 
 
-def _caption_scatter(points: Sequence[_ModelPoint], y: Definition, *, has_pairs: bool) -> str:
+def _caption_scatter(points: Sequence[_ModelPoint], y: Definition) -> str:
     sentences = [
         "Each point is a model.",
         *svg.describe_lines([*(point.x for point in points), *(point.y for point in points)]),
         "The dotted line is 0: no bias." if y.direction == "zero" else "",
         "Hollow points are baselines." if any(point.hollow for point in points) else "",
-        "Arrows lead from a model to its mitigated variant." if has_pairs else "",
     ]
     return " ".join(filter(None, sentences))
 

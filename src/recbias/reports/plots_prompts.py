@@ -349,48 +349,56 @@ MOST_LABELS = 60
 """With more labels than this, only the highest and the lowest are drawn."""
 
 
+def _list_measured(
+    run: RunTables, name: str, dataset: str, *columns: str
+) -> Iterator[tuple[Definition, list[rows.Row]]]:
+    """Yield the metrics of a name with their values that have a group, or all of some columns."""
+    for metric in rows.find_metrics(run, name):
+        measured = rows.list_rows(run, metric, dataset)
+        values = [row for row in measured if all(row[column] for column in columns)]
+        if not values:
+            raise MissingEvidence(f"{metric.heading} has no value by {' and '.join(columns)}")
+        yield metric, values
+
+
+def _split_models(
+    run: RunTables, values: Sequence[rows.Row]
+) -> Iterator[tuple[str, list[rows.Row], str]]:
+    """Yield the models that get a plot, with their values and a note on the others."""
+    models = rows.sort_models(run, (row["model"] for row in values))
+    omitted = models[rows.MOST_MODELS :]
+    note = f" The table also has {rows.join_names(omitted)}." if omitted else ""
+    for model in models[: rows.MOST_MODELS]:
+        yield model, [row for row in values if row["model"] == model], note
+
+
 def draw_attribute_ranking(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[Plot]:
     """Yield a plot for each metric of a mean by label, and each model."""
-    for metric in rows.find_metrics(run, _MEAN_ATTRIBUTE):
-        groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
-        means = [row for row in groups if row["group"] != _NEUTRAL]
-        neutral = {row["model"]: row["value"] for row in groups if row["group"] == _NEUTRAL}
-        if not means:
-            raise MissingEvidence(f"{metric.heading} has no defined mean of a label")
-        models = rows.sort_models(run, (row["model"] for row in means))
-        for model in models[: rows.MOST_MODELS]:
-            model_means = [row for row in means if row["model"] == model]
-            plot = _draw_ranking(metric, model_means, neutral.get(model, math.nan), name_file)
-            yield rows.add_omitted(plot, models)
-
-
-def _draw_ranking(
-    metric: Definition, means: Sequence[rows.Row], neutral: float, name_file: rows.NameFile
-) -> Plot:
-    ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
-    model = ranked[0]["model"]
-    label = rows.get_label_name(row["group"] for row in means) or "label"
-    attribute = str(metric.parameters.get("attribute") or metric.heading)
-    neutral_label = "without any word"
-    if math.isnan(neutral):
-        neutral = math.fsum(row["value"] for row in means) / len(means)
-        neutral_label = "mean over the labels"
-    plot = Forest(
-        panels=_split_panels(ranked),
-        series=("",),
-        axis=f"Mean {attribute}",
-        note=rows.describe_direction(metric),
-        neutral=neutral,
-        neutral_label=neutral_label,
-    )
-    return draw_forest(
-        plot,
-        name=name_file(f"ranking-{attribute}-{label}-{model}"),
-        title=f"Average {attribute} by {label}: {model}",
-        caption=f"The mean {attribute} of the recommended items under each label.",
-    )
+    for metric, values in _list_measured(run, _MEAN_ATTRIBUTE, dataset, "group"):
+        means = [row for row in values if row["group"] != _NEUTRAL]
+        label = rows.get_label_name(row["group"] for row in means) or "label"
+        attribute = str(metric.parameters.get("attribute") or metric.heading)
+        for model, own, note in _split_models(run, means):
+            neutral = [
+                row["value"] for row in values if (row["model"], row["group"]) == (model, _NEUTRAL)
+            ]
+            mean = math.fsum(row["value"] for row in own) / len(own)
+            forest = Forest(
+                panels=_split_panels(sorted(own, key=lambda row: (-row["value"], row["group"]))),
+                series=("",),
+                axis=f"Mean {attribute}",
+                note=rows.describe_direction(metric),
+                neutral=neutral[0] if neutral else mean,
+                neutral_label="without any word" if neutral else "mean over the labels",
+            )
+            yield draw_forest(
+                forest,
+                name=name_file(f"ranking-{attribute}-{label}-{model}"),
+                title=f"Average {attribute} by {label}: {model}",
+                caption=f"The mean {attribute} of the recommended items under each label.{note}",
+            )
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[Panel, ...]:
@@ -519,10 +527,11 @@ def _find_group(
         yield from ((at, row) for row in values if row["group"] == group)
 
 
-def _mark(row: rows.Row, series: int, *, hollow: bool = False) -> Mark:
+def _mark(row: rows.Row, series: int, *, hollow: bool = False, places: int = 4) -> Mark:
     interval = Interval.of_row(row)
     name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
-    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
+    n = f", n {row['n']:,.0f}" if places else ""
+    return Mark(interval, series, f"{name}: {interval.describe(places)}{n}", hollow)
 
 
 def _make_model_row(
@@ -667,55 +676,52 @@ def draw_values(
 _PRICES = "price_percentage"
 
 
+def _make_rows(
+    values: Sequence[rows.Row],
+    targets: Sequence[str],
+    groups: Sequence[str],
+    places: int = 4,
+) -> tuple[Row, ...]:
+    """Return a row for each target, with a mark for each group."""
+    lines = []
+    for target in targets:
+        own = [row for row in values if row["target"] == target]
+        own.sort(key=lambda row: groups.index(row["group"]))
+        marks = tuple(_mark(row, groups.index(row["group"]), places=places) for row in own)
+        lines += [Row(rows.get_label_value(target), marks)] * bool(marks)
+    return tuple(lines)
+
+
 def draw_prices(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
     """Yield a plot for each metric of shares by price level."""
-    for metric in rows.find_metrics(run, _PRICES):
-        shares = [
-            row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
-        ]
-        if not shares:
-            raise MissingEvidence(f"{metric.heading} has no defined share of a level by label")
+    for metric, shares in _list_measured(run, _PRICES, dataset, "group", "target"):
         labels = rows.list_labels(run, metric, dataset, "group")
-        yield _draw_levels(run, metric, labels, shares, name_file)
-
-
-def _draw_levels(
-    run: RunTables,
-    metric: Definition,
-    labels: Sequence[str],
-    shares: Sequence[rows.Row],
-    name_file: rows.NameFile,
-) -> Plot:
-    levels = rows.list_distinct(shares, "target")
-    panels = []
-    for model in rows.sort_models(run, (row["model"] for row in shares)):
-        lines = []
-        for level in levels:
-            level_rows = [row for row in shares if (row["model"], row["target"]) == (model, level)]
-            level_rows.sort(key=lambda row: labels.index(row["group"]))
-            marks = tuple(_mark(row, labels.index(row["group"])) for row in level_rows)
-            if marks:
-                lines.append(Row(rows.get_label_value(level), marks))
-        panels.append(Panel(model, tuple(lines)))
-    within = str(metric.parameters.get("within") or "")
-    neutral = compute_neutral(labels, within)
-    level_name = rows.get_label_name(levels) or "level"
-    label_name = rows.get_label_name(row["group"] for row in shares) or "label"
-    return draw_forest(
-        Forest(
-            panels=tuple(panels),
+        levels = rows.list_distinct(shares, "target")
+        models = rows.sort_models(run, (row["model"] for row in shares))
+        within = str(metric.parameters.get("within") or "")
+        neutral = compute_neutral(labels, within)
+        level_name = rows.get_label_name(levels) or "level"
+        label_name = rows.get_label_name(row["group"] for row in shares) or "label"
+        own = {model: [row for row in shares if row["model"] == model] for model in models}
+        forest = Forest(
+            panels=tuple(
+                Panel(model, _make_rows(values, levels, labels)) for model, values in own.items()
+            ),
             series=tuple(map(rows.get_label_value, labels)),
             axis=f"Share of the {level_name} level's slots",
             neutral=neutral,
             neutral_label="" if math.isnan(neutral) else f"equal shares, {neutral:.2g}",
-        ),
-        name=name_file(f"levels-{label_name}"),
-        title=f"{level_name.capitalize()} levels by {label_name}",
-        caption=(
-            f"{metric.heading}. The share under each label of all slots that go to a {level_name} "
-            f"level; those of a level add up to 1{f' within each {within}' if within else ''}."
-        ),
-    )
+        )
+        yield draw_forest(
+            forest,
+            name=name_file(f"levels-{label_name}"),
+            title=f"{level_name.capitalize()} levels by {label_name}",
+            caption=(
+                f"{metric.heading}. The share under each label of all slots that go to a "
+                f"{level_name} level; those of a level add up to 1"
+                f"{f' within each {within}' if within else ''}."
+            ),
+        )
 
 
 def compute_neutral(labels: Sequence[str], within: str = "") -> float:
@@ -747,59 +753,25 @@ MOST_WORDS = 30
 
 def draw_word_counts(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[Plot]:
     """Yield a plot for each metric of word counts, and each model."""
-    for metric in rows.find_metrics(run, _TOP_WORDS):
-        counts = [
-            row for row in rows.list_rows(run, metric, dataset) if row["group"] and row["target"]
-        ]
-        if not counts:
-            raise MissingEvidence(f"{metric.heading} has no word in the recommended names")
-        models = rows.sort_models(run, (row["model"] for row in counts))
-        for model in models[: rows.MOST_MODELS]:
-            model_counts = [row for row in counts if row["model"] == model]
-            plot = _draw_words(model_counts, name_file)
-            yield rows.add_omitted(plot, models)
-
-
-def _draw_words(counts: Sequence[rows.Row], name_file: rows.NameFile) -> Plot:
-    groups = rows.list_distinct(counts, "group")
-    largest = {
-        word: max(row["value"] for row in counts if row["target"] == word)
-        for word in rows.list_distinct(counts, "target")
-    }
-    words = sorted(largest, key=lambda word: (-largest[word], word))
-    lines = []
-    for word in words[:MOST_WORDS]:
-        word_rows = [row for row in counts if row["target"] == word]
-        word_rows.sort(key=lambda row: groups.index(row["group"]))
-        marks = tuple(
-            Mark(
-                Interval.of_row(row),
-                groups.index(row["group"]),
-                f"{row['target']}, {row['group']}: {row['value']:,.6g}",
+    for _, values in _list_measured(run, _TOP_WORDS, dataset, "group", "target"):
+        for model, counts, note in _split_models(run, values):
+            groups = rows.list_distinct(counts, "group")
+            ranked = sorted(counts, key=lambda row: (-row["value"], row["target"]))
+            words = rows.list_distinct(ranked, "target")
+            label, n_more = rows.get_label_name(groups) or "label", len(words) - MOST_WORDS
+            forest = Forest(
+                panels=(Panel("", _make_rows(counts, words[:MOST_WORDS], groups, places=0)),),
+                series=tuple(map(rows.get_label_value, groups)),
+                axis="Occurrences in the names of the recommended items",
             )
-            for row in word_rows
-        )
-        lines.append(Row(rows.get_label_value(word), marks))
-    label = rows.get_label_name(groups) or "label"
-    model = counts[0]["model"]
-    return draw_forest(
-        Forest(
-            panels=(Panel("", tuple(lines)),),
-            series=tuple(map(rows.get_label_value, groups)),
-            axis="Occurrences in the names of the recommended items",
-        ),
-        name=name_file(f"words-{label}-{model}"),
-        title=f"Words in recommended names by {label}: {model}",
-        caption=_caption_words(words, label),
-    )
-
-
-def _caption_words(words: Sequence[str], label: str) -> str:
-    sentences = [
-        f"How often the names of the items recommended under each {label} have a word.",
-        "An item that is recommended again counts again.",
-    ]
-    if len(words) > MOST_WORDS:
-        sentences.append(f"{len(words) - MOST_WORDS} rarer words are in the table only.")
-    sentences.append("A word without a mark for a label is not among its most frequent ones.")
-    return " ".join(sentences)
+            more = f" {n_more} rarer words are in the table only." if n_more > 0 else ""
+            yield draw_forest(
+                forest,
+                name=name_file(f"words-{label}-{model}"),
+                title=f"Words in recommended names by {label}: {model}",
+                caption=(
+                    f"How often the names of items recommended under each {label} have a word. "
+                    f"An item that is recommended again counts again.{more} A word without a mark "
+                    f"for a label is not among its most frequent ones.{note}"
+                ),
+            )

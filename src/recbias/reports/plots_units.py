@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -98,29 +97,19 @@ class Exposure:
 def count_recommendations(run: RunTables) -> pd.DataFrame:
     """Return how often each model recommends each item, over all seeds and folds.
 
-    The file is read one row group at a time.
-
     Returns:
         ``dataset``, ``model``, ``item_id`` and ``lists``; no rows without ``lists.parquet``.
     """
     path = run.folder / "lists.parquet"
     if not has_file(path):
         return pd.DataFrame(columns=[*_KEYS, "lists"])
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables = []
-    with convert_parquet_errors(path), pq.ParquetFile(path, read_dictionary=_KEYS) as file:
-        for number in range(file.num_row_groups):
-            group = file.read_row_group(number, columns=_KEYS).unify_dictionaries()
-            counts = group.group_by(_KEYS).aggregate([([], "count_all")])
-            columns = [counts[key].cast(pa.string()) for key in _KEYS]
-            tables.append(pa.table([*columns, counts["count_all"]], [*_KEYS, "lists"]))
-    if not tables:
-        return pd.DataFrame(columns=[*_KEYS, "lists"])
-    groups = pa.concat_tables(tables).group_by(_KEYS, use_threads=False)
-    frame: pd.DataFrame = groups.aggregate([("lists", "sum")]).to_pandas()
-    return frame.rename(columns={"lists_sum": "lists"})
+    with convert_parquet_errors(path):
+        table = pq.read_table(path, columns=_KEYS, read_dictionary=_KEYS).unify_dictionaries()
+    groups = table.group_by(_KEYS, use_threads=False).aggregate([([], "count_all")])
+    frame: pd.DataFrame = groups.to_pandas().astype(dict.fromkeys(_KEYS, object))
+    return frame.rename(columns={"count_all": "lists"})
 
 
 def compute_exposure(run: RunTables, counts: pd.DataFrame, dataset: str) -> Exposure | None:
@@ -204,7 +193,7 @@ def _draw_projection(units: pd.DataFrame, model: str, name_file: rows.NameFile) 
     return svg.Plot(
         name=name_file(f"projection-{model}"),
         title=f"Latent space of {model}",
-        caption=_caption_projection(sets, means),
+        caption=_caption_projection(sets),
         height=height,
         body=join(
             axes.draw(
@@ -233,19 +222,6 @@ def _make_square_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
     return Axes(Scale(*x, _LEFT, _RIGHT), Scale(*y, bottom, top))
 
 
-def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
-    """Return the two sets between which the direction runs: the first two of one label.
-
-    >>> choose_direction(["gender=F", "gender=M", "genres=Romance"])
-    ('gender=M', 'gender=F')
-    """
-    by_label: dict[str, list[str]] = defaultdict(list)
-    for group in groups:
-        by_label[group.partition("=")[0]].append(group)
-    pairs = ((names[1], names[0]) for names in by_label.values() if len(names) > 1)
-    return next(pairs, None)
-
-
 def _draw_clouds(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
     """Yield the points of each set, every n-th if there are too many."""
     step = max(1, -(-total // MOST_CLOUD))
@@ -256,18 +232,16 @@ def _draw_clouds(sets: _Sets, total: int, axes: Axes) -> Iterator[Safe]:
 
 
 def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
-    """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
+    """Return a large labelled mark at the mean of each set."""
     centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
-    arrow = [centres[group] for group in choose_direction(list(means)) or ()]
     texts = svg.draw_labels(
         list(centres.values()),
         [svg.shorten(group, 26) for group in centres],
         (_LEFT, axes.y.end, _RIGHT, axes.y.start),
         itertools.repeat("halo name"),
         gap=13,
-        obstacles=svg.interpolate_points(arrow) if arrow else [],
     )
-    elements = [svg.draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
+    elements = []
     for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
         colour, shape = svg.choose_look(series)
         class_ = f"dot centre {colour}"
@@ -276,17 +250,11 @@ def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     return join(*elements)
 
 
-def _caption_projection(sets: _Sets, means: Mapping[str, FloatArray]) -> str:
+def _caption_projection(sets: _Sets) -> str:
     sentences = [
         "Vectors on the first two principal components, with the same unit on both axes.",
         "Large marks are the means of the sets.",
     ]
-    ends = choose_direction(list(sets))
-    if ends is not None:
-        length = float(np.hypot(*(means[ends[1]] - means[ends[0]])))
-        sentences.append(
-            f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {length:.3g}."
-        )
     n_points = sum(map(len, sets.values()))
     if n_points > MOST_CLOUD:
         sentences.append(f"Of {n_points:,} points every n-th is drawn.")

@@ -139,8 +139,21 @@ def _list_drifts(effects: Sequence[Mapping[str, Any]]) -> list[str]:
 
 # ---- as a page ----
 
+_LABELS = (
+    "difference to the reference",
+    "until the look",
+    "Bands are confidence sequences, which hold at all times together: out of 0 is decided.",
+)
+_OF_MONITORS = (
+    "difference of the means",
+    "in time",
+    "Bands are 95% intervals of one date each. The e-value, of all dates together, decides.",
+)
 
-def draw_sequences(looks: pd.DataFrame, x: str, name: str, title: str) -> Plot:
+
+def draw_sequences(
+    looks: pd.DataFrame, x: str, name: str, title: str, labels: tuple[str, str, str] = _LABELS
+) -> Plot:
     """Return confidence sequences, a panel for each effect and a band for each value.
 
     Args:
@@ -149,13 +162,15 @@ def draw_sequences(looks: pd.DataFrame, x: str, name: str, title: str) -> Plot:
         x: The column of the horizontal axis.
         name: The name of the file.
         title: The title.
+        labels: What a value is, what the horizontal axis counts, and the caption.
     """
+    of_value, of_axis, caption = labels
     elements, bottom = [], 0.0
     for effect, rows in looks.dropna(subset=["estimate"]).groupby("effect", sort=False):
         top, bottom = bottom + _TOP, bottom + _TOP + _PANEL
         axes = Axes(Scale(0, looks[x].max(), *_SIDES), Scale(*_choose_range(rows), bottom, top))
         unit = 100 if effect in _RATIOS else 1
-        note = "relative to the reference, in %" if unit == 100 else "difference to the reference"
+        note = "relative to the reference, in %" if unit == 100 else of_value
         ticks = svg.choose_ticks(unit * axes.y.low, unit * axes.y.high, 5)
         labelled = Axes(axes.x, Scale(unit * axes.y.low, unit * axes.y.high, bottom, top))
         elements += [
@@ -165,11 +180,7 @@ def draw_sequences(looks: pd.DataFrame, x: str, name: str, title: str) -> Plot:
             draw_curves(dict(_list_curves(rows, x, axes)), axes.frame),
         ]
         bottom += _FOOT
-    elements.append(draw_title((_SIDES[1], bottom + 8), x, "until the look", "end"))
-    caption = (
-        "Bands are confidence sequences: they hold at all times together. An effect is decided "
-        "when its band leaves 0."
-    )
+    elements.append(draw_title((_SIDES[1], bottom + 8), x, of_axis, "end"))
     return Plot(name, title, caption, bottom + 16, join(*elements))
 
 
@@ -192,7 +203,7 @@ def _list_curves(rows: pd.DataFrame, x: str, axes: Axes) -> Iterator[tuple[str, 
             for ends in (low, middle, high)
         )
         yield (
-            str(value) or "identical",
+            str(value) or "all",
             Curve(line, series, str(value), band=[*lower, *upper[::-1]]),
         )
 
@@ -208,4 +219,23 @@ def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) ->
     last["attribute"] = last["attribute"].where(last["kind"] == "effect", "(placebo)")
     answer = sentences[0][:1].upper() + sentences[0][1:]
     section = Section("Effects", last[[*keys, *numbers, "verdict"]], plot=plot)
+    write_sections(folder, [answer, *sentences[1:]], (), [section])
+
+
+def render_monitor(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) -> None:
+    """Write ``report.html``, ``report.md`` and the picture of a series of runs or exports."""
+    gap = np.where(looks["b"] == "", looks["a"], looks["a"] + " less " + looks["b"])
+    half = 1.96 * looks["std_error"]
+    shown = looks.assign(
+        effect=np.where(gap == "", "value", gap),
+        value=looks["model"],
+        estimate=looks["difference"],
+        ci_low=looks["difference"] - half,
+        ci_high=looks["difference"] + half,
+        run=looks.groupby(["model", "a", "b"]).cumcount() + 1,
+    )
+    plot = draw_sequences(shown, "run", "gaps-in-time", "Gaps in time", _OF_MONITORS)
+    columns = [name for name in looks.columns if (looks[name] != "").any()]
+    answer = sentences[0][:1].upper() + sentences[0][1:]
+    section = Section("Runs", looks[columns], plot=plot)
     write_sections(folder, [answer, *sentences[1:]], (), [section])

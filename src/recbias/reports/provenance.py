@@ -141,7 +141,7 @@ def build_models_table(run: RunTables) -> Table:
 def build_stages_table(run: RunTables) -> Table:
     """Return one row per stage: its cost, and whether its result came from the cache.
 
-    A cost that no stage has, such as energy where the machine does not tell, has no column.
+    A cost that no stage has has no column.
     """
     stages = run.manifest.get("stages", [])
     values = {
@@ -169,8 +169,6 @@ _COSTS: Mapping[str, tuple[str, str]] = {
     "GPU time": ("gpu_seconds", ""),
     "peak memory": ("peak_memory_mb", "MB"),
     "GPU memory": ("gpu_memory_mb", "MB"),
-    "CPU energy": ("cpu_energy_joules", "J"),
-    "GPU energy": ("gpu_energy_joules", "J"),
 }
 
 

@@ -23,7 +23,7 @@ from recbias.reports import provenance, svg, views, wording
 from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
-from recbias.reports.examples import Example, collect_examples
+from recbias.reports.examples import collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_narrow_groups
 from recbias.reports.group_tables import build_cards, build_dataset_tables
@@ -128,7 +128,7 @@ class Content:
             )
 
     @cached_property
-    def examples(self) -> tuple[str, list[Example]]:
+    def examples(self) -> tuple[str, list[list[dict[str, Any]]]]:
         """What the examples are the worst of, and the examples."""
         settings = self.run.spec.get("report") or {}
         return collect_examples(self.run) if settings.get("examples", True) else ("", [])

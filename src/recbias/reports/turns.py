@@ -49,7 +49,8 @@ def _collect_curves(run: RunTables, dataset: str) -> list[_Curve]:
         is_curve = title in definitions and definitions[title].name in _METRICS
         if is_curve and row["dataset"] == dataset and row["target"]:
             axis, _, x = str(row["target"]).partition("=")
-            curve = points.setdefault((title, row["model"]), [])
+            place = ", ".join(filter(None, [row["model"], row["group"]]))
+            curve = points.setdefault((title, place), [])
             curve.append((axis, float(x or "nan"), svg.Interval.of_row(row)))
     curves = []
     for (title, model), ends in points.items():

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.files import compute_digest, digest_file
-from recbias.core.packages import is_installed
 from recbias.core.plugins import is_cuda
 from recbias.runner.stage import Stage
 
@@ -368,26 +367,6 @@ def name_gpus(devices: Iterable[str]) -> dict[str, str]:
     import torch
 
     return {device: torch.cuda.get_device_name(device) for device in cuda}
-
-
-def measure_card() -> int:
-    """Return the bytes of memory of the smallest GPU of CUDA, 0 if there is none."""
-    if not is_installed("torch") or version("torch").endswith("+cpu"):
-        return 0
-    import torch
-
-    numbers = range(torch.cuda.device_count())
-    return min((torch.cuda.get_device_properties(n).total_memory for n in numbers), default=0)
-
-
-def limit_card(share: float) -> None:
-    """Limit this process to its share of the memory of a GPU, which it has with other tasks."""
-    if not 0 < share < 1:
-        return
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.set_per_process_memory_fraction(share)
 
 
 def _find_commit() -> str | None:

@@ -32,27 +32,16 @@ _MOST_RECORDS = 1000
 FILES = ("tables", "units", "lists", "plots")
 """The files of a run that are stored together."""
 
-_LEAST_RATIO = 1.5
-"""The ratio of two sizes from which on what they took tells how it grows."""
-
-_MOST_GROWTH = 3.0
-"""The largest exponent that two sizes may tell: that of the inversion of a matrix."""
-
-_SHARED_KINDS = frozenset({"dataset", "split", "queries"})
-"""Kinds of stage whose result has another size than their inputs."""
-
 
 class Estimate(NamedTuple):
     """What a stage will take, and the number of stored results that it follows from.
 
-    ``memory_mb`` is the peak of the process, ``card_mb`` that of the tensors on a card; None where
-    no result has one.
+    ``memory_mb`` is the peak of the process, None where no result has one.
     """
 
     seconds: float
     n_records: int
     memory_mb: float | None = None
-    card_mb: float | None = None
 
 
 def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
@@ -96,57 +85,31 @@ def _get_extent(kind: str, sizes: _Sizes) -> int:
 
 
 class StageSizes:
-    """Finds the sizes of stages: as measured, else as those of their inputs.
+    """Finds the sizes of stages: as ``measured``, by address, else as those of their inputs."""
 
-    A dataset, a split or queries that have no result yet have the sizes of those with the same
-    settings and inputs, such as another fold or those of another version of recbias.
-
-    Args:
-        measured: The sizes of the stages that have a result, by address.
-        stages: The stages of the plan.
-        earlier: The records of other stored results.
-    """
-
-    def __init__(
-        self,
-        measured: Mapping[str, _Sizes],
-        stages: Iterable[Stage],
-        earlier: Iterable[Stored] = (),
-    ) -> None:
+    def __init__(self, measured: Mapping[str, _Sizes]) -> None:
         self._known = {digest: sizes for digest, sizes in measured.items() if sizes}
-        self._similar: dict[tuple[str, str, str], list[_Sizes]] = defaultdict(list)
-        for stage in stages:
-            if stage.kind in _SHARED_KINDS and stage.digest in self._known:
-                key = stage.kind, stage.subject, stage.settings
-                self._similar[key].append(self._known[stage.digest])
-        for record in earlier:
-            self._similar[record.kind, record.subject, record.settings].append(record.sizes)
 
     def find(self, stage: Stage) -> _Sizes:
         """Return the sizes of the inputs and of the result of a stage; a size may be missing."""
         if stage.digest not in self._known:
-            self._known[stage.digest] = self._estimate(stage)
+            sizes: dict[str, int] = {}
+            for source in stage.inputs:
+                if (
+                    stage.kind == source.kind == "trial"
+                ):  # earlier ones read the same, and are last
+                    break
+                sizes |= {name: n for name, n in self.find(source).items() if name != "bytes"}
+            self._known[stage.digest] = sizes | measure_sizes((), stage.files)
         return self._known[stage.digest]
-
-    def _estimate(self, stage: Stage) -> _Sizes:
-        sizes: dict[str, int] = {}
-        for source in stage.inputs:
-            if stage.kind == source.kind == "trial":  # earlier ones read the same, and are last
-                break
-            sizes |= {name: n for name, n in self.find(source).items() if name != "bytes"}
-        sizes |= measure_sizes((), stage.files)
-        if stage.kind not in _SHARED_KINDS or not sizes:
-            return sizes
-        similar = self._similar.get((stage.kind, stage.subject, stage.settings), ())
-        return next((each for each in similar if sizes.items() <= each.items()), sizes)
 
 
 class StoredCosts:
     """Estimates the time and memory of stages from stored results.
 
-    Those with the same kind, plug-in and settings count, else those with other settings. Both grow
-    from the nearest size by the exponent between it and the next one, by 1 if there is none;
-    memory above the smallest peak of all results, which is that of a process without data.
+    Those with the same kind, plug-in and settings count, else those with other settings. Both are
+    in proportion to the nearest size, memory above the smallest peak of all results, which is that
+    of a process without data.
     """
 
     def __init__(self, records: Iterable[Stored]) -> None:
@@ -168,12 +131,10 @@ class StoredCosts:
             return None
         base = self._base_mb
         peaks = _average(similar, lambda record: (record.peak_memory_mb or math.nan) - base)
-        cards = _average(similar, lambda record: record.cost.get("gpu_memory_mb") or math.nan)
         return Estimate(
             _extrapolate(seconds, extent),
             len(similar),
             memory_mb=base + _extrapolate(peaks, extent) if peaks else None,
-            card_mb=_extrapolate(cards, extent) if cards else None,
         )
 
     def _find_similar(self, stage: Stage) -> list[Stored]:
@@ -195,19 +156,13 @@ def _average(records: Iterable[Stored], measure: Callable[[Stored], float]) -> d
 
 
 def _extrapolate(figures: Mapping[int, float], extent: int) -> float:
-    """Return the figure at a size, from those at other sizes.
+    """Return the figure at a size, in proportion to that at the nearest size.
 
-    >>> _extrapolate({100: 1.0}, 200), _extrapolate({100: 1.0, 200: 4.0}, 400)
-    (2.0, 16.0)
+    >>> _extrapolate({100: 1.0, 1000: 20.0}, 200)
+    2.0
     """
-    ordered = sorted(figures, key=lambda size: abs(math.log(size / extent)))
-    nearest = ordered[0]
-    distant = [size for size in ordered if abs(math.log(size / nearest)) >= math.log(_LEAST_RATIO)]
-    exponent = 1.0
-    if distant and min(figures[nearest], figures[distant[0]]) > 0:
-        ratio = figures[distant[0]] / figures[nearest]
-        exponent = math.log(ratio) / math.log(distant[0] / nearest)
-    return figures[nearest] * math.pow(extent / nearest, min(max(exponent, 0.0), _MOST_GROWTH))
+    nearest = min(figures, key=lambda size: abs(math.log(size / extent)))
+    return figures[nearest] * extent / nearest
 
 
 @dataclass(frozen=True)
@@ -288,7 +243,7 @@ def preview(
     earlier = [record for _, record in islice(store, _MOST_RECORDS)]
     measured = {digest: record.sizes for digest, record in stored.items()}
     measured |= {digest: record.sizes for digest, record in (rehearsed or {}).items()}
-    sizes, costs = StageSizes(measured, stages, earlier), StoredCosts(earlier)
+    sizes, costs = StageSizes(measured), StoredCosts(earlier)
     unfinished = {path.name.partition("-")[0] for path in list_checkpoints(store)}
 
     def preview_stage(stage: Stage) -> Step:

@@ -18,7 +18,6 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
@@ -364,9 +363,6 @@ def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
     return RemainingWork(stages, stored, workers=workers)
 
 
-_NO_SHARES: Mapping[str, float] = MappingProxyType({})
-"""The shares of a GPU if nothing is known of the memory of models."""
-
 _SEARCHING = frozenset({"baseline", "trial"})
 """Kinds of stage that come before the result of a search."""
 
@@ -460,19 +456,13 @@ class Jobs:
             if stage.kind == "answer"
         }
 
-    def count_gpus(self, job: Job, shares: Mapping[str, float] = _NO_SHARES) -> float:
-        """Return the number of GPUs that a job needs: the most of a stage to run, 0 without CUDA.
-
-        ``shares`` are the shares of a GPU that stages need, by address; others need a whole one.
-        """
+    def count_gpus(self, job: Job) -> int:
+        """Return the number of GPUs that a job needs: the most of a stage to run."""
         stages = job.stages
         if isinstance(job.work, ModelPlan):
             stages = _select_needed_stages(self.executor, job.work)
         missing = [stage for stage in stages if not self.executor.is_stored(stage)]
-        needs = [
-            (sum(map(is_cuda, stage.devices)), shares.get(stage.digest, 1.0)) for stage in missing
-        ]
-        return max((n if n > 1 else n * share for n, share in needs), default=0)
+        return max((sum(map(is_cuda, stage.devices)) for stage in missing), default=0)
 
     def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
         """Return the records of this run for the inputs of a job."""

@@ -10,19 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-
 from recbias.config.entries import AUDITED
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.settings import (
-    Setting,
-    as_plain,
-    build_adapter,
-    describe_hint,
-    describe_value,
-    is_open,
-    is_selected_model,
-    is_valid,
     read_settings,
 )
 from recbias.config.specs import ExperimentFile
@@ -58,8 +48,6 @@ def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
         message = f"{spec.name} is not frozen, so its settings could change during a run"
         remedy = "write @dataclass(frozen=True, kw_only=True) above it"
         yield BrokenContract(message, remedy=remedy)
-    for name, setting in read_settings(cls).items():
-        yield from _find_setting_faults(spec.name, name, setting)
     for (kind, member), allowed in NAMES.items():
         if kind == spec.kind:
             names = getattr(spec.plugin, member)
@@ -74,33 +62,6 @@ def _find_name_faults(
     for name in sorted(unknown):
         message = f"{member} of {spec.name} names {name!r}, which is not one of its values"
         yield BrokenContract(message, remedy=suggest(name, sorted(allowed)))
-
-
-def _find_setting_faults(plugin: str, name: str, setting: Setting) -> Iterator[BrokenContract]:
-    """Yield why no spec could give a setting, or why its default is not valid."""
-    if is_selected_model(setting.hint):
-        return
-    if not _can_be_given(setting.hint):
-        message = f"the type of {name} of {plugin} cannot be that of a setting: {setting.hint}"
-        remedy = "use numbers, text, lists, mappings, InputFile or dataclasses of these"
-        yield BrokenContract(message, remedy=remedy)
-        return
-    default = as_plain(setting.default)
-    if not setting.needed and not is_valid(setting.hint, default):
-        message = (
-            f"the default of {name} of {plugin} must be {describe_hint(setting.hint)}, "
-            f"found {describe_value(default)}"
-        )
-        yield BrokenContract(message, remedy="correct the default, or the type of the field")
-
-
-def _can_be_given(hint: Any) -> bool:
-    """Return whether a spec can give a setting of a type, and can be checked against it."""
-    try:
-        build_adapter(hint)
-    except (BrokenContract, PydanticUndefinedAnnotation, PydanticUserError):
-        return False
-    return not is_open(hint)
 
 
 def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:

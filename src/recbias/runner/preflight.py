@@ -26,7 +26,6 @@ from recbias.core.plugins import (
 )
 from recbias.core.queries import list_part_columns, split_crossing
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.claims import code_pair
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.grouping import check_groups
 from recbias.runner.plan import DataContext, Plan, may_lack_files
@@ -141,6 +140,8 @@ def _check_claim(plan: Plan, executor: Executor, context: DataContext) -> Iterat
     if claim is None or claim.by is None:
         return
     try:
+        from recbias.runner.claims import code_pair
+
         code_pair(executor.value(context.queries), claim.by, claim.groups or ())
     except UserError as error:
         where = ("claim", "groups" if error.where == "groups" and claim.groups else "by")
@@ -234,15 +235,16 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
     is_measured = missing and not any(missing.values())
     if not is_needed or is_measured:  # without measures if every model has a fault
         return []
-    evidence = build_evidence(
-        executor.value(context.dataset),
-        executor.value(context.split),
-        executor.value(context.queries),
-        [executor.value(stage) for stage in context.labels],
-    )
     with collect_warnings():
-        checks = [_check_metric(metric, evidence, plan.experiment) for metric in metrics]
-        faults = [fault for check in checks for fault in check]
+        faults = [*_check_groupings(metrics, plan, executor, context)]
+        early = [metric for metric in metrics if isinstance(metric.plugin, ChecksEarly)]
+        evidence = _build_evidence(executor, context, early) if early else None
+        for metric in early:
+            try:
+                with blame_plugin(f"check() of {metric.label}"):
+                    metric.plugin.check(evidence)
+            except UserError as error:
+                faults.append(_locate_setting(metric, error.where, error, plan.experiment))
     if (limit := plan.options.limit) is None:
         return faults
     return [
@@ -255,21 +257,33 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
     ]
 
 
-def _check_metric(
-    metric: PluginSpec_of_experiment, evidence: Evidence, experiment: Experiment
+def _build_evidence(
+    executor: Executor, context: DataContext, metrics: Iterable[PluginSpec_of_experiment]
+) -> Evidence:
+    dataset, split, queries = map(
+        executor.value, (context.dataset, context.split, context.queries)
+    )
+    labels = [executor.value(stage) for stage in context.labels]
+    is_judged = any("test" in metric.needs for metric in metrics)
+    return build_evidence(dataset, split, queries, labels, is_judged=is_judged)
+
+
+def _check_groupings(
+    metrics: Iterable[PluginSpec_of_experiment],
+    plan: Plan,
+    executor: Executor,
+    context: DataContext,
 ) -> Iterator[UserError]:
-    if metric.grouping is not None:
+    """Yield the faults of the groups of queries that metrics are reported for."""
+    for metric in metrics:
+        if metric.grouping is None:
+            continue
         try:
-            check_groups(evidence.queries, metric.grouping)
+            check_groups(executor.value(context.queries), metric.grouping)
         except UserError as error:
+            evidence = _build_evidence(executor, context, ())
             fault = _explain_item_column(error, metric.grouping.by, evidence)
-            yield _locate_setting(metric, fault.where or "by", fault, experiment)
-    if isinstance(metric.plugin, ChecksEarly):
-        try:
-            with blame_plugin(f"check() of {metric.label}"):
-                metric.plugin.check(evidence)
-        except UserError as error:
-            yield _locate_setting(metric, error.where, error, experiment)
+            yield _locate_setting(metric, fault.where or "by", fault, plan.experiment)
 
 
 def _check_labels(plan: Plan, executor: Executor, context: DataContext) -> Iterator[UserError]:

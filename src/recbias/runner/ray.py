@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from multiprocessing.reduction import ForkingPickler
@@ -25,21 +25,12 @@ from recbias.core.errors import Contradiction, UserError
 from recbias.core.packages import require_packages
 from recbias.core.plugins import is_cuda, sends_requests
 from recbias.core.registry import import_files, list_imported_files
-from recbias.runner.address import digest_package, limit_card, measure_card
-from recbias.runner.estimate import Step, preview
+from recbias.runner.address import digest_package
 from recbias.runner.execute import Executor, Job, Jobs, digest_code, run_job
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.stage import make_record
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
-
-_MIB = 2**20
-
-_CONTEXT_MB = 700
-"""The memory of a process on a card besides tensors: its context, and the libraries of CUDA."""
-
-_MAX_TASKS_PER_CARD = 8
-"""The number of tasks that share a GPU at most: more would wait for each other."""
 
 _CHECK_SECONDS = 60.0
 """How long a node may take to answer."""
@@ -159,43 +150,6 @@ def _check_gpus(plan: Plan, ray: Any) -> None:
         raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
-def _plan_memory(steps: Sequence[Step], ray: Any) -> Mapping[str, int]:
-    """Return the bytes that stages are expected to take, by address, where it is known."""
-    largest = max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"])
-    return {
-        step.stage.digest: int(min(step.memory_mb * _MIB, largest))
-        for step in steps
-        if not step.stored and step.memory_mb is not None
-    }
-
-
-def plan_cards(steps: Sequence[Step], card: int) -> Mapping[str, float]:
-    """Return the shares of a GPU that stages need, by address, where their memory is known.
-
-    ``card`` is the memory of a GPU in bytes, 0 if it is not known.
-    """
-    return {
-        step.stage.digest: _choose_share((_CONTEXT_MB + step.expected.card_mb) * _MIB, card)
-        for step in (steps if card else ())
-        if step.expected is not None and step.expected.card_mb is not None
-    }
-
-
-def _choose_share(n_bytes: float, card: float) -> float:
-    """Return the share of a GPU for a task: one of so many that fit together, to 4 digits.
-
-    >>> _choose_share(20e9, 80e9), _choose_share(25e9, 80e9), _choose_share(50e9, 80e9)
-    (0.25, 0.3333, 1.0)
-    """
-    n_tasks = min(int(card // n_bytes), _MAX_TASKS_PER_CARD)
-    return 10_000 // max(n_tasks, 1) / 10_000
-
-
-def _count_memory(job: Job, needs: Mapping[str, int]) -> int:
-    """Return the bytes of the largest stage of a job, 0 if none is known."""
-    return max((needs.get(stage.digest, 0) for stage in job.stages), default=0)
-
-
 _MAX_NODE_DEATHS = 3
 """The number of nodes that may die under a task before it fails."""
 
@@ -204,9 +158,9 @@ _MAX_NODE_DEATHS = 3
 class RayTasks:
     """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
 
-    A task that computes on CUDA has a GPU, which Ray selects: a share of it if the memory that it
-    needs is known, several if several train its model. A task whose process dies fails
-    its own model only; one whose node dies is started again on another. Models that send requests
+    A task that computes on CUDA has a GPU, which Ray selects, or several if several train its
+    model. A task whose process dies fails its own model only; one whose node dies is started again
+    on another. Models that send requests
     to a language model stay on the node that started the run if the others do not share its
     folder, because the replies are stored there.
 
@@ -249,9 +203,7 @@ class RayTasks:
         """Yield the records of each job as it finishes; Ray is connected."""
         import ray
 
-        steps = preview(plan, executor.store).steps
-        needs = _plan_memory(steps, ray), plan_cards(steps, measure_card())
-        tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor), *needs)
+        tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor))
         while True:
             for job in tasks.jobs.take():
                 tasks.start(job)
@@ -269,8 +221,6 @@ class _RunningTasks:
     ray: Any
     executor: Executor
     jobs: Jobs
-    memory: Mapping[str, int]  # The bytes that stages need at most, by address
-    shares: Mapping[str, float]  # The shares of a GPU that stages need, by address
     running: dict[Any, Job] = field(default_factory=dict)
     deaths: Counter[Job] = field(default_factory=Counter)
 
@@ -286,9 +236,7 @@ class _RunningTasks:
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_input_records(job)
         arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
-        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job, self.shares)}
-        if n_bytes := _count_memory(job, self.memory):
-            options["memory"] = n_bytes
+        options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
         if isinstance(self.store, RemoteStore) and _sends_requests(job):
             options |= _stay_on(self.origin, self.ray)
         # A task unpickles its job after it has imported the plug-in files.
@@ -339,7 +287,6 @@ def _run_task(
 
     context = ray.get_runtime_context()
     node = context.get_node_id()
-    limit_card(context.get_assigned_resources().get("GPU", 0))
     _require_same_recbias(*expected, "that started the run")
     files, search_path = imported
     sys.path += [folder for folder in search_path if folder not in sys.path]

@@ -17,9 +17,6 @@ from recbias.runner.stage import Stage
 _LEAST_SHOWN = 10.0
 """The least seconds that are said to be left: the reports, which are no stages, take some."""
 
-_RENEWED_EVERY = 1.0
-"""Seconds between two estimates, since a plan may have many stages."""
-
 
 class RemainingWork:
     """The stages of a run, and how many of them are done.
@@ -50,8 +47,6 @@ class RemainingWork:
         self._workers, self._clock = workers, clock
         self._running: Stage | None = None
         self._since = 0.0
-        self._sum: float | None = None
-        self._summed_at = 0.0
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     @property
@@ -83,25 +78,14 @@ class RemainingWork:
                 del self._waiting[stage.digest]
 
     def estimate(self) -> float | None:
-        """Return the seconds until the last stage is done; None without a basis or stages.
-
-        The sum over the stages is renewed after ``_RENEWED_EVERY`` seconds.
-        """
-        now = self._clock()
-        if not self._waiting:
-            return None
-        if self._sum is None or now - self._summed_at >= _RENEWED_EVERY:
-            self._sum, self._summed_at = self._sum_stages(now), now
-        return None if self._sum is None else max(0.0, self._sum - (now - self._summed_at))
-
-    def _sum_stages(self, now: float) -> float | None:
+        """Return the seconds until the last stage is done; None without a basis or stages."""
         waiting = [stage for name, stage in self._waiting.items() if name not in self._stored]
         estimates = {stage.digest: self._estimate(stage) for stage in waiting}
         seconds = {digest: value for digest, value in estimates.items() if value is not None}
         if not waiting or len(seconds) < len(waiting):
             return None
         running = seconds.get(self._running.digest, 0.0) if self._running is not None else 0.0
-        total = sum(seconds.values()) - min(now - self._since, running)
+        total = sum(seconds.values()) - min(self._clock() - self._since, running)
         return total / min(self._workers, len(waiting))
 
     def _estimate(self, stage: Stage) -> float | None:

@@ -1,25 +1,20 @@
 """A stage of a run: one step, with the stages that it depends on.
 
-What a stage costs beside wall time and memory: time of processors and cards, and energy.
+What a stage costs beside wall time and memory: time of processors and cards.
 The records of stages: made, observed, and turned into errors for users.
-
-The counters of energy are those of processors (RAPL, on Linux) and of NVIDIA cards (NVML).
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.core.context import Failure, StageRecord
@@ -68,87 +63,8 @@ class Stage:
 
 _Cost: TypeAlias = Mapping[str, float | None]
 
-NO_COST: _Cost = MappingProxyType(
-    dict.fromkeys(
-        ("cpu_seconds", "gpu_seconds", "gpu_memory_mb", "cpu_energy_joules", "gpu_energy_joules")
-    )
-)
+NO_COST: _Cost = MappingProxyType(dict.fromkeys(("cpu_seconds", "gpu_seconds", "gpu_memory_mb")))
 """The cost of a stage of which nothing is known, such as a reused one."""
-
-
-_POWERCAP = Path("/sys/class/powercap")
-"""Where Linux has the counters of the packages of processors; only root may read some of them."""
-
-_MOST_WATTS = 500.0
-"""The power of a package beyond which no counter is expected to run."""
-
-
-class Counter(NamedTuple):
-    """The joules of a package since some time, and the joules at which the counter restarts."""
-
-    joules: float
-    range: float
-
-
-def read_packages(folder: Path = _POWERCAP) -> dict[str, Counter]:
-    """Return the counters of the packages of processors; empty if the machine does not tell."""
-    counters = {}
-    for path in sorted(folder.glob("intel-rapl:*")):
-        with suppress(OSError, ValueError):
-            if (path / "name").read_text(encoding="ascii").startswith("package"):
-                joules, most = (
-                    int((path / name).read_text(encoding="ascii")) / 1e6
-                    for name in ("energy_uj", "max_energy_range_uj")
-                )
-                counters[path.name] = Counter(joules, most)
-    return counters
-
-
-def subtract_packages(
-    end: Mapping[str, Counter], start: Mapping[str, Counter], seconds: float
-) -> float | None:
-    """Return the joules of all packages between two readings; None if they are not known.
-
-    They are not if a counter may have restarted twice.
-
-    >>> subtract_packages({"a": Counter(5.0, 1e5)}, {"a": Counter(99_998.0, 1e5)}, 10.0)
-    7.0
-    """
-    if not end or end.keys() != start.keys():
-        return None
-    if any(counter.range < _MOST_WATTS * seconds for counter in end.values()):
-        return None
-    return sum((end[name].joules - start[name].joules) % end[name].range for name in end)
-
-
-@cache
-def _load_library() -> Any:
-    """Return NVIDIA's library, initialised; None on a machine without it."""
-    with suppress(OSError, AttributeError):
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-        if library.nvmlInit_v2() == 0:
-            return library
-    return None
-
-
-def read_card(uuid: str) -> float | None:
-    """Return the joules of a card since its driver was loaded; None if it does not tell.
-
-    Args:
-        uuid: As NVIDIA writes it: ``GPU-8a0c...``.
-    """
-    library, handle, millijoules = _load_library(), ctypes.c_void_p(), ctypes.c_ulonglong()
-    if library is None:
-        return None
-    if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)):
-        return None
-    if library.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules)):
-        return None
-    return millijoules.value / 1000
-
-
-def _subtract(end: float | None, start: float | None) -> float | None:
-    return None if end is None or start is None else end - start
 
 
 def _read_cpu() -> tuple[float, float]:
@@ -164,26 +80,11 @@ def _find_cuda() -> Any:
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 
-def _read_cards() -> dict[int, float | None]:
-    """Return the joules of each card that this process may use, by its number."""
-    cuda = _find_cuda()
-    return {
-        card: read_card(f"GPU-{cuda.get_device_properties(card).uuid}")
-        for card in (range(cuda.device_count()) if cuda else ())
-    }
-
-
 @dataclass(frozen=True)
 class CostMeter:
-    """Measures a stage from now on.
-
-    The energy is that of the machine's processors and of the cards that the process uses, with
-    whatever else runs on them.
-    """
+    """Measures a stage from now on."""
 
     cpu: tuple[float, float] = field(default_factory=_read_cpu)
-    packages: Mapping[str, Counter] = field(default_factory=read_packages)
-    cards: Mapping[int, float | None] = field(default_factory=_read_cards)
 
     def __post_init__(self) -> None:
         """Reset the peak memory of the cards."""
@@ -196,27 +97,18 @@ class CostMeter:
 
         ``gpu_seconds`` is the time for which the stage held cards, one after the other if it held
         several; it and the memory are None if other processes worked for the stage, which may
-        have used cards. Without a card in use at the start the energy of cards is None.
+        have used cards.
         """
         process, children = (end - start for end, start in zip(_read_cpu(), self.cpu, strict=True))
-        cost = dict(NO_COST) | {
-            "cpu_seconds": round(process + children, 3),
-            "cpu_energy_joules": subtract_packages(read_packages(), self.packages, seconds),
-        }
+        cost = dict(NO_COST) | {"cpu_seconds": round(process + children, 3)}
         if children:
             return cost
         cuda = _find_cuda()
-        peaks = {
-            card: cuda.max_memory_allocated(card) / 2**20
-            for card in (range(cuda.device_count()) if cuda else ())
-            if cuda.max_memory_allocated(card)
-        }
-        ends = _read_cards()
-        joules = [_subtract(ends.get(card), self.cards.get(card)) for card in peaks]
+        cards = range(cuda.device_count() if cuda else 0)
+        peaks = [peak for card in cards if (peak := cuda.max_memory_allocated(card))]
         return cost | {
             "gpu_seconds": round(seconds * len(peaks), 3),
-            "gpu_memory_mb": round(math.fsum(peaks.values()), 1),
-            "gpu_energy_joules": None if None in joules else math.fsum(filter(None, joules)),
+            "gpu_memory_mb": round(math.fsum(peaks) / 2**20, 1),
         }
 
 

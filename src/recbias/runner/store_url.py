@@ -34,9 +34,6 @@ _MAX_REQUESTS = 16
 _CHUNK = 2**24
 """Bytes of a file that are asked for at once: a request each."""
 
-_IN_MEMORY = frozenset({"memory", "mock"})
-"""The schemes by which fsspec and pyarrow keep files in the memory of the process."""
-
 
 @dataclass(frozen=True)
 class RemoteStore(Store):
@@ -241,7 +238,7 @@ def open_store(folder: Path, url: str | None) -> Store:
     """Return the store in a folder, with its copy at a URL unless that is None.
 
     Raises:
-        ConfigError: It is no URL, or one that shares nothing between processes.
+        ConfigError: It is no URL.
         Contradiction: The URL holds a key or password.
         UnknownName: Nothing that is installed can open it.
     """
@@ -252,13 +249,6 @@ def open_store(folder: Path, url: str | None) -> Store:
     remedy = "give a URL such as s3://bucket/recbias or file:///mnt/share/recbias"
     if not parts.scheme or "://" not in url or not (parts.netloc or parts.path):
         raise ConfigError("is not a URL", where="--store", remedy=remedy)
-    if parts.scheme == "file" and parts.netloc not in {"", "localhost"}:
-        message = f"a file on the host {parts.netloc!r} cannot be opened"
-        remedy = f"give three slashes: file:///{parts.netloc}{parts.path}"
-        raise ConfigError(message, where="--store", remedy=remedy)
-    if parts.scheme in _IN_MEMORY:
-        message = f"{parts.scheme}:// is the memory of one process, where no other finds results"
-        raise ConfigError(message, where="--store", remedy=f"{remedy}, or no --store")
     if "@" in parts.netloc:
         message = "the URL holds a key or password, which would be shown"
         remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, instead"

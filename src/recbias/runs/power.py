@@ -1,9 +1,6 @@
 """The design of each comparison of a run: its units, and the error that other numbers give.
 
-Designs of names crossed with templates: how many names, and how many templates.
-The tables of a run that its power is computed from.
-What a run could have seen, and how many units a difference needs: ``recbias power``.
-The power of the comparisons of a finished run.
+Names crossed with templates have a number of both.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence, OutOfRange
-from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, read_bounds
+from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
 from recbias.reports.run import read_run
 from recbias.reports.views import replace_groups
 from recbias.runs.tables import Run, find_run
 from recbias.statistics.bootstrap import NAME as BOOTSTRAP
-from recbias.statistics.components import PARTS, CrossedDesign, estimate_components
+from recbias.statistics.components import CrossedDesign, estimate_components
 from recbias.statistics.intervals import (
     MAX_UNITS,
     UNTESTABLE,
@@ -167,110 +164,18 @@ def cross_prompts(ids: Iterable[object], differences: FloatArray) -> list[_UnitD
     ]
 
 
-def split_label_gap(
-    groups: Sequence[Mapping[str, Any]],
-    sides: tuple[str, str],
-    shares: Mapping[str, float],
-    *,
-    form: str,
-    n_templates: int,
-) -> list[_UnitDesign]:
-    """Return the designs of names and of templates for the gap between two label values.
-
-        se² = (σ²_name + σ²_rest / K) (1 / J_a + 1 / J_b),    J_a + J_b - 2 degrees of freedom
-
-    The names are a sample and the K templates are the same for both label values, so that the
-    variance between templates cancels. σ²_name + σ²_rest / K is the variance of the names' means
-    within their label value; the shares of the variance split it.
-
-    Args:
-        groups: The rows of ``mean_attribute`` for all label values, with ``n`` and ``std``.
-        sides: The two label values.
-        shares: The values of ``variance_split`` by part.
-        form: The form of ``variance_split``.
-        n_templates: The number of templates, with every name in each.
-    """
-    sizes = np.array([float(group["n"]) for group in groups])
-    std = np.nan_to_num(np.array([float(group["std"]) for group in groups]))
-    within, lost = float(((sizes - 1.0) * std**2).sum()), float(sizes.size)
-    if sizes.sum() <= lost or n_templates < 2 or not within > 0 or not shares["name"] > 0:
-        return []
-    variance = within / (sizes.sum() - lost)
-    if form == "components":
-        rest = shares["rest"] * variance / (shares["name"] + shares["rest"] / n_templates)
-    else:
-        total = n_templates * within / shares["name"]
-        rest = shares["rest"] * total / ((sizes.sum() - 1.0) * (n_templates - 1.0))
-    name = max(variance - rest / n_templates, 0.0)
-    return _build_gap_designs(groups, sides, (name, rest), n_templates)
-
-
-def _build_gap_designs(
-    groups: Sequence[Mapping[str, Any]],
-    sides: tuple[str, str],
-    components: tuple[float, float],
-    n_templates: int,
-) -> list[_UnitDesign]:
-    name, rest = components
-    by_group = {str(group["group"]): float(group["n"]) for group in groups}
-    n_a, n_b = (by_group[side] for side in sides)
-    n = n_a + n_b
-    of_names = np.full(2, name + rest / n_templates)
-    names_by_size = measure_group_error(of_names, np.array([n_a, n_b]) / n)
-
-    def measure_templates(k: FloatArray) -> ErrorOfMean:
-        error = np.sqrt((name + rest / k) * (1.0 / n_a + 1.0 / n_b))
-        return np.asarray(error), np.full(np.shape(k), n - 2.0)
-
-    smallest, sizes = float(np.ceil(2.0 * n / min(n_a, n_b))), (n_a / n, n_b / n)
-    given = f"{n_templates:,} templates"
-    return [
-        _UnitDesign("name", int(n), names_by_size, smallest, sizes, given),
-        _UnitDesign("template", n_templates, measure_templates, 1.0, given=f"{n:,.0f} names"),
-    ]
-
-
-def count_templates(query_ids: Iterable[object], names: Iterable[object]) -> int:
-    """Return the number of templates if every name is in each of them once, else 0.
-
-    >>> count_templates(["t1:Ann", "t1:Bob", "t2:Ann", "t2:Bob", "t1:neutral"], ["Ann", "Bob"])
-    2
-    """
-    parts = pd.Series([str(name) for name in query_ids], dtype="str").str.partition(":")
-    words: AnyArray = np.unique([str(name) for name in names])
-    used = parts[parts[2].isin(words)]
-    n_templates = int(used[0].nunique())
-    is_crossed = len(used) == words.size * n_templates == len(used.drop_duplicates())
-    return n_templates if is_crossed else 0
-
-
-def _select_shares(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Return the shares of ``variance_split`` by part, empty if one is undefined."""
-    shares = {str(row["target"]): float(row["value"]) for row in rows}
-    is_complete = set(PARTS) <= {name for name, share in shares.items() if not math.isnan(share)}
-    return shares if is_complete else {}
-
-
 @dataclass(frozen=True, eq=False)
 class PowerTables:
     """The tables of a run that its power is computed from.
 
     Args:
         per_unit: ``per_unit.parquet``, or None if no metric has units.
-        read_lists: Reads ``lists.parquet``, or None if no model recommends lists.
     """
 
     metrics: pd.DataFrame
     significance: pd.DataFrame
     per_unit: pd.DataFrame | None
     manifest: Mapping[str, Any]
-    read_lists: Callable[[], pd.DataFrame | None]
-
-    @cached_property
-    def query_ids(self) -> Sequence[object]:
-        """The ids of the queries that have lists."""
-        lists = self.read_lists()
-        return [] if lists is None else list(lists["query_id"].unique())
 
     @cached_property
     def definitions(self) -> Mapping[str, Mapping[str, Any]]:
@@ -321,11 +226,11 @@ class PowerTables:
         return [frame.set_index("unit_id")["value"] for frame in models]
 
 
-def _make_key(row: Mapping[Any, Any], metric: str | None = None) -> tuple[Any, ...]:
-    """Return what the values of a metric for a fitted model share; of another metric if named."""
+def _make_key(row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return what the values of a metric for a fitted model share."""
     k = None if math.isnan(row["k"]) else row["k"]
     names = ("dataset", "model", "seed", "fold")
-    return (*(str(row[name]) for name in names), metric or row["metric"], k)
+    return (*(str(row[name]) for name in names), row["metric"], k)
 
 
 _KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
@@ -337,9 +242,6 @@ _POWER_COLUMNS = (
     *("needed", "needed_a", "needed_b", "remark"),
 )
 """The columns of ``compute_power_rows``."""
-
-_DISTANCES = frozenset({"difference", "std", "ugf", "mad"})
-"""Gaps that are distances between means."""
 
 _OF_SHARES = frozenset({"welch_t", "newcombe", "overlap_t"})
 """Tests of two groups, whose degrees of freedom grow in proportion to the number of units."""
@@ -386,8 +288,8 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
     The standard error of a comparison is that of its interval; two groups of other units are
     scaled by their variances and shares, or by their interval if those are not in the tables (sets
     of sentences, groups that share units, groups known as probabilities);
-    names crossed with templates have two rows, one with the templates of the run and one with its
-    names. The level of a test is divided by the size of its
+    of two models, names crossed with templates have two rows, one with the templates of the run
+    and one with its names. The level of a test is divided by the size of its
     family (for Holm and Benjamini-Hochberg this is an upper bound of the number of units).
     Comparisons over folds and seeds replace those of each fold and seed. ``UNTESTABLE`` have no
     row.
@@ -406,7 +308,7 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
         remedy = "add `tests: [paired_t]` or a metric with `by:` to the spec, and run it again"
         raise MissingEvidence(message, remedy=remedy)
     rows = [
-        _answer(run, row, design, question)
+        _answer(row, design, question)
         for row in comparisons.to_dict("records")
         for design in _find_designs(run, {str(name): value for name, value in row.items()})
     ]
@@ -437,7 +339,7 @@ def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[_UnitDes
     grouped = _compare_groups(row, sides, unit)
     if grouped is None:
         return [_keep_shares(row, unit) if row["test"] in _OF_SHARES else interval]
-    return (_split_label(run, row) if row["test"] == "permutation" else []) or [grouped]
+    return [grouped]
 
 
 def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -453,32 +355,8 @@ def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]
     return cross_prompts(values[0].index, (values[0] - values[1]).to_numpy(np.float64))
 
 
-def _split_label(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]:
-    """Return the designs of names and templates, if the run has the ``variance_split`` too."""
-    shared = ("label", "attribute", "k")
-    requested = run.definitions.get(row["metric"], {}).get("parameters", {})
-    groups = [group for group in _list_groups(run, row) if group["group"] != "neutral"]
-    for metric, entry in run.definitions.items():
-        parameters = entry.get("parameters", {})
-        is_split = entry.get("name") == "variance_split"
-        if not is_split or any(parameters.get(name) != requested.get(name) for name in shared):
-            continue
-        shares = _select_shares(run.groups.get(_make_key(row, metric), []))
-        n_templates = count_templates(run.query_ids, _list_names(run, row)) if shares else 0
-        form, sides = str(parameters.get("form", "squares")), (str(row["a"]), str(row["b"]))
-        return split_label_gap(groups, sides, shares, form=form, n_templates=n_templates)
-    return []
-
-
-def _list_names(run: PowerTables, row: Mapping[str, Any]) -> Sequence[object]:
-    if run.per_unit is None:
-        return []
-    rows = run.per_unit[(run.per_unit["metric"] == row["metric"])]
-    return list(rows.loc[rows["unit"].astype(str) == "name", "unit_id"].unique())
-
-
 def _answer(
-    run: PowerTables, row: Mapping[Any, Any], design: _UnitDesign, question: PowerQuestion
+    row: Mapping[Any, Any], design: _UnitDesign, question: PowerQuestion
 ) -> dict[str, Any]:
     level = row["alpha"] if question.alpha is None else question.alpha
     alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)
@@ -493,28 +371,7 @@ def _answer(
     answer = {**keys, **units, **requested, **found}
     if question.difference is None or answer["remark"]:
         return answer
-    width, bounds = _find_range(run.definitions, str(row["metric"]))
-    if question.difference > width:
-        return {**answer, "remark": f"the difference is larger than the range {bounds}"}
     return {**answer, **design.count_needed(question.difference, alpha, question.power)}
-
-
-def _find_range(definitions: Mapping[str, Mapping[str, Any]], metric: str) -> tuple[float, str]:
-    """Return the width of the range of a metric, infinite if it is not bounded by numbers."""
-    definition = definitions.get(metric, {})
-    low, high = read_bounds(str(definition.get("values", "")))
-    if _get_gap(definition) in _DISTANCES:
-        of_means = [
-            read_bounds(str(other.get("values", "")))
-            for other in definitions.values()
-            if other.get("name") == definition.get("name") and _get_gap(other) in {"", "groups"}
-        ]
-        low, high = min([(low, high), *of_means], key=lambda bounds: bounds[1] - bounds[0])
-    return high - low, f"{low:g} to {high:g}"
-
-
-def _get_gap(definition: Mapping[str, Any]) -> str:
-    return str((definition.get("parameters") or {}).get("gap") or "")
 
 
 def power(
@@ -548,7 +405,7 @@ def power(
     tables = read_run(run.folder if isinstance(run, Run) else find_run(run, out))
     metrics = replace_groups(tables.metrics, tables.groups)
     frames = (metrics, tables.significance, tables.per_unit, tables.manifest)
-    return compute_power_rows(PowerTables(*frames, lambda: tables.lists), question)
+    return compute_power_rows(PowerTables(*frames), question)
 
 
 _MEASURE = re.compile(r"measure (.+) of (.+)")

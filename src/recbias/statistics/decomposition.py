@@ -194,9 +194,11 @@ def _move(
 def _tilt(columns: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return l and weights ~ exp(l' x) of mean 1 with which the mean of each column is 0, or NaN.
 
-    They minimize ``log mean exp(l' x)``, by Newton's method from a start.
+    They minimize ``log mean exp(l' x)``, by Newton's method from a start: the logarithm of the
+    effective share of the members, of whom there must be more than columns.
     """
     tilt, level, slope = start, math.inf, 0.0
+    least = math.log((columns.shape[1] + 1) / len(columns))
     step: FloatArray = np.zeros(start.shape)
     for _ in range(_STEPS):
         for size in _SIZES:
@@ -206,6 +208,8 @@ def _tilt(columns: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArra
             reached = largest + math.log(raised.mean())
             if reached <= level - 1e-4 * size * slope + 1e-12:
                 break
+        if reached < least:
+            break
         tilt, level, weights = tilt - size * step, reached, raised / raised.mean()
         gradient = weights @ columns / len(columns)
         if np.abs(gradient).max(initial=0.0) < _CLOSE:

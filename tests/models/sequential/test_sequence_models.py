@@ -30,14 +30,6 @@ MODELS = [
     GRU4Rec(epochs=25, negatives=6, **SETTINGS),
     GRU4Rec(epochs=40, loss="bpr_max", negatives=16, bpr_reg=0.1, **SETTINGS),
     BERT4Rec(epochs=80, **SETTINGS | {"learning_rate": 0.005}),
-    SASRec(epochs=15, loss="sampled_softmax", negatives=6, **SETTINGS),
-    GRU4Rec(epochs=25, loss="sampled_softmax", negatives=6, **SETTINGS),
-    BERT4Rec(
-        epochs=80,
-        loss="sampled_softmax",
-        negatives=6,
-        **SETTINGS | {"learning_rate": 0.005},
-    ),
 ]
 
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -12,13 +10,11 @@ from recbias.reports.llm import collect_searches
 from recbias.reports.plots_models import (
     draw_scatter,
     draw_setting_curves,
-    pair_variants,
 )
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import (
     find_elements,
-    find_marks,
     read_marks,
     read_texts,
 )
@@ -37,36 +33,6 @@ def test_better_models_stand_further_right_and_more_popular_ones_higher(tmp_path
     points = read_marks(draw(tmp_path, RunSpec(models=("Random", "MostPop", "PureSVD"))))
     assert points == sorted(points, key=lambda point: point[0])  # 0.01, 0.16, 0.31
     assert points == sorted(points, key=lambda point: -point[1])  # -0.6, -0.3, 0.0
-
-
-def write_models(folder: Path, models: list[dict[str, Any]]) -> None:
-    make_run(folder, RunSpec(models=[model["label"] for model in models]))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"models": models}))
-
-
-def make_wok(label: str, mitigation: str | None = None, **llm: Any) -> dict[str, Any]:
-    settings = {"mitigation": mitigation, "llm": {"model": "small", "prices": None, **llm}}
-    return {"label": label, "name": "WOK", "parameters": settings}
-
-
-def test_mitigated_variants_are_joined_with_the_model_of_the_same_settings(tmp_path: Path) -> None:
-    other = {"label": "b", "name": "Other", "parameters": {"mitigation": None}}
-    models = [
-        make_wok("x", "minimize", prices={"input": 1}),  # what it costs changes no reply
-        make_wok("a"),
-        make_wok("a-mitigate", "mitigate", model="large"),  # another model, whatever its label
-        make_wok("y", "mitigate"),
-        other,
-    ]
-    write_models(tmp_path, models)
-    assert pair_variants(read_run(tmp_path)) == [("a", "x"), ("a", "y")]
-    plot = draw(tmp_path)
-    marks = find_marks(plot)
-    named = {title.partition(":")[0]: mark for title, mark in marks.items()}
-    starts = [arrow.get("d", "").split()[0] for arrow in find_elements(plot, "path", "arrow")]
-    assert starts == [f"M{named['a'][0]:.1f},{named['a'][1]:.1f}"] * 2
-    assert "Arrows lead from a model to its mitigated variant." in plot.caption
 
 
 def test_tau_equals_the_hand_calculation(tmp_path: Path) -> None:

@@ -251,8 +251,11 @@ def test_every_word_has_a_mark_for_each_label_that_has_it(tmp_path: Path) -> Non
     ]
     marks = find_marks(plots[0])
     assert set(marks) == {
-        *("word=grill, race=black: 40", "word=grill, race=white: 30"),
-        *("word=soul, race=black: 25", "word=café, race=white: 35"),
+        f"{MODELS[0]}, {mark}"
+        for mark in (
+            *("race=black, word=grill: 40", "race=white, word=grill: 30"),
+            *("race=black, word=soul: 25", "race=white, word=café: 35"),
+        )
     }
     by_count = sorted(marks, key=lambda title: marks[title][0])
     assert [title.rpartition(" ")[2] for title in by_count] == ["25", "30", "35", "40"]

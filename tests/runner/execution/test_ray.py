@@ -12,11 +12,9 @@ from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
 from recbias.runner import ray as ray_module
-from recbias.runner.address import limit_card
-from recbias.runner.estimate import Estimate, Preview, Step
-from recbias.runner.execute import Executor, Jobs, Silent
+from recbias.runner.execute import Executor, Silent
 from recbias.runner.plan import Plan
-from recbias.runner.ray import RayTasks, plan_cards
+from recbias.runner.ray import RayTasks
 from recbias.runner.store import Store
 from support.specs import make_small_spec
 
@@ -62,39 +60,10 @@ def plan_on_gpus(
     return plan, store
 
 
-def test_stages_share_a_card_whose_memory_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
-    stages = [stage for stage in plan.stages if stage.devices]
-    steps = [Step(stage, expected=Estimate(1.0, 1, card_mb=50.0)) for stage in stages]
-    shares = {card: {*plan_cards(steps, card * 2**29).values()} for card in (1, 2, 4, 8, 160)}
-    assert shares == {1: {1.0}, 2: {1.0}, 4: {0.5}, 8: {0.2}, 160: {0.125}}
-    assert plan_cards(steps, 0) == plan_cards([Step(stage) for stage in stages], 2**30) == {}
-    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    addresses = {stage.digest: 0.2 for stage in stages}
-    assert [jobs.count_gpus(job, addresses) for job in jobs.waiting] == [0, 0.2]
-    assert [jobs.count_gpus(job, {}) for job in jobs.waiting] == [0, 1]
-
-
-def test_a_task_has_its_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    limits: list[float] = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limits.append)
-    for share in (0, 0.25, 1, 2):
-        limit_card(share)
-    assert limits == [0.25]
-
-
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
-@pytest.mark.parametrize(("card", "share"), [(0, 1.0), (4 * 2**30, 0.2)])
-def test_a_task_on_cuda_has_a_gpu_of_ray(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: int, share: float
-) -> None:
+def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     requested: list[dict[str, float]] = []
@@ -111,10 +80,6 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(
 
     plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
     monkeypatch.setattr(ray_module, "_run_task", run_task)
-    monkeypatch.setattr(ray_module, "measure_card", lambda: card)
-    expected = Estimate(1.0, 1, memory_mb=200.0, card_mb=50.0)
-    steps = [Step(stage, memory_mb=200.0, expected=expected) for stage in plan.stages]
-    monkeypatch.setattr(ray_module, "preview", lambda *_: Preview(tuple(steps)))
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
@@ -123,9 +88,8 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(
     finally:
         ray.shutdown()
     gpus = sorted(resources.get("GPU", 0.0) for resources in requested)
-    assert gpus == [0.0, share]
+    assert gpus == [0.0, 1.0]
     assert {resources["CPU"] for resources in requested} == {1.0}
-    assert all(resources["memory"] > 100 * 2**20 for resources in requested)
 
 
 @pytest.mark.skipif(not HAS_RAY, reason="ray is not installed")

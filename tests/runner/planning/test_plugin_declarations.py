@@ -20,7 +20,6 @@ class Mine:
     """One for each list."""
 
     needs, direction, unit = frozenset({{{need!r}}}), {direction}, {unit!r}
-    {field}
 
     def measure(self, evidence: Evidence) -> list[Measurement]:
         return [evidence.measure_queries(np.ones(len(evidence.queries)))]
@@ -34,14 +33,12 @@ def write_metric(
     need: str = "lists",
     direction: str = "'none'",
     unit: str = "query",
-    field: str = "",
 ) -> str:
     path = folder / "mine.py"
     settings = {
         "decorator": decorator,
         "need": need,
         "direction": direction,
-        "field": field,
         "unit": unit,
     }
     path.write_text(METRIC.format(**settings))
@@ -53,15 +50,11 @@ def write_metric(
     [
         ({"decorator": ""}, "Mine is not frozen", "@dataclass(frozen=True, kw_only=True)"),
         ({"need": "list"}, "Mine names 'list', which is not one of", "did you mean lists?"),
-        ({"field": "a: int = 'x'"}, "the default of a of", "correct the default"),
-        ({"field": "a: int = None"}, "must be a whole number, found nothing", "correct"),
         (
             {"direction": "'up'"},
             "higher, lower, zero, none, found the text 'up'",
             "direction: one",
         ),
-        ({"field": "a: object = 1"}, "cannot be that of a setting", "use numbers"),
-        ({"field": "a: np.ndarray = None"}, "cannot be that of a setting", "use numbers"),
     ],
 )
 def test_a_faulty_declaration_is_refused_at_its_class(
