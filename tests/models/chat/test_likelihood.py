@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +19,8 @@ from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import Contradiction, WrongType
 from recbias.language.backends import LikelihoodBackend
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
-from recbias.language.likelihood import TextScorer, score_separately
-from recbias.language.local_models import load_model
+from recbias.language.likelihood import TextScorer
+from recbias.language.local_models import LocalModel, load_model
 from recbias.models import lm_likelihood
 from recbias.models.lm_likelihood import LMLikelihood, ServedScorer
 from recbias.testing import check_recommender
@@ -100,6 +101,19 @@ def test_debiasing_subtracts_the_score_after_the_neutral_prompt(
     assert scorers[0].contexts.count("neutral") == 1
 
 
+def score_separately(model: LocalModel, context: str, texts: list[str]) -> FloatArray:
+    """Return the score of each text by one pass over the context and the text: the definition."""
+    context_ids, scores = model.encode(context), list[float]()
+    for text in texts:
+        tokens = model.tokenizer(text, add_special_tokens=False).input_ids
+        with torch.inference_mode():
+            ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
+            logits = model.network(ids).logits[0].cpu()
+        rows = logits[len(context_ids) - 1 : -1].double().log_softmax(dim=-1)
+        scores.append(rows[range(len(tokens)), tokens].mean().item())
+    return np.array(scores)
+
+
 @pytest.mark.parametrize("debias", [False, True])
 def test_the_lists_are_those_of_one_pass_for_each_title(
     folder: Path, data: TrainingData, debias: bool
@@ -109,9 +123,9 @@ def test_the_lists_are_those_of_one_pass_for_each_title(
     causal = load_model(str(folder))
     prompt = model.prompt.replace("{history}", "- Heat (1995)\n- Alien (1979)")
     titles = [f" {title}" for title in SHOWN]
-    expected = np.array(list(score_separately(causal, prompt, titles)))
+    expected = score_separately(causal, prompt, titles)
     if debias:
-        expected -= list(score_separately(causal, model.neutral_prompt, titles))
+        expected -= score_separately(causal, model.neutral_prompt, titles)
     unseen = sorted([2, 3, 4], key=lambda item: -expected[item])
     assert items == [unseen[:2]]
     assert scores[0] == pytest.approx(expected[unseen[:2]], abs=1e-5)
