@@ -71,8 +71,10 @@ def test_the_built_site_is_not_in_the_repository() -> None:
 def test_the_workflow_of_the_papers_compares_specs_with_tables_that_name_them() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
     recipe = makefile.partition("\npapers:")[2].partition("\n\n")[0]
-    run, *comparisons = [shlex.split(line)[1:] for line in recipe.splitlines()[1:]]
-    names = {read_spec(find_spec(Path(spec))).data["name"]: spec for spec in run[1:-1]}
+    commands = [shlex.split(line)[1:] for line in recipe.splitlines()[1:]]
+    specs = [words[1] for words in commands if words[0] == "run"]
+    comparisons = [words for words in commands if words[0] == "compare"]
+    names = {read_spec(find_spec(Path(spec))).data["name"]: spec for spec in specs}
     assert len(comparisons) == len(names) == 2
     for _, experiment, _, table, *options in comparisons:
         source = read_source(table)

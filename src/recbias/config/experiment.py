@@ -51,7 +51,7 @@ class Experiment:
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
         sweep: The labels of the ``models`` and ``datasets``, and the ``seeds``, that a sweep made.
-        device: Where models compute that do not name a device themselves.
+        device: The device of the models that name none themselves.
         claim: What a multiverse examines, if the spec has a claim.
     """
 

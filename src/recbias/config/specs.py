@@ -317,15 +317,15 @@ class ClaimSpec:
         model: The label of the model.
         against: The label of the model that it is compared with; without one the gap of ``model``
             is compared with 0, or its value with ``than``.
-        by: The label of the queries between whose groups the gap is.
+        by: The label of the queries whose groups are compared.
         groups: The two groups: the gap is the mean of the first less that of the second. Without
-            them the label has two, and the gap has no sign.
+            them the label must have two groups, and the gap has no sign.
         gap: ``difference`` of the means of the two groups.
         direction: Whether the claim is "higher" or "lower".
         than: The number that a value without ``against`` and ``by`` is compared with.
         alpha: The significance level.
-        correction: How p is corrected for the same claim about every pair of models of the spec,
-            or, without ``against``, about every model: ``none``, ``bonferroni``, ``holm``, ``bh``.
+        correction: The correction of p for the same claim about all pairs of models, or, without
+            ``against``, about all models: ``none``, ``bonferroni``, ``holm``, ``bh``.
     """
 
     metric: str | dict[str, Any]
@@ -386,7 +386,7 @@ class ExperimentFile:
         dataset: A dataset with its filters, or a list of datasets.
         split: The split of the interactions into train, validation and test set.
         queries: The users or prompts to recommend for.
-        device: Where models compute that do not name a device themselves.
+        device: The device of the models that name none themselves.
         k: The length of the recommendation lists, at most 10,000.
         models: The models to evaluate.
         labels: Labels of items from stereotype detection models.
@@ -396,12 +396,12 @@ class ExperimentFile:
         report: The reports to write.
         track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
             ``wandb`` or both.
-        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
-            which every combination is run, or a list of settings.
+        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists
+            (every combination is run), or a list of mappings (each is run).
         claim: The statement that a multiverse examines.
-        multiverse: The choices of which every combination is a defensible experiment, and
-            ``sample``, how many of them to run: paths of settings, ``filters``, ``metric`` or
-            other keys of the claim, with a list of options each.
+        multiverse: The defensible options of each choice: a mapping of paths, ``filters``,
+            ``metric`` or other keys of the claim to lists. Every combination is run, or as many
+            as ``sample`` says.
     """
 
     name: str

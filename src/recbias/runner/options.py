@@ -68,8 +68,7 @@ class RunOptions:
             and a request to a language model without a stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
         limit: The number of queries to evaluate, from the first; all by default.
-        device: Where models compute that do not name a device themselves; it replaces ``device``
-            of the spec.
+        device: The device of the models that name none themselves, instead of that of the spec.
         store: The URL at which results are stored too, such as ``s3://bucket/recbias``.
         progress: Whether to show the progress; by default only in a notebook.
         observer: Receives the progress of the run, instead of showing it.
@@ -98,7 +97,7 @@ class RunOptions:
     device: Annotated[
         str | None,
         Flag(
-            "Where models compute that do not name a device themselves.",
+            "The device of the models that name none themselves.",
             metavar="auto|cpu|cuda|cuda:1|mps",
         ),
     ] = None
