@@ -177,7 +177,7 @@ def study_parts(n_samples: int, dials: Sequence[str]) -> Iterator[str]:
         held = np.mean([(f.ci_low <= truth) & (truth <= f.ci_high) for f in defined], axis=0)
         means = np.mean([f.parts for f in defined], axis=0)
         cells = [
-            f"{part + 0.0:.4f} | {mean + 0.0:.4f} | {share:.1%}"
+            f"{round(part, 4) + 0.0:.4f} | {round(mean, 4) + 0.0:.4f} | {share:.1%}"
             for part, mean, share in zip(truth, means, held, strict=True)
         ]
         shown = f"{', '.join(dials)} | {method} | {len(defined):,} | {' | '.join(cells)}"

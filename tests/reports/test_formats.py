@@ -5,7 +5,6 @@ import re
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -170,20 +169,6 @@ def test_a_table_has_rules_the_best_and_second_best_marks_and_notes() -> None:
     assert r"c & \underline{$-$0.1000} \\" in latex
     assert r"50\% of them" in latex
     assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
-
-
-def test_two_cutoffs_are_headings_of_groups_of_columns() -> None:
-    columns = [replace(METRIC, title=f"{name}@{k}") for k in (5, 10) for name in ("nDCG", "HR")]
-    table = Table("Results", (Column("model"), *columns), ((Cell("a"), *[Cell("1", 1.0)] * 4),))
-    header = render_latex(table).partition("\\toprule\n")[2].splitlines()[:2]
-    arrow = r" $\uparrow$"
-    assert header == [
-        (
-            r"\multicolumn{1}{c}{} & \multicolumn{2}{c}{@5} & \multicolumn{2}{c}{@10} \\ "
-            r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}"
-        ),
-        rf"model & nDCG{arrow} & HR{arrow} & nDCG{arrow} & HR{arrow} \\",
-    ]
 
 
 def test_a_wide_table_is_split_by_families_into_tables_of_at_most_eight_columns() -> None:

@@ -15,12 +15,13 @@ from recbias.reports.llm import build_reply_tables, collect_searches
 from recbias.reports.provenance import build_stages_table, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
+    POPULARITY,
     collect_definitions,
     collect_estimates,
     flag_best,
     select_accuracy_metric,
+    select_first,
     select_headline,
-    select_popularity_metric,
 )
 from recbias.reports.wording import Table
 from support.models.search_rows import FIVE_TRIALS, write_search_run
@@ -73,7 +74,7 @@ def test_the_main_metrics_are_selected_by_name(
 ) -> None:
     run = read_run(make_run(tmp_path, RunSpec(metrics=metrics)))
     definitions = collect_definitions(run).values()
-    selected = select_accuracy_metric(definitions), select_popularity_metric(definitions)
+    selected = select_accuracy_metric(definitions), select_first(definitions, POPULARITY)
     assert [metric.title if metric else None for metric in selected] == [accuracy, popularity]
 
 

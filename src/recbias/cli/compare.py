@@ -18,6 +18,7 @@ from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
     Out,
+    RunName,
     allow_closed_output,
     open_document,
     print_grid,
@@ -34,10 +35,8 @@ from recbias.reports.published import (
     load_published,
 )
 from recbias.reports.run import RunTables, read_run, to_records
-from recbias.reports.tables import build_runs_table
 from recbias.reports.views import Definition, collect_definitions, format_title
 from recbias.reports.wording import (
-    Table,
     count_decimals,
     format_count,
     format_duration,
@@ -167,7 +166,6 @@ class _RunComparison:
         worse: The values that are worse by more than their tolerance, or missing in a later run.
         definitions: The metrics by title.
         ungated: The titles of the metrics without a tolerance, if others have one.
-        results: The results of three or more runs, else None.
     """
 
     frames: Sequence[RunFrames]
@@ -177,7 +175,6 @@ class _RunComparison:
     correction: str
     definitions: Mapping[str, Definition]
     ungated: Sequence[str] = ()
-    results: Table | None = None
 
     @property
     def unchanged(self) -> int:
@@ -188,9 +185,6 @@ class _RunComparison:
     def print(self) -> None:
         """Print the tables of the values and the gaps."""
         labels = [run.label for run in self.frames]
-        if self.results is not None:
-            values = [column.title for column in self.results.columns if column.numeric]
-            print_grid(self.results, optional=values[:0:-1])
         notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
         if len(self.values):
             self._print_side_by_side(self.values, labels, notes, unit="value")
@@ -285,7 +279,6 @@ def _compare_side_by_side(
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
     frames = [*map(read_frames, labels, runs)]
-    results = build_runs_table(dict(zip(labels, runs, strict=True))) if len(runs) > 2 else None
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
@@ -311,7 +304,6 @@ def _compare_side_by_side(
         correction,
         definitions,
         ungated,
-        results,
     )
 
 
@@ -413,9 +405,7 @@ Reference: TypeAlias = Annotated[
 
 
 def report(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-    ],
+    run: RunName,
     formats: Annotated[
         str,
         typer.Option(

@@ -8,14 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from recbias.cli.output import AsJson, Out, open_document, print_line, report_errors
+from recbias.cli.output import AsJson, Out, RunName, open_document, print_line, report_errors
+from recbias.core.context import collect_warnings
+from recbias.reports.run import to_records
+from recbias.reports.views import format_title
+from recbias.runs.examples import examples as select_examples
 
 _MOST_ITEMS = 10
 """The number of items of a history or of missed items that are printed."""
 
 
 def examples(
-    run: Annotated[str, typer.Argument(help="A run folder, or an experiment's name.")],
+    run: RunName,
     metric: Annotated[
         str | None, typer.Option(help="The metric, such as nDCG; by default the first.")
     ] = None,
@@ -30,10 +34,6 @@ def examples(
 ) -> None:
     """Print the units with the worst values, and their lists."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.core.context import collect_warnings
-        from recbias.reports.run import to_records
-        from recbias.runs.examples import examples as select_examples
-
         with collect_warnings() as warnings:
             table = select_examples(
                 run, metric=metric, group=group, worst=worst, models=model or (), out=out
@@ -51,8 +51,6 @@ def examples(
 
 def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines about one unit."""
-    from recbias.reports.views import format_title
-
     first = rows[0]
     labels = f" ({first['labels'].replace('&', ', ')})" if first["labels"] else ""
     yield f"{first['unit']} {first['unit_id']}{labels}"

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from recbias.claims.explain import explain as explain_gap
+from recbias.claims.interventions import read_interventions
 from recbias.cli.data import Data
-from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+from recbias.cli.output import (
+    AsJson,
+    Out,
+    RunName,
+    open_document,
+    print_line,
+    print_records,
+    report_errors,
+)
+from recbias.core.context import collect_warnings
+from recbias.reports.run import to_records
+from recbias.reports.svg import FileNames
+from recbias.runs.tables import load
 
-_MOST_ROWS = 10
-"""The number of groups and models that are printed."""
+_MOST_ROWS = 10  # of a table
+_TITLES = {
+    "parts": "what the groups differ in: parts of the gap",
+    "interventions": "the gap after training on equalised data",
+    "worst": "groups of users, found in one half, tested in the other",
+    "changes": "models of the run",
+}
 
 
 def explain(
-    run: Annotated[str, typer.Argument(help="A run folder, or an experiment's name.")],
+    run: RunName,
     gap: Annotated[str, typer.Option(help='The metric and the label: "nDCG by gender".')],
     model: Annotated[
         str | None, typer.Option(help="The model; by default the one with the best mean.")
@@ -44,13 +62,6 @@ def explain(
     The report is written to a folder beside the run.
     """
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.claims.explain import explain as explain_gap
-        from recbias.claims.interventions import read_interventions
-        from recbias.core.context import collect_warnings
-        from recbias.reports.run import to_records
-        from recbias.reports.svg import FileNames
-        from recbias.runs.tables import load
-
         loaded = load(run, out)
         with collect_warnings() as warnings:
             found = explain_gap(
@@ -76,22 +87,8 @@ def explain(
             return
         for line in (*found.sentences, *(f"note: {note}" for note in found.notes)):
             print_line(line, longest=None)
-        _print(tables["parts"], "what the groups differ in: parts of the gap")
-        _print(tables["interventions"], "the gap after training on equalised data")
-        _print(
-            tables["worst"][:_MOST_ROWS], "groups of users, found in one half, tested in the other"
-        )
-        _print(tables["changes"][:_MOST_ROWS], "models of the run")
+        for name, title in _TITLES.items():
+            rows = tables[name][:_MOST_ROWS]
+            numeric = [key for row in rows[:1] for key in row if not isinstance(row[key], str)]
+            print_records(rows, title, numeric)
         print_line(f"report: {folder / 'report.html'}")
-
-
-def _print(rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    if rows:
-        columns = [*rows[0]]
-        texts = [[_render(row[name]) for name in columns] for row in rows]
-        numeric = [name for name in columns if isinstance(rows[0][name], (int, float))]
-        print_rows(columns, texts, title=title, numeric=numeric)
-
-
-def _render(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,12 +26,10 @@ from recbias.formats.ratings import (
     MODELS,
     QUERY,
     RESPONSE,
-    YES_NO,
     ResponseRatings,
     SheetItem,
     digest_response,
     parse_answers,
-    rating_shares,
     read_sheets,
     write_ratings,
     write_sheets,
@@ -41,8 +38,6 @@ from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import open_text
 from recbias.reports.run import to_records
 from recbias.runs.tables import find_run
-from recbias.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from recbias.statistics.intervals import rating_share_interval
 
 _DATASET_BY = "--dataset-by"
 _Responses = Mapping[str, Mapping[str, str]]  # by model and query
@@ -167,10 +162,9 @@ def _list_items(
             yield SheetItem({**context, "response": texts[digest]}, {**own, **key})
 
 
-def _describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
-    """Yield the counts of the ratings and the agreement of the raters, one line each."""
-    table = ratings.ratings
-    is_rated = ~np.isnan(table)
+def _describe_ratings(ratings: ResponseRatings) -> Iterator[str]:
+    """Yield the counts of the ratings, one line each."""
+    is_rated = ~np.isnan(ratings.ratings)
     yield f"raters: {len(ratings.raters):,}"
     yield f"responses: {len(ratings):,}"
     yield f"with an answer of every rater: {int(is_rated.all(axis=0).sum()):,}"
@@ -178,31 +172,6 @@ def _describe_agreement(ratings: ResponseRatings) -> Iterator[str]:
     for rater, row in zip(ratings.raters, is_rated, strict=True):
         if not row.all():
             yield f"answers missing from {rater}: {int((~row).sum()):,}"
-    yield f"Krippendorff's alpha: {krippendorff_alpha(table):.4g}"
-    if np.unique(table[is_rated]).size > 2:
-        yield f"Krippendorff's alpha (interval): {krippendorff_alpha(table, 'interval'):.4g}"
-    yield f"Fleiss' kappa: {fleiss_kappa(table):.4g}"
-    for a, b in combinations(range(len(ratings.raters)), 2):
-        kappa, _ = cohen_kappa(table[a], table[b])
-        yield f"Cohen's kappa of {ratings.raters[a]} and {ratings.raters[b]}: {kappa:.4g}"
-
-
-def _describe_rates(
-    ratings: ResponseRatings, question: str, answers: Mapping[str, float]
-) -> Iterator[str]:
-    """Yield the share of each answer for each model, with its 95% interval, one line each."""
-    is_yes_no = answers == YES_NO
-    for model in dict.fromkeys(name for names in ratings.models for name in names):
-        is_of_model = np.array([model in names for names in ratings.models])
-        for score in [1.0] if is_yes_no else sorted(set(answers.values()), reverse=True):
-            of_model = ratings.ratings[:, is_of_model]
-            shares = rating_shares(of_model, score)
-            n = int((~np.isnan(shares)).sum())
-            low, high = rating_share_interval(shares, int((~np.isnan(of_model)).sum()))
-            rate = float(np.nanmean(shares)) if n else np.nan
-            interval = f"{rate:.4g} [{low:.4g}, {high:.4g}]"
-            name = question if is_yes_no else f"{question} {score:g}"
-            yield f"{model}: {name}: {interval}, {n:,} responses"
 
 
 ANSWERS = "answers"
@@ -267,7 +236,7 @@ def import_ratings(
     key: Annotated[Path, typer.Option(help="The key.jsonl that was written with the sheets.")],
     out: Annotated[Path, typer.Option(help="The file of ratings to write, .jsonl.")],
 ) -> None:
-    """Read filled sheets; print agreement and rates."""
+    """Read filled sheets into a file of ratings."""
     with report_errors():
         key_table = read_text_table(to_local_path(key))
         key_table.need("question", ANSWERS, QUERY, RESPONSE, MODELS)
@@ -284,6 +253,6 @@ def import_ratings(
             remedy = f"fill the column {question} of a sheet"
             raise NothingLeft("no sheet has an answer", remedy=remedy)
         path = write_ratings(to_local_path(out), ratings, question)
-        for line in (*_describe_agreement(ratings), *_describe_rates(ratings, question, scale)):
+        for line in _describe_ratings(ratings):
             print_line(line)
         print_line(path, longest=None)

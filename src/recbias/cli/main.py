@@ -61,7 +61,10 @@ _COMMANDS = {
     "sentences swap": ("sentences:swap", "Write sentences and their copies as pairs."),
     "human": ("", "Let people rate the responses of models."),
     "human export": ("human:export_sheets", "Write a blinded sheet of responses for each rater."),
-    "human import": ("human:import_ratings", "Read filled sheets; print agreement and rates."),
+    "human import": (
+        "human:import_ratings",
+        "Read filled sheets into a file of ratings.",
+    ),
 }
 """Module and function, blank for a group, and the first sentence of the docstring, by name."""
 

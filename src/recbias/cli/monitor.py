@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.output import AsJson, Out, open_document, print_line, print_rows, report_errors
+from recbias.audits.monitor import monitor as follow
+from recbias.cli.output import AsJson, Out, open_document, print_line, print_records, report_errors
+from recbias.reports.run import to_records
 
 
 def monitor(
@@ -29,9 +31,6 @@ def monitor(
 ) -> None:
     """Say since when runs or exports have a gap."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.audits.monitor import monitor as follow
-        from recbias.reports.run import to_records
-
         found = follow(name, metric=metric, by=by, alpha=alpha, out=out)
         page = None if report is None else found.report(report)
         if as_json:
@@ -40,11 +39,6 @@ def monitor(
         for line in found.sentences:
             print_line(line, longest=None)
         columns = [name for name in found.looks.columns if (found.looks[name] != "").any()]
-        rows = [
-            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
-            for row in found.looks[columns].itertuples(index=False)
-        ]
-        numeric = {"difference", "std_error", "e"}
-        print_rows(columns, rows, title="runs", numeric=[*numeric])
+        print_records(to_records(found.looks[columns]), "runs", {"difference", "std_error", "e"})
         if page is not None:
             print_line(f"report: {page}")

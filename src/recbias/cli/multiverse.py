@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+from recbias.claims.multiverse import multiverse, plan_multiverse
 from recbias.cli.output import print_line, print_rows, show_progress
+from recbias.config.source import find_spec, read_spec
+from recbias.core.errors import UserError
+from recbias.reports.multiverse import list_sentences
+from recbias.reports.run import to_records
+from recbias.runner.options import RunOptions
 
 
 def has_multiverse(options: SimpleNamespace) -> bool:
     """Return whether a spec, or a file that it extends, has choices."""
-    from recbias.config.source import find_spec, read_spec
-    from recbias.core.errors import UserError
-
     try:
         document = read_spec(find_spec(Path(options.spec)), options.chosen["overrides"])
     except UserError:  # which the run reports
@@ -22,10 +25,6 @@ def has_multiverse(options: SimpleNamespace) -> bool:
 
 def run_multiverse(options: SimpleNamespace) -> None:
     """Run every universe, and print the first line, the shares of the choices and the paths."""
-    from recbias.claims.multiverse import multiverse
-    from recbias.reports.multiverse import list_sentences
-    from recbias.reports.run import to_records
-
     with show_progress(options) as observer:
         result = multiverse(options.spec, observer=observer, **options.chosen)
     if options.as_json:
@@ -55,9 +54,6 @@ def run_multiverse(options: SimpleNamespace) -> None:
 
 def show_plan(options: SimpleNamespace) -> None:
     """Print how many universes a spec has, and which stages they share."""
-    from recbias.claims.multiverse import plan_multiverse
-    from recbias.runner.options import RunOptions
-
     planned = plan_multiverse(options.spec, RunOptions(**options.chosen)).describe()
     if options.as_json:
         options.document.update(planned)

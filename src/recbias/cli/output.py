@@ -107,6 +107,16 @@ def print_rows(
     )
 
 
+def print_records(rows: Sequence[Mapping[str, Any]], title: str, numeric: Collection[str]) -> None:
+    """Print rows of one form as a table, numbers with four digits; nothing without rows."""
+    texts = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()]
+        for row in rows
+    ]
+    if rows:
+        print_rows([*rows[0]], texts, title=title, numeric=numeric)
+
+
 def print_grid(
     grid: Grid,
     console: Console | None = None,
@@ -330,6 +340,10 @@ SCHEMA_VERSION = 1
 
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+]
+
+RunName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
 ]
 
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]

@@ -10,12 +10,17 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from recbias.cli.output import AsJson, open_document, print_rows, report_errors
+from recbias import api
+from recbias.cli.output import AsJson, Out, open_document, print_rows, report_errors
 from recbias.core.errors import MissingRun, UnknownName
+from recbias.core.files import has_file, to_local_path
 from recbias.core.text import normalize_name, suggest
-from recbias.reports.run import to_records
-from recbias.reports.views import Definition, format_title
+from recbias.reports.run import read_run, to_records
+from recbias.reports.views import Definition, collect_definitions, format_title
 from recbias.reports.wording import count_decimals, format_count, format_value
+from recbias.runs.power import count_labels
+from recbias.runs.power import power as compute_power
+from recbias.runs.tables import find_run
 
 MOST_ROWS = 24
 """The maximum number of comparisons that are printed."""
@@ -157,15 +162,10 @@ def power(
         list[str] | None, typer.Option(help="Only comparisons of this model. Repeatable.")
     ] = None,
     as_json: AsJson = False,
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
 ) -> None:
     """Print what a run could have seen, and the units one needs."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.reports.run import read_run, to_records
-        from recbias.reports.views import collect_definitions
-        from recbias.runs.power import count_labels
-        from recbias.runs.power import power as compute_power
-
         folder = _find_pilot(run, out)
         if half_width is not None:
             rows = to_records(count_labels(folder, half_width))
@@ -209,10 +209,6 @@ def _show_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str
 
 def _find_pilot(run: str, out: Path) -> Path:
     """Return a run folder, or the latest run of a spec or experiment."""
-    from recbias import api
-    from recbias.core.files import has_file, to_local_path
-    from recbias.runs.tables import find_run
-
     if to_local_path(run).is_dir() or not has_file(to_local_path(run)):
         return find_run(run, out)
     name = api.read_experiment(to_local_path(run)).name
@@ -228,8 +224,6 @@ def _select_metrics(
     table: pd.DataFrame, metrics: Sequence[str], definitions: Mapping[str, Definition]
 ) -> pd.DataFrame:
     """Return the rows of some metrics, named as ``nDCG@10``, ``nDCG`` or with their settings."""
-    from recbias.reports.views import format_title
-
     pairs = zip(table["metric"], table["k"], strict=True)
     titles = [format_title(*pair) for pair in pairs]
     forms = {

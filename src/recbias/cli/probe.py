@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recbias.audits.probe import probe as ask
 from recbias.cli.output import (
     AsJson,
     Out,
@@ -17,6 +18,7 @@ from recbias.cli.output import (
     report_errors,
     show_progress,
 )
+from recbias.reports.run import to_records
 
 
 def probe(
@@ -33,9 +35,6 @@ def probe(
 ) -> None:
     """Audit a live HTTP endpoint until every effect is decided."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.audits.probe import probe as ask
-        from recbias.reports.run import to_records
-
         options = SimpleNamespace(quiet=quiet, verbose=False)
         with nullcontext() if quiet else show_progress(options) as observer:
             listener = observer.progressed if observer else None

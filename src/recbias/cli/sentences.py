@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+import numpy as np
 import typer
 
 from recbias.cli.output import print_line, report_errors
 from recbias.core.errors import NothingLeft, UnknownIdentifier
+from recbias.core.files import to_local_path
+from recbias.formats.ratings import SheetItem, read_sheets, write_sheets
+from recbias.formats.text_files import write_json_lines
+from recbias.language.corpora import (
+    CollectionSettings,
+    collect_sentences,
+    divide_sentences,
+    read_posts,
+    read_rows,
+    swap_sentences,
+)
+from recbias.language.terms import load_terms, select_category
+from recbias.statistics.agreement import fleiss_kappa, krippendorff_alpha
 
 Terms: TypeAlias = Annotated[
     str, typer.Option(help="Packaged terms (chbias), or a YAML file.", show_default=False)
@@ -46,13 +61,6 @@ def collect(
 ) -> None:
     """Collect sentences with two terms from posts."""
     with report_errors():
-        from itertools import chain
-
-        from recbias.core.files import to_local_path
-        from recbias.formats.text_files import write_json_lines
-        from recbias.language.corpora import CollectionSettings, collect_sentences, read_posts
-        from recbias.language.terms import load_terms, select_category
-
         lists = load_terms(terms)
         if category is not None:
             lists = {category: select_category(lists, category)}
@@ -75,12 +83,6 @@ def annotate(
 ) -> None:
     """Write a blinded sheet for each rater."""
     with report_errors():
-        import numpy as np
-
-        from recbias.core.files import to_local_path
-        from recbias.formats.ratings import SheetItem, write_sheets
-        from recbias.language.corpora import read_rows
-
         rows = read_rows(to_local_path(sentences))
         items = [SheetItem({"text": row["text"]}, {"id": row["id"]}) for row in rows]
         rng = np.random.default_rng(seed)
@@ -101,14 +103,6 @@ def agree(
 ) -> None:
     """Keep the sentences that all raters call biased."""
     with report_errors():
-        import numpy as np
-
-        from recbias.core.files import to_local_path
-        from recbias.formats.ratings import read_sheets
-        from recbias.formats.text_files import write_json_lines
-        from recbias.language.corpora import read_rows
-        from recbias.statistics.agreement import fleiss_kappa, krippendorff_alpha
-
         rows = {row["id"]: row for row in read_rows(to_local_path(sentences))}
         answers = read_sheets(
             [to_local_path(path) for path in sheets], to_local_path(key), QUESTION
@@ -153,13 +147,6 @@ def split(
 ) -> None:
     """Divide sentences; add copies of the other group."""
     with report_errors():
-        import numpy as np
-
-        from recbias.core.files import to_local_path
-        from recbias.formats.text_files import write_json_lines
-        from recbias.language.corpora import divide_sentences, read_rows
-        from recbias.language.terms import load_terms
-
         division = divide_sentences(
             read_rows(to_local_path(sentences), "category"),
             load_terms(terms),
@@ -189,11 +176,6 @@ def swap(
 ) -> None:
     """Write sentences and their copies as pairs."""
     with report_errors():
-        from recbias.core.files import to_local_path
-        from recbias.formats.text_files import write_json_lines
-        from recbias.language.corpora import read_rows, swap_sentences
-        from recbias.language.terms import load_terms
-
         rows = swap_sentences(
             read_rows(to_local_path(sentences), "category"),
             load_terms(terms),

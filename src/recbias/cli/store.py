@@ -13,6 +13,7 @@ from recbias.cli.output import (
     OUT_OF_TOLERANCE,
     AsJson,
     Out,
+    RunName,
     allow_closed_output,
     open_document,
     print_line,
@@ -20,11 +21,13 @@ from recbias.cli.output import (
     report_errors,
 )
 from recbias.core.errors import Contradiction, WrongType
+from recbias.core.files import to_local_path
 from recbias.core.text import shorten
 from recbias.reports.wording import format_count
+from recbias.runner.store import Store, measure_replies, remove_replies, remove_unused
+from recbias.runs.verify import verify as verify_card
 
 if TYPE_CHECKING:
-    from recbias.runner.store import Store
     from recbias.runs.verify import Verification
 
 
@@ -34,17 +37,12 @@ MOST_DIFFERENCES, _LONGEST = 30, 100
 
 def verify(
     card: Annotated[Path, typer.Argument(metavar="CARD", help="The card.json to verify.")],
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-    ],
+    run: RunName,
     as_json: AsJson = False,
     out: Out = Path("results"),
 ) -> None:
     """Compare an audit card with a run, by digests."""
     with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.core.files import to_local_path
-        from recbias.runs.verify import verify as verify_card
-
         verification = verify_card(to_local_path(card), run, out=out)
         if as_json:
             document["card"], document["same"] = verification.card.digest, verification.is_same
@@ -75,7 +73,7 @@ SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def clean(
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
     older_than: Annotated[
         str | None, typer.Option(metavar="AGE", help="Only results not used for 30d, 12h, 2w.")
     ] = None,
@@ -95,9 +93,6 @@ def clean(
     they are named by --replies.
     """
     with report_errors():
-        from recbias.core.files import to_local_path
-        from recbias.runner.store import Store
-
         store = Store(to_local_path(out) / "store")
         if replies:
             _clean_replies(store, older_than, dry_run=dry_run, yes=yes)
@@ -107,8 +102,6 @@ def clean(
 
 def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove results that were not used for an age, if the user says so."""
-    from recbias.runner.store import measure_replies, remove_unused
-
     age = parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
     if removed and not dry_run:
@@ -133,8 +126,6 @@ def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: 
 
 def _clean_replies(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
     """Remove all replies if the user says so."""
-    from recbias.runner.store import measure_replies, remove_replies
-
     if older_than is not None:
         message = "the replies of language models do not expire"
         raise Contradiction(message, where="--older-than", remedy="leave --older-than out")

@@ -498,6 +498,7 @@ class UnitScores:
             linearised form (``linearize_ratio``), so that groups of units have ratios of their
             own; None for other metrics.
         errors: The errors that the values share; see ``statistics.prediction_powered``.
+        positive: Whether the ratio of totals cannot be negative, though what a unit adds may be.
     """
 
     unit: str
@@ -506,6 +507,7 @@ class UnitScores:
     share: bool = False
     totals: FloatArray | None = None
     errors: Any = None
+    positive: bool = False
 
     @property
     def compared(self) -> FloatArray:
@@ -554,6 +556,44 @@ def spread_ratio(totals: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = n.sum() / d.sum()
         return np.asarray(ratio + (n - ratio * d) * (d.size / d.sum()))
+
+
+def find_ratio_interval(
+    totals: FloatArray, ratio: float, error: float, t: float, *, positive: bool = False
+) -> tuple[float, float]:
+    """Return the score interval of a ratio of totals of units.
+
+        all θ with (R - θ)² ≤ t² SE² V(θ) / V(R)
+
+    V(θ) is θ (1 - θ) if each unit's ratio is from 0 to 1, as in Wilson's interval of a share, and
+    θ, as of counts, if the ratio cannot be negative. Few units with a large value, such as clicks,
+    make R and SE small together, so that R ± t SE is too low. It is R ± t SE if the ratio may be
+    negative, or is not larger than its standard error.
+
+    Args:
+        totals: Numerator and denominator of each unit, ``float64[u, 2]``.
+        ratio: R.
+        error: SE, its standard error.
+        t: The quantile of Student's t distribution.
+        positive: Whether the ratio cannot be negative, though a numerator may be.
+
+    >>> low, high = find_ratio_interval(np.array([[9.0, 1.0], [0.0, 1.0]]), 9.0, 3.0, 1.96)
+    >>> round(low, 2), round(high, 2)  # 9 counts: with R ± t SE 3.12 to 14.88
+    (4.74, 17.11)
+
+    Source:
+        Wilson, JASA 1927; Garwood, "Fiducial limits for the Poisson distribution", Biometrika
+        1936, for the exact interval of counts.
+    """
+    numerators, denominators = totals[totals[:, 1] != 0].T
+    is_positive = bool((numerators >= 0).all() and (denominators > 0).all())
+    if not 0 < error <= ratio or not (is_positive or positive):
+        return ratio - t * error, ratio + t * error
+    if is_positive and ratio < 1 and (numerators <= denominators).all():
+        return compute_wilson_interval(ratio, ratio * (1 - ratio) / error**2, t)
+    centre = ratio + (t * error) ** 2 / (2 * ratio)
+    half = math.sqrt(centre**2 - ratio**2)
+    return centre - half, centre + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -614,6 +654,14 @@ class Measurement:
         summary = cls.from_values(units.values, share=units.share)
         if units.errors is not None:
             summary = units.errors.summarize(units.values)
+        elif units.totals is not None and not units.share and summary.n > 1:
+            from scipy.special import stdtrit
+
+            error, t = summary.std / math.sqrt(summary.n), float(stdtrit(summary.n - 1, 0.975))
+            low, high = find_ratio_interval(
+                units.totals, summary.value, error, t, positive=units.positive
+            )
+            summary = replace(summary, ci_low=low, ci_high=high)
         return replace(summary, group=group, target=target, units=units)
 
     @classmethod
@@ -638,9 +686,10 @@ class Measurement:
         return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
 
 
-def compute_wilson_interval(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a proportion (Wilson, JASA 1927)."""
-    z = 1.959963984540054
+def compute_wilson_interval(
+    share: float, n: float, z: float = 1.959963984540054
+) -> tuple[float, float]:
+    """Return Wilson's interval of a proportion, at 95% by default (Wilson, JASA 1927)."""
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)  # rounding

@@ -39,9 +39,6 @@ MAX_BYTES = 1 << 20
 MAX_TEXT_BYTES = 1 << 22
 """The longest file of templates or words."""
 
-_MAX_VALUES = 100_000
-"""The largest number of values of a file, with aliases resolved."""
-
 
 class Mark(NamedTuple):
     """A position in the user's input.
@@ -347,8 +344,6 @@ class _Builder:
     start: Mark
     scalars_as_text: bool
     document: Document = field(init=False)
-    n_values: int = 0
-    ancestors: list[yaml.Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.document = Document({}, base=self.start.folder)
@@ -356,26 +351,15 @@ class _Builder:
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return a node as plain Python, and record its mark."""
         self.document.values[path] = self.mark(node)
-        self.n_values += 1
-        if self.n_values > _MAX_VALUES:
-            remedy = "write data into a table; an alias counts as all the values that it names"
-            outer = (self.ancestors or [node])[-1]
-            raise self.error(outer, f"more than {_MAX_VALUES:,} values", remedy)
         kind = node.tag.removeprefix(_TAG)
         if isinstance(node, yaml.ScalarNode) and kind in {"str", *_SCALARS}:
             return self.convert_scalar(node, kind)
-        if any(ancestor is node for ancestor in self.ancestors):
-            raise self.error(node, "an alias occurs inside the value that it names")
-        self.ancestors.append(node)
         if isinstance(node, yaml.MappingNode) and kind == "map":
-            value: Any = self.convert_mapping(node, path)
-        elif isinstance(node, yaml.SequenceNode) and kind == "seq":
-            value = [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
-        else:
-            tag = f"!!{kind}" if kind != node.tag else node.tag
-            raise self.error(node, f"the tag {tag} is not allowed", "write a plain value")
-        self.ancestors.pop()
-        return value
+            return self.convert_mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and kind == "seq":
+            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
+        tag = f"!!{kind}" if kind != node.tag else node.tag
+        raise self.error(node, f"the tag {tag} is not allowed", "write a plain value")
 
     def convert_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         """Return a mapping; a repeated key is recorded as an error."""

@@ -94,12 +94,14 @@ def _add_by_query(queries: AnyArray, terms: Terms, n: int) -> FloatArray:
     return np.stack([np.bincount(queries, part, minlength=n) for part in terms], axis=1)
 
 
-def measure_ratio(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
-    """Return a ratio of totals of the queries, ``float64[q, 2]``."""
+def measure_ratio(
+    evidence: Evidence, totals: FloatArray, target: str = "", *, positive: bool = False
+) -> Measurement:
+    """Return a ratio of totals of the queries, ``float64[q, 2]``; see ``UnitScores``."""
     values = linearize_ratio(totals)
     is_share = bool(np.isin(totals, (0.0, 1.0)).all() and (totals[:, 0] <= totals[:, 1]).all())
     ids = evidence.queries.ids.ids
-    units = UnitScores(evidence.queries.unit, ids, values, is_share, totals)
+    units = UnitScores(evidence.queries.unit, ids, values, is_share, totals, positive=positive)
     return Measurement.from_units(units, target=target)
 
 
@@ -465,7 +467,8 @@ class PolicyValue(InheritsSections):
             n_rows += mass.size
         weights.warn_clipped()
         if not lost.any():
-            return [measure_ratio(evidence, totals)]
+            is_positive = self.estimator in {"dr", "direct"} and survey.range[0] >= 0
+            return [measure_ratio(evidence, totals, positive=is_positive)]
         message = f"{lost[:, 0].sum() / n_rows:.1%} of what the candidate shows was never shown"
         warn(f"{evidence.metric}: {message} there, so its value has bounds")
         return self._bound(evidence, totals, lost, survey.range)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import itertools
 import math
 import re
 import textwrap
@@ -100,7 +99,7 @@ def _render_environment(table: wording.Table) -> str:
         rf"\label{{tab:{_name_label(table.title)}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
-        *_render_header(table),
+        " & ".join(map(_render_heading, table.columns)) + r" \\",
         r"\midrule",
         *(" & ".join(map(_render_cell, row)) + r" \\" for row in table.rows),
         r"\bottomrule",
@@ -111,30 +110,9 @@ def _render_environment(table: wording.Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_header(table: wording.Table) -> Iterator[str]:
-    """Yield the headings, and above them the cutoffs that groups of columns share."""
-    titles, cutoffs = zip(
-        *(
-            wording.split_cutoff(column.title) if column.key else (column.title, "")
-            for column in table.columns
-        ),
-        strict=True,
-    )
-    spans = [(cutoff, len([*group])) for cutoff, group in itertools.groupby(cutoffs)]
-    if any(cutoffs):
-        cells = [rf"\multicolumn{{{n}}}{{c}}{{{cutoff}}}" for cutoff, n in spans]
-        ends = itertools.accumulate(n for _, n in spans)
-        rules = [
-            rf"\cmidrule(lr){{{end - n + 1}-{end}}}"
-            for (cutoff, n), end in zip(spans, ends, strict=True)
-            if cutoff
-        ]
-        yield " & ".join(cells) + r" \\ " + " ".join(rules)
-    yield " & ".join(map(_render_heading, titles, table.columns)) + r" \\"
-
-
-def _render_heading(title: str, column: wording.Column) -> str:
+def _render_heading(column: wording.Column) -> str:
     """Return a heading, on several lines if it is long, and which direction is better."""
+    title = column.title
     width = _MOST_CHARACTERS if column.numeric else len(title) + 1
     lines = textwrap.wrap(title, width, break_long_words=False)
     text = r"\\".join(map(escape_latex, lines)) + _ARROWS.get(column.direction, "")

@@ -48,19 +48,8 @@ _REPEATS = {
 _READINGS = {
     "strict": "as asked",
     "lenient": "leniently",
-    **{
-        cause: cause
-        for cause in (
-            "format",
-            "range",
-            "unclear",
-            "prose",
-            "refusal",
-            "length",
-            "empty",
-            "failed",
-        )
-    },
+    **{name: name for name in ("format", "range", "unclear", "prose")},
+    **{name: name for name in ("refusal", "length", "empty", "failed")},
 }
 
 # the facts about the agreement of samples, and their columns

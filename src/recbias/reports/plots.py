@@ -85,20 +85,23 @@ _LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
 def draw_lines(
     lines: Mapping[str, Sequence[tuple[float, svg.Interval]]],
     *,
-    x_title: str,
+    x_title: tuple[str, str],
     y_title: tuple[str, str],
     may_be_log: bool = False,
     zero: bool = False,
+    labels: Mapping[str, Sequence[str]] | None = None,
     **texts: str,
 ) -> svg.Plot:
     """Return a chart of named lines of points with intervals, over what they depend on.
 
     Args:
         lines: The points of each line, in order.
-        x_title: What they depend on.
+        x_title: What they depend on, and a note.
         y_title: The value, and a note.
         may_be_log: Whether a wide horizontal axis is logarithmic.
         zero: Whether the chart has a line at 0.
+        labels: The texts of the points that show on hover; without them the points are at
+            settings, which are the ticks.
         **texts: The name, the title and the caption of the plot.
     """
     xs = sorted({x for points in lines.values() for x, _ in points})
@@ -106,12 +109,15 @@ def draw_lines(
     is_log = may_be_log and xs[0] > 0 and xs[-1] / xs[0] >= _LOG_RATIO
     x_range = (xs[0] / 1.2, xs[-1] * 1.2) if is_log else svg.pad_range(xs)
     axes = svg.make_axes(x_range, svg.pad_range([*ends, *[0.0] * zero]), log_x=is_log)
+    setting = x_title[0].lower()
     curves = {
         name: svg.Curve(
             [axes.at(x, interval.value) for x, interval in points],
             number,
             name,
-            [f"{name}, {x_title.lower()} {x:g}: {interval.describe(4)}" for x, interval in points],
+            labels[name]
+            if labels
+            else [f"{name}, {setting} {x:g}: {y.describe(4)}" for x, y in points],
             [
                 (axes.at(x, interval.high), axes.at(x, interval.low))
                 for x, interval in points
@@ -127,9 +133,9 @@ def draw_lines(
         axes,
         *[svg.draw_polyline([left, right], "reference")] * zero,
         svg.draw_curves(curves, axes.frame),
-        x_title=(x_title, ""),
+        x_title=x_title,
         y_title=y_title,
-        drawn=axes.draw(_choose_ticks(axes.x, xs)),
+        drawn=axes.draw(None if labels else _choose_ticks(axes.x, xs)),
         **texts,
     )
 
@@ -170,11 +176,12 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
         return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
     import pyarrow.parquet as pq
 
-    columns = [*keys, "seed", "fold", "metric", "k", "dataset", "value"]
-    with convert_parquet_errors(path), pq.ParquetFile(path) as file:
-        chosen = [n for n in range(file.num_row_groups) if _may_hold(file, n, metric, dataset)]
-        units: pd.DataFrame = file.read_row_groups(chosen, columns=columns).to_pandas()
-    keeps = units["dataset"].eq(dataset) & units["value"].notna()
+    columns = [*keys, "seed", "fold", "metric", "k", "value"]
+    labels = [metric.title, metric.title.rpartition("@")[0]]
+    filters = [("dataset", "==", dataset), ("metric", "in", labels)]
+    with convert_parquet_errors(path):
+        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
+    keeps = units["value"].notna()
     for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
         if views.format_title(*pair) != metric.title:
             keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
@@ -183,18 +190,6 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
         units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
     return units[[*keys, "value"]].reset_index(drop=True)
-
-
-def _may_hold(file: Any, number: int, metric: Definition, dataset: str) -> bool:
-    """Return whether a row group may have values of a metric and a dataset, by its statistics."""
-    group = file.metadata.row_group(number)
-    columns = [group.column(index) for index in range(group.num_columns)]
-    ranges = {column.path_in_schema: column.statistics for column in columns}
-    label = metric.title.rpartition("@")[0] or metric.title
-    return all(
-        ranges[name] is None or any(ranges[name].min <= text <= ranges[name].max for text in texts)
-        for name, texts in (("metric", (label, metric.title)), ("dataset", (dataset,)))
-    )
 
 
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:

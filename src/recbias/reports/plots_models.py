@@ -271,7 +271,7 @@ def draw_setting_curves(
             heading = metric.heading
             yield rows.draw_lines(
                 lines,
-                x_title=setting.capitalize(),
+                x_title=(setting.capitalize(), ""),
                 y_title=(heading, rows.describe_direction(metric)),
                 may_be_log=True,
                 name=name_file(f"{metric.title}-by-{group.axis}"),
@@ -311,7 +311,6 @@ def draw_tradeoff_curves(
     run: RunTables, dataset: str, name_file: rows.NameFile
 ) -> Iterator[svg.Plot]:
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
-    definitions = collect_definitions(run)
     plots: dict[tuple[str, str, str], list[_Row]] = defaultdict(list)
     for row in views.select_tradeoffs(run):
         ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
@@ -321,83 +320,48 @@ def draw_tradeoff_curves(
     for (baseline, bias, _), points in plots.items():
         drawn[baseline] += 1
         if drawn[baseline] <= MOST_METRICS:
-            note = rows.describe_direction(definitions[bias]) if bias in definitions else ""
-            headings = tuple(
-                views.name_metric(run, definitions[title])
-                if title in definitions
-                else wording.make_heading(title)
-                for title in (points[0]["accuracy"], bias)
-            )
-            name = name_file(f"tradeoff-{baseline}-{bias}")
-            yield _draw_tradeoffs(points, name, note, headings)
+            yield _draw_tradeoffs(run, points, name_file(f"tradeoff-{baseline}-{bias}"))
 
 
-def _draw_tradeoffs(
-    points: Sequence[_Row], name: str, direction: str, headings: Sequence[str]
-) -> svg.Plot:
-    first = points[0]
-    curves = _collect_curves(points)
-    xs = [first["bias_before"], *(row["bias_after"] for row in points)]
-    ys = [end for row in points for end in _list_ends(row)]
-    axes = svg.make_axes(svg.pad_range(xs), svg.pad_range([first["accuracy_before"], *ys]), 320)
-    accuracy, bias = headings
-    target = f" of {first['target']}" if first["target"] else ""
-    caption = (
-        f"Arrows lead from {first['baseline']} to its re-ranked versions, in the order of their "
-        "setting. Vertical lines: 95% intervals of the difference in accuracy."
+def _draw_tradeoffs(run: RunTables, points: Sequence[_Row], name: str) -> svg.Plot:
+    """Return a line from the model to the versions of each re-ranker, by their setting."""
+    first, definitions = points[0], collect_definitions(run)
+    before, plain = first["accuracy_before"], first["baseline"]
+    start = (first["bias_before"], Interval(before, math.nan, math.nan))
+    lines = {plain: [start]}
+    texts = {plain: [_describe_version(plain, first, "before")]}
+    for row in sorted(points, key=_get_strength):
+        ends = before - row["accuracy_lost_high"], before - row["accuracy_lost_low"]
+        reranker = views.name_reranker(row)
+        version = row["bias_after"], Interval(row["accuracy_after"], *ends)
+        lines.setdefault(reranker, [start]).append(version)
+        texts.setdefault(reranker, texts[plain][:1]).append(
+            _describe_version(row["model"], row, "after")
+        )
+    accuracy, bias = (
+        views.name_metric(run, definitions[title])
+        if title in definitions
+        else wording.make_heading(title)
+        for title in (first["accuracy"], first["bias"])
     )
-    return svg.draw_chart(
-        axes,
-        _draw_versions(curves, first, axes),
-        x_title=(f"{bias}{target}", direction),
+    metric = definitions.get(first["bias"])
+    bias += f" of {first['target']}" if first["target"] else ""
+    return rows.draw_lines(
+        lines,
+        x_title=(bias, rows.describe_direction(metric) if metric else ""),
         y_title=(accuracy, "higher is better"),
+        labels=texts,
         name=name,
-        title=f"{accuracy} against {bias}{target} of {first['baseline']}, re-ranked",
-        caption=caption,
+        title=f"{accuracy} against {bias} of {plain}, re-ranked",
+        caption=(
+            f"From {plain} to its re-ranked versions, in the order of their setting, with "
+            "intervals of the difference in accuracy."
+        ),
     )
-
-
-def _collect_curves(points: Sequence[_Row]) -> dict[str, list[_Row]]:
-    """Return the versions of each re-ranker in the order of its setting, by label."""
-    curves: dict[str, list[_Row]] = defaultdict(list)
-    for row in points:
-        curves[views.name_reranker(row)].append(row)
-    return {name: sorted(each, key=_get_strength) for name, each in curves.items()}
 
 
 def _get_strength(row: _Row) -> float:
     return 0.0 if math.isnan(row["strength"]) else float(row["strength"])
-
-
-def _list_ends(row: _Row) -> list[float]:
-    """Return the accuracy of a version, and the ends of its difference below the model's."""
-    before = row["accuracy_before"]
-    ends = (before - row["accuracy_lost_high"], before - row["accuracy_lost_low"])
-    return [row["accuracy_after"], *filter(svg.fits_axis, ends)]
-
-
-def _draw_versions(curves: Mapping[str, Sequence[_Row]], first: _Row, axes: svg.Axes) -> Safe:
-    start = axes.at(first["bias_before"], first["accuracy_before"])
-    lines, arrows = {}, []
-    for number, (name, points) in enumerate(curves.items()):
-        places = [axes.at(row["bias_after"], row["accuracy_after"]) for row in points]
-        spans = [[axes.at(row["bias_after"], y) for y in _list_ends(row)[1:]] for row in points]
-        lines[name] = svg.Curve(
-            places,
-            number,
-            name,
-            [_describe_version(row["model"], row, "after") for row in points],
-            [(span[0], span[1]) for span in spans if len(span) == 2],
-        )
-        arrows.append(svg.draw_line(start, places[0], f"curve {lines[name].colour}"))
-        path = [start, *places][-2:]
-        arrows.append(svg.draw_arrow(path[0], path[1], gap=4, class_=lines[name].colour))
-    title = _describe_version(first["baseline"], first, "before")
-    return join(
-        *arrows,
-        svg.draw_curves(lines, axes.frame, marks={first["baseline"]: start}),
-        svg.draw_circle(start, 5, "dot c7", title),
-    )
 
 
 def _describe_version(name: str, row: _Row, when: str) -> str:

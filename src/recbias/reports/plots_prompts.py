@@ -52,16 +52,7 @@ class _Axis:
         return not (interval.bounded and interval.low <= self.neutral <= interval.high)
 
 
-@dataclass(frozen=True)
-class _AttributeValue:
-    """An attribute value with its associations on both axes."""
-
-    target: str
-    x: Interval
-    y: Interval
-
-
-_Pair = tuple[_Axis, _Axis]
+_Points = Mapping[str, tuple[Interval, Interval]]  # by attribute value, across and upwards
 
 
 def draw_associations(
@@ -80,7 +71,7 @@ def draw_associations(
             message = f"no attribute value has both {x.metric.heading} and {y.metric.heading}"
             raise MissingEvidence(message)
         for model in models[: rows.MOST_MODELS]:
-            plot = _draw_association((x, y), model, name_file)
+            plot = _draw_association(x, y, model, name_file)
             yield rows.add_omitted(plot, models)
 
 
@@ -121,26 +112,38 @@ def _are_compatible(x: _Axis, y: _Axis, partners: Mapping[str, set[str]] | None)
     return partners is None or y.label in partners.get(x.label, ())
 
 
-def _draw_association(pair: _Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
-    x, y = pair
-    points = [
-        _AttributeValue(target, interval, y.values[model, target])
+def _draw_association(x: _Axis, y: _Axis, model: str, name_file: rows.NameFile) -> svg.Plot:
+    points = {
+        target: (interval, y.values[model, target])
         for (name, target), interval in x.values.items()
         if name == model and (model, target) in y.values
-    ]
+    }
     height = 420.0 + 8 * max(0, min(len(points), 60) - 12)
     bottom = height - _FOOT
-    x_range = pad_range([x.neutral, *(point.x.value for point in points)])
-    y_range = pad_range([y.neutral, *(point.y.value for point in points)])
+    x_range = pad_range([x.neutral, *(across.value for across, _ in points.values())])
+    y_range = pad_range([y.neutral, *(upwards.value for _, upwards in points.values())])
     axes = svg.Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
     middle, level = axes.at(x.neutral, y.neutral)
-    marks, n_unlabelled = _draw_points(points, pair, axes)
-    left, right, below, above = (svg.shorten(name, 24) for name in _name_ends(x, y))
-    attribute = rows.get_label_name(point.target for point in points) or "attribute values"
+    sure = {
+        target: x.excludes_neutral(across) or y.excludes_neutral(upwards)
+        for target, (across, upwards) in points.items()
+    }
+    marks, n_unlabelled = _draw_points(points, sure, axes)
+    ends = _name_ends(x, y)
+    left, right, below, above = (svg.shorten(name, 24) for name in ends)
+    attribute = rows.get_label_name(points) or "attribute values"
+    sentences = [
+        f"An attribute value further right is recommended more under {ends[1]},",
+        f"one further up more under {ends[3]}; at {x.neutral:g} there is no difference.",
+    ]
+    if not all(sure.values()):
+        sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
+    if n_unlabelled:
+        sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")
     return svg.Plot(
         name=name_file(f"association-{x.label}-{y.label}-{model}"),
         title=f"{attribute.capitalize()} by {x.label} and {y.label}: {model}",
-        caption=_caption_associations(pair, points, n_unlabelled),
+        caption=" ".join(sentences),
         height=height,
         body=join(
             axes.draw(),
@@ -163,40 +166,17 @@ def _name_ends(x: _Axis, y: _Axis) -> tuple[str, str, str, str]:
     return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
-def _draw_points(
-    points: Sequence[_AttributeValue], pair: _Pair, axes: svg.Axes
-) -> tuple[Safe, int]:
+def _draw_points(points: _Points, sure: Mapping[str, bool], axes: svg.Axes) -> tuple[Safe, int]:
     """Return points with their labels, and the number of points without a label."""
-    centres = [axes.at(point.x.value, point.y.value) for point in points]
-    labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
+    centres = [axes.at(across.value, upwards.value) for across, upwards in points.values()]
+    labels = [svg.shorten(rows.get_label_value(target), 22) for target in points]
     texts = svg.draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
     dots = []
-    for point, centre in zip(points, centres, strict=True):
-        title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
-        class_ = "dot c0" if _is_sure(point, pair) else "dot open c0"
+    for (target, (across, upwards)), centre in zip(points.items(), centres, strict=True):
+        title = f"{target}: {across.describe()} across, {upwards.describe()} upwards"
+        class_ = "dot c0" if sure[target] else "dot open c0"
         dots.append(svg.draw_circle(centre, 4, class_, title))
     return join(*texts, *dots), texts.count(Safe(""))
-
-
-def _is_sure(point: _AttributeValue, pair: _Pair) -> bool:
-    """Return whether the interval on either axis excludes the neutral value."""
-    return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
-
-
-def _caption_associations(
-    pair: _Pair, points: Sequence[_AttributeValue], n_unlabelled: int
-) -> str:
-    x, y = pair
-    _, right, _, above = _name_ends(x, y)
-    sentences = [
-        f"An attribute value further right is recommended more under {right},",
-        f"one further up more under {above}; at {x.neutral:g} there is no difference.",
-    ]
-    if not all(_is_sure(point, pair) for point in points):
-        sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
-    if n_unlabelled:
-        sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")
-    return " ".join(sentences)
 
 
 _HEAD, _LONGEST = 26.0, 24

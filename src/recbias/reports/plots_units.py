@@ -39,17 +39,23 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
         points = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
         number = series.get(model, None if model == _REFERENCE else 0)
         curves[model] = svg.Curve(points, number, _describe_head(model, column))
-    order = "recommendations" if exposure.training is None else "training interactions"
-    by_order = f"by {order}, log scale"
+    order = "training interactions"
+    reference = "The dotted curve is the share of the training interactions."
+    if exposure.training is None:
+        order = "recommendations"
+        reference = "Items are sorted by the recommendations of all models."
     return svg.draw_chart(
         axes,
         svg.draw_curves(curves, axes.frame),
-        x_title=("Items, most popular first", by_order),
+        x_title=("Items, most popular first", f"by {order}, log scale"),
         y_title=("Share of recommendations", "up to this item"),
         drawn=axes.draw(svg.choose_log_ticks(1, axes.x.high), unit="%"),
         name=name,
         title="Long tail of recommended items",
-        caption=_caption_long_tail(exposure),
+        caption=(
+            "At each rank, the share of a model's recommendations that go to the items up to it. "
+            f"A curve further left recommends popular items more. {reference}"
+        ),
     )
 
 
@@ -59,16 +65,6 @@ def _describe_head(model: str, shares: FloatArray) -> str:
         f"{model}: {100 * shares[head - 1]:.1f}% go to the {head:,} most popular items "
         f"({_HEAD:.0%} of all)"
     )
-
-
-def _caption_long_tail(exposure: Exposure) -> str:
-    caption = (
-        "At each rank, the share of a model's recommendations that go to the items up to it. "
-        "A curve further left recommends popular items more."
-    )
-    if exposure.training is None:
-        return f"{caption} Items are sorted by the recommendations of all models."
-    return f"{caption} The dotted curve is the share of the training interactions."
 
 
 _KEYS = ["dataset", "model", "item_id"]

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -625,18 +624,9 @@ class Curve:
         )
 
 
-def draw_curves(
-    curves: Mapping[str, Curve],
-    frame: _Frame,
-    *,
-    marks: Mapping[str, Point] = MappingProxyType({}),
-) -> Safe:
-    """Return curves with their names, which cover other curves least.
-
-    ``marks`` are further points, whose names stand beside them.
-    """
-    curve_labels, mark_labels = (shorten_all(names, 22) for names in (curves, marks))
-    lines = [curve.points for curve in curves.values()]
+def draw_curves(curves: Mapping[str, Curve], frame: _Frame) -> Safe:
+    """Return curves with their names, which cover other curves least."""
+    labels, lines = shorten_all(curves, 22), [curve.points for curve in curves.values()]
     bands = [[f"{x:.1f},{y:.1f}" for x, y in curve.band] for curve in curves.values()]
     return join(
         *(
@@ -646,14 +636,11 @@ def draw_curves(
         ),
         *(curve.draw() for curve in curves.values()),
         *draw_labels(
-            [*(line[len(line) // 2] for line in lines), *marks.values()],
-            [*curve_labels, *mark_labels],
+            [line[len(line) // 2] for line in lines],
+            labels,
             frame,
-            [*(f"halo {curve.colour}" for curve in curves.values()), *["halo"] * len(marks)],
-            spots=[
-                *map(_list_spots_beside, lines, curve_labels),
-                *map(list_spots, marks.values(), mark_labels),
-            ],
+            [f"halo {curve.colour}" for curve in curves.values()],
+            spots=[*map(_list_spots_beside, lines, labels)],
             obstacles=[point for line in lines for point in interpolate_points(line, 4)],
         ),
     )
@@ -743,7 +730,6 @@ SHAPES: tuple[tuple[Point, ...], ...] = (
 """Vertices at radius 1: circle (none), square, triangle, diamond, triangle down, plus, x, star."""
 
 DIAMOND = 3
-_HEAD = 11.0
 
 
 def choose_look(series: int) -> tuple[str, int]:
@@ -784,20 +770,3 @@ def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:
         elements.append(draw_text((x + 9, y), label))
         x += size
     return join(*elements), y + 12 if labels else 8.0
-
-
-def draw_arrow(start: Point, end: Point, *, gap: float = 0.0, class_: str = "") -> Safe:
-    """Return an arrow that ends ``gap`` before its end; nothing if it is too short."""
-    length = math.dist(start, end)
-    if length <= gap:
-        return Safe("")
-    across, down = (end[0] - start[0]) / length, (end[1] - start[1]) / length
-
-    def locate(distance: float, side: float) -> str:
-        x = start[0] + distance * across - side * down
-        return f"{x:.1f},{start[1] + distance * down + side * across:.1f}"
-
-    tip = length - gap
-    neck = max(tip - _HEAD, 0.0)
-    corners = f"{locate(tip, 0)} {locate(neck, 0.4 * _HEAD)} {locate(neck, -0.4 * _HEAD)}"
-    return draw_path(f"M{locate(0, 0)} {locate(neck, 0)}M{corners}Z", f"arrow {class_}".strip())

@@ -10,8 +10,8 @@ import itertools
 import math
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -103,81 +103,64 @@ def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
 _MAX_LETTERS = 8  # with more models than this, significance is marked by stars instead of letters
 
 
-@dataclass(frozen=True, eq=False)
-class _Wins:
-    """The models that each model is significantly better than, and the comparisons behind it."""
-
-    by_model: Mapping[str, set[str]]
-    comparisons: views.Comparisons
-
-
 def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
-    """Return the table with a mark in each cell that is significantly better than others."""
-    wins = _collect_wins(run)
+    """Return the table with a mark in each cell that is significantly better than others.
+
+    The marks are those of the first test of the run.
+    """
+    groups = {
+        (group.place, group.title): group
+        for group in reversed(views.collect_comparisons(run))
+        if group.compares_models and not group.part
+    }
     names = [name for name in views.list_models(run) if name != DATASET]
-    name_column = table.row_headers - 1
+    letters = dict(zip(names, string.ascii_lowercase, strict=False))
+    letters = letters if len(names) <= _MAX_LETTERS else {}
+    at = table.row_headers - 1
     places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
+    used: dict[tuple[tuple[str, str, str], str], views.Comparisons] = {}
     rows: list[tuple[Cell, ...]] = []
-    used: list[_Wins] = []
     for row in table.rows:
-        location = places[row[0].text if name_column else next(iter(places))]
-        row_wins = [wins.get((location, column.key)) for column in table.columns]
-        used.extend(filter(None, row_wins))
-        model = row[name_column].text
-        cells = [
-            _mark(cell, metric_wins, model, names)
-            for cell, metric_wins in zip(row, row_wins, strict=True)
-        ]
-        cells[name_column] = replace(cells[name_column], mark=_get_letter(model, names))
+        place = places[row[0].text if at else next(iter(places))]
+        cells = [*row]
+        for number, column in enumerate(table.columns):
+            if group := groups.get((place, column.key)):
+                used[place, column.key] = group
+                mark = _mark(views.find_wins(group), row[at].text, letters)
+                cells[number] = replace(row[number], mark=mark)
+        cells[at] = replace(row[at], mark=letters.get(row[at].text, ""))
         rows.append(tuple(cells))
-    notes = (*table.notes, *_explain_marks(names, used), *_explain_missing(run, frame, used))
-    return replace(table, rows=tuple(rows) if used else table.rows, notes=notes)
+    notes = [*table.notes, *_explain_marks([*used.values()], letters)]
+    notes += _explain_missing(run, frame, used)
+    return replace(table, rows=tuple(rows) if used else table.rows, notes=tuple(notes))
 
 
-def _collect_wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
-    """Return the wins in each place and metric by the first test of the run."""
-    wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
-    for group in views.collect_comparisons(run):
-        if group.compares_models and not group.part:
-            wins.setdefault((group.place, group.title), _Wins(views.find_wins(group), group))
-    return wins
+def _mark(wins: Mapping[str, set[str]], model: str, letters: Mapping[str, str]) -> str:
+    """Return the letters of the models that a model beats, or a star if it beats all."""
+    worse = wins.get(model, set())
+    if letters:
+        return "".join(letter for name, letter in letters.items() if name in worse)
+    return "*" if len(worse) == len(wins) - 1 else ""
 
 
-def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> Cell:
-    if wins is None:
-        return cell
-    worse = wins.by_model.get(model, set())
-    if len(names) <= _MAX_LETTERS:
-        letters = (_get_letter(name, names) for name in names if name in worse)
-        return replace(cell, mark="".join(letters))
-    beats_all = len(worse) == len(wins.by_model) - 1
-    return replace(cell, mark="*" if beats_all else "")
-
-
-def _get_letter(model: str, names: Sequence[str]) -> str:
-    if len(names) > _MAX_LETTERS or model not in names:
-        return ""
-    return string.ascii_lowercase[names.index(model)]
-
-
-def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
+def _explain_marks(used: Sequence[views.Comparisons], letters: Mapping[str, str]) -> list[str]:
     if not used:
         return []
     meaning = "Letters: significantly better than the model with that letter"
-    if len(names) > _MAX_LETTERS:
-        most = max(len(wins.by_model) for wins in used)
+    if not letters:
+        most = max(len(group.names()) for group in used)
         compared = "the other compared model" if most == 2 else "every other compared model"
         meaning = f"Star: significantly better than {compared}"
-    methods = views.describe_methods([wins.comparisons for wins in used])
-    return [f"{meaning} ({methods})."]
+    return [f"{meaning} ({views.describe_methods(used)})."]
 
 
-def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> list[str]:
+def _explain_missing(
+    run: RunTables, frame: pd.DataFrame, compared: Container[object]
+) -> list[str]:
     """Return notes on the means of metrics that are compared, but not over datasets or seeds."""
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
     rows = to_records(run.significance[of_models])
     tested = {get_title(row) for row in rows if not row["group"] and not row["target"]}
-    compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
     titles: dict[str, dict[str, None]] = {}
     for row in to_records(frame):
         location, title = views.get_place(row), get_title(row)
@@ -447,25 +430,3 @@ def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> lis
     blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
     models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
     return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
-
-
-def build_runs_table(runs: Mapping[str, RunTables]) -> Table:
-    """Return one row per run, dataset and model, and one column per metric of any run.
-
-    Args:
-        runs: The runs by their labels. A dataset has a column if a run has several.
-    """
-    names = ["dataset"] * any(_build_summary(run).row_headers > 1 for run in runs.values())
-    heads: list[Head] = []
-    columns: dict[str, FilledColumn] = {}
-    for label, run in runs.items():
-        table = _build_summary(run)
-        n = table.row_headers
-        for row in table.rows:
-            place = [cell.text for cell in row[:n]]
-            heads.append((label, *([""] * (1 + len(names) - n)), *place))
-            for column, cell in zip(table.columns[n:], row[n:], strict=True):
-                cells = columns.setdefault(column.key, (column, {}))[1]
-                cells[heads[-1]] = replace(cell, best=False, second=False, mark="")
-    table = lay_out("Results", ("run", *names, "model"), heads, [*columns.values()])
-    return state_cutoff_once(table)

@@ -72,7 +72,7 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         turns = [_describe_turn(curve) for curve in curves if curve.axis != "position"]
         yield rows.draw_lines(
             {curve.model: curve.points for curve in curves},
-            x_title=axis,
+            x_title=(axis, ""),
             y_title=(metric.heading, rows.describe_direction(metric)),
             zero=True,
             name=name_file(title),

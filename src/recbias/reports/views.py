@@ -213,11 +213,6 @@ def select_accuracy_metric(definitions: Iterable[Definition]) -> Definition | No
     return select_first(definitions, ACCURACY)
 
 
-def select_popularity_metric(definitions: Iterable[Definition]) -> Definition | None:
-    """Return the first popularity metric of the run by preference, or None."""
-    return select_first(definitions, POPULARITY)
-
-
 def flag_best(values: Iterable[float], direction: Direction) -> list[bool]:
     """Return which values are the best: all that are tied, never NaN, none without a direction.
 

@@ -322,6 +322,7 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
             unit_ids.setdefault(id(units.ids), units.ids)
             number = list(unit_ids).index(id(units.ids))
             record |= {"unit": units.unit, "ids": number, "share": units.share}
+            record["positive"] = units.positive
             arrays |= {f"values_{index}": units.values, f"totals_{index}": units.totals}
             if units.errors is not None:
                 arrays |= {
@@ -364,7 +365,8 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
             }
             errors = Audit.from_arrays(audit) if audit else None
             unit = record["unit"], unit_ids[record["ids"]], values, record["share"]
-            units = UnitScores(*unit, arrays.get(f"totals_{index}"), errors)
+            totals = arrays.get(f"totals_{index}")
+            units = UnitScores(*unit, totals, errors, bool(record.get("positive")))
         contrasts = tuple(
             Contrast(**_read_numbers(contrast)) for contrast in record.get("contrasts", ())
         )

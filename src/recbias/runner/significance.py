@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ from recbias.runner.results import (
 )
 from recbias.runner.stages import call_for, make_fault
 from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
-from recbias.statistics.paired import Correction, PairedTest
+from recbias.statistics.paired import PairedTest
 
 
 def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
@@ -123,25 +123,9 @@ class _CheckedTest:
 
     plugin: PairedTest
 
-    @property
-    def alpha(self) -> float:
-        """The significance level."""
-        return self.plugin.alpha
-
-    @property
-    def correction(self) -> Correction:
-        """How the p-values of a family are corrected."""
-        return self.plugin.correction
-
-    @property
-    def family(self) -> Literal["metric", "report"] | int:
-        """Which comparisons are corrected together."""
-        return self.plugin.family
-
-    @property
-    def against(self) -> str | None:
-        """The model that each other one is compared with; None for all pairs."""
-        return getattr(self.plugin, "against", None)
+    def __getattr__(self, name: str) -> Any:
+        """Return a setting of the test."""
+        return getattr(self.plugin, name)
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Return the columns of the test, one value for each pair of rows."""

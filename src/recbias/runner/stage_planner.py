@@ -486,8 +486,10 @@ def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ..
     """
     filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
     specs = (*filters, *experiment.models, *experiment.labels)
-    is_used = any(_has_device(spec.plugin, experiment.device) for spec in specs)
-    if experiment.device in {"auto", "cpu"} or is_used:
+    if experiment.device in {"auto", "cpu"}:
+        return ()
+    placed = [_set_devices(spec.plugin, experiment.device) for spec in specs]
+    if any(device == experiment.device for each in placed for device, _ in _list_placements(each)):
         return ()
     names = [name for name in models if "device" in read_settings(models.load(name))]
     message = (
@@ -495,18 +497,6 @@ def warn_about_device(experiment: Experiment, models: Registry) -> tuple[str, ..
         f"would are {', '.join(names)}, and language models in the process"
     )
     return (message,)
-
-
-def _has_device(plugin: Any, device: str) -> bool:
-    """Return whether a plug-in, or a part of it, computes on this device of the spec."""
-    settings = vars(plugin) if is_dataclass(plugin) else {}
-    parts = [
-        value.model if isinstance(value, SelectedModel) else value for value in settings.values()
-    ]
-    chosen = plugin.choose_device("auto") if isinstance(plugin, UsesDevice) else settings
-    is_here = chosen.get("device", "auto") != "auto"  # not on a server
-    is_default = settings.get("device", "") in {device, None}
-    return (is_here and is_default) or any(_has_device(part, device) for part in parts)
 
 
 def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
