@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,14 +19,14 @@ from recbias.core.errors import Contradiction, WrongType
 from recbias.language.backends import LikelihoodBackend
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
 from recbias.language.likelihood import TextScorer
-from recbias.language.local_models import LocalModel, load_model
+from recbias.language.local_models import load_model
 from recbias.models import lm_likelihood
 from recbias.models.lm_likelihood import LMLikelihood, ServedScorer
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
 from support.chat.echo_servers import make_echo, make_echo_reply
-from support.models.small_causal import write_small_causal
+from support.models.small_causal import score_separately, write_small_causal
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
@@ -99,19 +98,6 @@ def test_debiasing_subtracts_the_score_after_the_neutral_prompt(
     assert items == [[4, 2, 3]]
     assert scores.tolist() == [[1.0, 0.0, -2.0]]
     assert scorers[0].contexts.count("neutral") == 1
-
-
-def score_separately(model: LocalModel, context: str, texts: list[str]) -> FloatArray:
-    """Return the score of each text by one pass over the context and the text: the definition."""
-    context_ids, scores = model.encode(context), list[float]()
-    for text in texts:
-        tokens = model.tokenizer(text, add_special_tokens=False).input_ids
-        with torch.inference_mode():
-            ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
-            logits = model.network(ids).logits[0].cpu()
-        rows = logits[len(context_ids) - 1 : -1].double().log_softmax(dim=-1)
-        scores.append(rows[range(len(tokens)), tokens].mean().item())
-    return np.array(scores)
 
 
 @pytest.mark.parametrize("debias", [False, True])
