@@ -35,7 +35,7 @@ def open_observer(*, quiet: bool = False, verbose: bool = False) -> Iterator[Obs
     """
     if quiet:
         yield _WarningsOnly()
-    elif _has_widgets() if is_notebook() else sys.stderr.isatty():
+    elif importlib.util.find_spec("ipywidgets") if is_notebook() else sys.stderr.isatty():
         from recbias.live import Live
 
         with Live(verbose=verbose) as live:
@@ -51,10 +51,6 @@ def is_notebook() -> bool:
     return shell is not None and (
         shell.__name__ == "ZMQInteractiveShell" or shell.__module__.startswith("google.colab")
     )
-
-
-def _has_widgets() -> bool:
-    return importlib.util.find_spec("ipywidgets") is not None
 
 
 class _WarningsOnly(Silent):

@@ -203,12 +203,11 @@ def study_levels(n_samples: int) -> Iterator[str]:
 
 def write_explain_section(n_samples: int = N_SAMPLES) -> str:
     """The section of the page."""
-    intervals, tests = (
-        "{:.1%} to {:.1%}".format(*compute_band(n_samples, share)) for share in (1 - LEVEL, LEVEL)
-    )
+    intervals = "{:.1%} to {:.1%}".format(*compute_band(n_samples, 1 - LEVEL))
+    tests = "{:.1%} to {:.1%}".format(*compute_band(3 * n_samples, LEVEL))
     rows = [PARTS_OF_GAPS.format(samples=n_samples, users=N_USERS, intervals=intervals)]
     rows += [row for dials in WORLDS for row in study_parts(n_samples, dials)]
-    rows += [LEVELS.format(tests=tests), *study_levels(n_samples)]
+    rows += [LEVELS.format(tests=tests, samples=3 * n_samples), *study_levels(3 * n_samples)]
     return "\n".join([*rows, ""])
 
 
@@ -230,9 +229,9 @@ and as many in the test set. This section alone:
 | World | Method | Defined | History: true | Mean | Coverage | Test items: true | Mean | Coverage | Rest: true | Mean | Coverage |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""  # noqa: E501  a table
 LEVELS = """
-False alarms where the cohorts do not differ: the joint test of `multiverse:` over nDCG and HR at
-5, 10 and 20, and the groups of users that are found in one half and tested in the other. 99% of
-the rows of a calibrated test lie within {tests}.
+False alarms in {samples:,} samples where the cohorts do not differ: the joint test of
+`multiverse:` over nDCG and HR at 5, 10 and 20, and the groups of users that are found in one half
+and tested in the other. 99% of the rows of a calibrated test lie within {tests}.
 
 | Test | Significant |
 |---|---:|"""

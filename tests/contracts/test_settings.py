@@ -292,7 +292,6 @@ SMALL_MODELS: dict[str, Any] = {
     **{name: {"neighbors": 5} for name in ("ItemKNN", "UserKNN", "AttributeUserKNN")},
 }
 EPOCHS = {"epochs": 6, "adversarial_epochs": 3, "patience": 0}
-COMPANY = {"bpr_max": {"negatives": 4}}
 CLASSES: dict[str, Any] = {name: REGISTRIES["models"].load(name) for name in REGISTRIES["models"]}
 TRAINED_SLOWLY = {name for name, cls in CLASSES.items() if {"torch", "lenskit"} & {*cls.libraries}}
 
@@ -314,7 +313,7 @@ def test_settings_of_models(name: str) -> None:
     names = read_settings(REGISTRIES["models"].load(name))
     base = as_plain(SMALL_MODELS.get(name, {}))
     base |= {key: value for key, value in EPOCHS.items() if key in names}
-    assert World("models", name, recommend, base, company=COMPANY).find_idle() == set()
+    assert World("models", name, recommend, base).find_idle() == set()
 
 
 ALPHA_SEARCH = {"metric": "nDCG", "space": {"alpha": {"float": [0.0, 1.0]}}}
@@ -340,11 +339,6 @@ BOTH_SEARCH = {
             "models.tune.space.alpha: has no effect with similarity: cosine",
         ),
         ("models", {"name": "ItemKNN", "tune": BOTH_SEARCH}, ""),
-        (
-            "models",
-            {"name": "BERT4Rec", "negatives": 8},
-            "models.negatives: has no effect with loss: cross_entropy",
-        ),
         (
             "metrics",
             {"name": "nDCG", "by": "gender", "gap": "difference", "reference_group": "M"},

@@ -106,9 +106,7 @@ FRAME = pd.DataFrame(
 
 
 def _build_dataset() -> Dataset:
-    empty = np.empty(0, dtype=np.int32)
-    none = Vocabulary.of([])
-    rows = Interactions(empty, empty, np.empty(0, dtype=np.float32), None, none, none)
+    rows = Interactions.without_rows(Vocabulary.of([]), Vocabulary.of([]))
     return Dataset(rows, sentences=Sentences(FRAME))
 
 

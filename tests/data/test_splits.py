@@ -73,6 +73,8 @@ def test_validation_is_a_share_of_all_interactions() -> None:
     assert split.test is not None
     assert split.train.user_counts().tolist() == [7, 14, 2, 1]
     assert split.validation.user_counts().tolist() == [1, 2, 1, 0]
+    assert RandomHoldout(validation=0.1).gives() == {"test", "validation"}
+    assert RandomHoldout().gives() == {"test"}
     assert split.test.user_counts().tolist() == [2, 4, 1, 0]
 
 

@@ -15,10 +15,9 @@ from recbias.language.likelihood import (
     PrefixTree,
     TextScorer,
     TextSearch,
-    score_separately,
 )
 from recbias.language.local_models import LocalModel
-from support.models.small_causal import make_network, make_tokenizer
+from support.models.small_causal import make_network, make_tokenizer, score_separately
 
 TITLES = [" Alien", " Aliens", " Alien 3", " Heat", " The Heat", " É", " Alien", " Z" * 40]
 CONTEXT = "I watched Heat. I will also like"
@@ -36,7 +35,7 @@ LLAMA = make_model("llama")
 def test_texts_in_a_tree_have_the_scores_of_one_pass_each(kind: str, context: str) -> None:
     model = make_model(kind)
     scores = TextScorer.from_texts(model, TITLES).score(context)
-    assert scores == pytest.approx(list(score_separately(model, context, TITLES)), abs=1e-5)
+    assert scores == pytest.approx(score_separately(model, context, TITLES), abs=1e-5)
     assert np.ptp(scores) > 0.1
 
 
@@ -62,7 +61,7 @@ def test_the_score_is_the_mean_log_probability_of_the_tokens() -> None:
 )
 def test_any_texts_have_the_scores_of_one_pass_each(texts: list[str], context: str) -> None:
     scores = TextScorer.from_texts(LLAMA, texts).score(context)
-    assert scores == pytest.approx(list(score_separately(LLAMA, context, texts)), abs=1e-5)
+    assert scores == pytest.approx(score_separately(LLAMA, context, texts), abs=1e-5)
 
 
 def test_more_texts_than_fit_into_a_tree_have_the_same_scores() -> None:
@@ -71,7 +70,7 @@ def test_more_texts_than_fit_into_a_tree_have_the_same_scores() -> None:
     assert len(scorer.trees) > 1
     chosen = [0, 17, 59]
     expected = score_separately(LLAMA, CONTEXT, [texts[n] for n in chosen])
-    assert scorer.score(CONTEXT)[chosen] == pytest.approx(list(expected), abs=1e-5)
+    assert scorer.score(CONTEXT)[chosen] == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_start_token_stands_before_the_context_where_texts_have_one() -> None:

@@ -14,7 +14,7 @@ import transformers
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MissingFile, UserError
-from recbias.language.likelihood import TextScorer, score_separately
+from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import (
     Generation,
     LocalModel,
@@ -25,7 +25,12 @@ from recbias.language.local_models import (
     load_tokenizer,
 )
 from recbias.language.model_files import find_model
-from support.models.small_causal import make_network, make_tokenizer, write_small_causal
+from support.models.small_causal import (
+    make_network,
+    make_tokenizer,
+    score_separately,
+    write_small_causal,
+)
 from support.models.small_encoder import write_small_encoder
 
 SMALL: dict[str, Any] = {"vocab_size": 17, "pad_token_id": 0}
@@ -297,9 +302,7 @@ def test_weights_can_be_kept_in_half_precision(tmp_path: Path) -> None:
     assert model.network.dtype == torch.bfloat16
     scores = TextScorer.from_texts(model, [" Heat", " Alien"]).score("I like")
     full = load_model(str(folder))
-    assert scores == pytest.approx(
-        list(score_separately(full, "I like", [" Heat", " Alien"])), 0.1
-    )
+    assert scores == pytest.approx(score_separately(full, "I like", [" Heat", " Alien"]), 0.1)
 
 
 def test_weights_of_another_model_are_an_error_of_the_setting(tmp_path: Path) -> None:
@@ -328,7 +331,7 @@ def test_a_gguf_model_scores_and_continues_texts_without_output(
     titles = [" Alien (1979)", " Aliens (1986)", " Heat (1995)", " The Matrix (1999)"]
     context = "I watched The Terminator (1984). I will also like"
     scores = TextScorer.from_texts(model, titles).score(context)
-    assert scores == pytest.approx(list(score_separately(model, context, titles)), abs=1e-4)
+    assert scores == pytest.approx(score_separately(model, context, titles), abs=1e-4)
     prompts = [
         model.render_chat([{"role": "user", "content": content}])
         for content in ("What is the capital of France?", "Say yes.")

@@ -122,7 +122,7 @@ def test_neighbours_are_those_of_arrays(
         np.testing.assert_array_equal(found.data, expected.data)
 
 
-@pytest.mark.parametrize("model", [ItemKNN(), UserKNN(), ItemKNN(weights="rating")])
+@pytest.mark.parametrize("model", [ItemKNN(), UserKNN(), ItemKNN(similarity="jaccard")])
 @pytest.mark.parametrize("dense_limit", [0, 2**28])
 def test_models_give_the_same_lists_by_tensors(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, model: Any, dense_limit: int

@@ -15,7 +15,6 @@ from recbias.language.local_models import load_tokenizer
 from recbias.language.model_files import Source
 from recbias.models.lmrec import LMRec
 from recbias.models.text import EncodingSettings, TextClassifier
-from recbias.models.text_probes import EncoderLR
 from support.models.small_encoder import WORDS, write_small_encoder
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -151,25 +150,6 @@ def test_a_restored_model_uses_the_commit_of_its_training(
         again = hub.restore(state).named(prompts, data)
     assert facts["revision"] == commits[0]
     np.testing.assert_array_equal(again, ranked)
-
-
-def test_with_a_probe_and_no_learning_lmrec_equals_encoder_lr(model: LMRec) -> None:
-    # with steps of nothing LMRec is Encoder-LR
-    data = create_data()
-    assert data.reviews is not None
-    reference = EncoderLR(encoder=model.encoder, pooling="first", max_length=40, device="cpu")
-    still = replace(
-        model, head="probe", epochs=1, learning_rate=1e-12, max_length=40, pooling="first"
-    )
-    fitted, expected = (
-        settings.fit(data, np.random.default_rng(1)) for settings in (still, reference)
-    )
-    np.testing.assert_array_equal(
-        fitted.named(data.reviews.texts, data), expected.named(data.reviews.texts, data)
-    )
-    np.testing.assert_allclose(
-        fitted.state()["head.weight"], expected.state()["head.weight"], atol=1e-5
-    )
 
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)

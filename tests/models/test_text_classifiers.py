@@ -104,8 +104,8 @@ def test_log_probabilities_equal_a_regression_on_standardized_states(
     chosen = replace(model, pooling=pooling, C=0.5, iterations=1000)
     network = chosen.create_network(3)
     texts = make_texts(*data.reviews.texts, "soup and tea", "")
-    with tokenize_texts(texts, network.tokenizer, 16) as tokens:
-        encoded = network.states(tokens, np.arange(len(texts))).detach().numpy()
+    tokens = tokenize_texts(texts, network.tokenizer, 16)
+    encoded = network.states(tokens, np.arange(len(texts))).detach().numpy()
     states = encoded.astype(np.float64)
     train = states[:-2]
     peer = LogisticRegression(C=0.5, max_iter=1000)

@@ -22,7 +22,6 @@ from recbias.models.training import (
     Schedule,
     has_validation_users,
     train,
-    validate_learning_rate,
     validation_ndcg,
 )
 from support.worlds.small_worlds import make_interactions
@@ -174,19 +173,6 @@ def test_unseen_items_are_sampled_uniformly(rng: np.random.Generator) -> None:
     for user, unseen_items in enumerate([[0, 2, 4], [3, 4], [0, 1, 2, 4], [0, 1, 2, 3, 4]]):
         counts = np.bincount(items[users == user], minlength=5)
         assert matches_shares(counts[unseen_items], [1] * len(unseen_items))
-
-
-def create_schedule_of_divergence(**changes: Any) -> Schedule:
-    defaults: dict[str, Any] = {"name": "M", "epochs": 9, "batch_size": 4096, "learning_rate": 0.1}
-    return Schedule(**(defaults | changes))
-
-
-def test_learning_rate_that_is_zero_in_float32_raises() -> None:
-    validate_learning_rate(
-        create_schedule_of_divergence(learning_rate=1e-40)
-    )  # a subnormal number
-    with pytest.raises(OutOfRange, match="1e-60 is 0 in float32"):
-        validate_learning_rate(create_schedule_of_divergence(learning_rate=1e-60))
 
 
 def test_a_model_of_many_users_learns_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,7 +236,7 @@ def test_what_is_no_result_is_removed_as_damaged(tmp_path: Path) -> None:
     store.path("cc" + "0" * 62).parent.mkdir()
     store.path("cc" + "0" * 62).symlink_to(store.path(new))
     store.path("cc" + "1" * 62).write_bytes(b"x")
-    for name in ("partial", "scratch", "values"):
+    for name in ("partial", "values"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "absent").symlink_to("nowhere")
         os.mkfifo(tmp_path / name / "pipe")

@@ -10,11 +10,7 @@ are then raised by ``warnings.warn`` and the rest is dropped.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
-import uuid
 import warnings as python_warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -192,7 +188,6 @@ class _StageContext:
         on_progress: Receives progress; None to drop it.
         on_validation: Receives the validation score of each epoch; None outside a search.
         checkpoint_store: Stores the checkpoint of the stage; None to write no checkpoints.
-        scratch_folder: Holds files that several stages share; None for a temporary folder.
         reply_folder: Holds the replies of language models; None for a temporary folder.
         run_id: Names the run, whose processes share the budget of a language model.
         open_values: Returns a detector's stored values of texts by its digest; None stores none.
@@ -204,7 +199,6 @@ class _StageContext:
     on_progress: ProgressListener | None = None
     on_validation: _ValidationListener | None = None
     checkpoint_store: _CheckpointStore | None = None
-    scratch_folder: Path | None = None
     reply_folder: Path | None = None
     run_id: str = ""
     open_values: Callable[[str], StoredValues] | None = None
@@ -304,36 +298,6 @@ def report_validation(epoch: int, score: float) -> None:
     listener = _current.get().on_validation
     if listener is not None:
         listener(epoch, score)
-
-
-@contextmanager
-def create_once(name: str, write: Callable[[Path], None]) -> Iterator[Path]:
-    """Yield a scratch file, written only if no other stage has written it; atomically.
-
-    Without a scratch folder the file is temporary and removed after the block.
-
-    Args:
-        name: Its name, which identifies its content, as a digest does.
-        write: Writes the file to the path that it is given.
-    """
-    scratch_folder = _current.get().scratch_folder
-    folder = scratch_folder or Path(tempfile.mkdtemp(prefix="recbias-"))
-    path = folder / name
-    try:
-        if path.exists():
-            os.utime(path)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            temporary = folder / f"{name}.{os.getpid()}-{uuid.uuid4().hex}"
-            try:
-                write(temporary)
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-        yield path
-    finally:
-        if scratch_folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass

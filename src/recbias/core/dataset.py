@@ -340,6 +340,12 @@ class Interactions:
             if array is not None:
                 freeze(array)
 
+    @classmethod
+    def without_rows(cls, user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
+        """Return no interactions of some users and items."""
+        codes = np.empty(0, dtype=np.int32)
+        return cls(codes, codes, np.empty(0, dtype=np.float32), None, user_ids, item_ids)
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return int(self.users.size)

@@ -133,7 +133,7 @@ class ImpressionTable(TableSettings):
         named = [] if items is None else items.rows.table["item_id"].to_pylist()
         item_ids = Vocabulary.of([*check.items, *named])
         of_items = self._align(items, item_ids, "item", None)
-        rows = _make_empty_interactions(user_ids, item_ids)
+        rows = Interactions.without_rows(user_ids, item_ids)
         return Dataset(rows, of_users, of_items, counts=dict(check.counts))
 
     def _list_labels(self, names: Mapping[str, str]) -> list[str]:
@@ -214,11 +214,6 @@ class ImpressionTable(TableSettings):
             message = f"a cell does not have the type of its column: {error}"
             remedy = "position is a whole number; reward and propensity are numbers"
             raise MalformedLine(message, where=str(self.path), remedy=remedy) from error
-
-
-def _make_empty_interactions(user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
-    codes = np.empty(0, dtype=np.int32)
-    return Interactions(codes, codes, np.empty(0, np.float32), None, user_ids, item_ids)
 
 
 def _is_text(path: Path) -> bool:

@@ -432,8 +432,7 @@ class LMRecRelease:
         sentences[_LIST] = sentences[_TEXT].map(lists)
         unknown = {label for kind in absent for label in _LABELS_OF_KIND.get(kind, ())}
         sentences[sorted(unknown - set(sentences.columns))] = None
-        empty = np.empty(0, dtype=np.int32)
-        rows = Interactions(empty, empty.copy(), np.empty(0, dtype=np.float32), None, ids, items)
+        rows = Interactions.without_rows(ids, items)
         return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
 
     def _warn_of_absence(self, folder: Path) -> list[str]:

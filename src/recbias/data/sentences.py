@@ -69,7 +69,8 @@ def make_dataset(frame: pd.DataFrame, name: str, overlap: _Overlap = "keep") -> 
         is_repeated = is_train & frame["text"].isin(set(frame.loc[~is_train, "text"])).to_numpy()
         counts["dropped_from_train"] = int(is_repeated.sum())
         frame = frame[~is_repeated].reset_index(drop=True)
-    return Dataset(_make_no_interactions(), sentences=Sentences(frame), counts=counts)
+    rows = Interactions.without_rows(Vocabulary.of([]), Vocabulary.of([]))
+    return Dataset(rows, sentences=Sentences(frame), counts=counts)
 
 
 def _count_identical(frame: pd.DataFrame, part: str, name: str) -> dict[str, int]:
@@ -82,11 +83,6 @@ def _count_identical(frame: pd.DataFrame, part: str, name: str) -> dict[str, int
             "groups; their difference is 0 under any model"
         )
     return {f"{part}_pairs": len(pairs), f"identical_{part}_pairs": n_identical}
-
-
-def _make_no_interactions() -> Interactions:
-    codes, ids = np.empty(0, dtype=np.int32), Vocabulary.of([])
-    return Interactions(codes, codes.copy(), np.empty(0, np.float32), None, ids, ids)
 
 
 def _make_pairs(

@@ -16,12 +16,7 @@ from annotated_types import Ge, Interval, MinLen
 
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
-from recbias.core.errors import (
-    NothingLeft,
-    OutOfRange,
-    UnknownName,
-    at_setting,
-)
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownName, at_setting
 from recbias.core.plugins import InputFile, PlannedRequest
 from recbias.core.text import make_printable, suggest
 from recbias.detectors.names import read_cells

@@ -346,14 +346,6 @@ _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeErr
 # what networks raise that do not accept a mask for each token
 
 
-def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
-    """Yield the score of each text by one pass over the context and the text: the definition."""
-    context_ids = model.encode(context)
-    for text in texts:
-        tokens = model.tokenizer(text, add_special_tokens=False).input_ids
-        yield _score_tokens(model, context_ids, tokens)
-
-
 def _score_tokens(model: LocalModel, context_ids: _Tokens, tokens: _Tokens) -> float:
     """Return the mean log-probability of tokens after a context, by one pass over both."""
     import torch

@@ -323,9 +323,7 @@ def _find_occurrences(
     pattern = compile_terms(tuple(by_text), whole_words=whole_words)
     with silence_transformers():
         encoded = model.tokenizer(
-            list(texts),
-            add_special_tokens=settings.special_tokens,
-            return_offsets_mapping=True,
+            list(texts), add_special_tokens=settings.special_tokens, return_offsets_mapping=True
         )
     found: list[tuple[int, int, int, int]] = []
     for row, (text, offsets) in enumerate(zip(texts, encoded.offset_mapping, strict=True)):

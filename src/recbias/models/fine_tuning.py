@@ -11,11 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.context import (
-    Checkpoints,
-    record_fact,
-    report_progress,
-)
+from recbias.core.context import Checkpoints, record_fact, report_progress
 from recbias.core.dataset import AnyArray
 from recbias.models.captured import capture_passes
 from recbias.models.gpu import is_out_of_memory

@@ -427,7 +427,7 @@ def _read_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Respons
 
 _KEYS = ("sentence_id", "pair_id", "group")
 
-_SCORES = ("perplexity", "log_probabilities", "log_probability")
+_SCORES = ("perplexity", "log_probabilities")
 _TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
 
 
@@ -442,9 +442,7 @@ class GivenSentences(_GivenTable):
     for a sentence without counterpart), ``group`` (the group that the version is about) and one of
 
     - ``perplexity``;
-    - ``log_probabilities``: natural logarithms, one per token, separated by spaces;
-    - ``log_probability`` and ``position``: one row per token; the cell of a token that was not
-      scored is empty.
+    - ``log_probabilities``: natural logarithms, one per token, separated by spaces.
 
     All other columns are labels of the sentences. An empty perplexity is missing, as is that of a
     sentence without a scored token (for example its only token is the first, which has no
@@ -459,7 +457,7 @@ class GivenSentences(_GivenTable):
         UnknownColumn: A column is missing.
         WrongType: The file name has another suffix.
         MalformedLine: A line is malformed; a perplexity is below 1, a log-probability above 0, or
-            either not a number; a pair repeats a group, or a sentence repeats a token.
+            either not a number, or a pair repeats a group.
 
     >>> from pathlib import Path
     >>> GivenSentences(path=Path("scores.csv")).path.name
@@ -505,10 +503,7 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
     ids, groups = table.ids("sentence_id"), table.ids("group")
     pairs = table.optional("pair_id")
     keys = pd.DataFrame({"id": ids, "pair": pairs, "group": groups})
-    rows = np.arange(ids.size)
-    if column == "log_probability":
-        rows, perplexity = _read_tokens(table, keys)
-    elif column == "log_probabilities":
+    if column == "log_probabilities":
         perplexity = _read_token_lists(table)
     else:
         perplexity = table.numbers("perplexity")
@@ -517,10 +512,10 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
         _refuse(perplexity, is_low, "a perplexity of {:g}", remedy, table.place)
     remedy = "leave the cell empty if the perplexity is missing"
     problem = "a perplexity that is not finite"
-    _refuse(perplexity, np.isinf(perplexity), problem, remedy, lambda row: table.place(rows[row]))
-    _refuse_repeated_groups(table, keys.iloc[rows], rows)
-    labels = table.labels((*_KEYS, column, "position")).iloc[rows].reset_index(drop=True)
-    return SentenceScores(ids[rows], pairs[rows], groups[rows], perplexity, labels)
+    _refuse(perplexity, np.isinf(perplexity), problem, remedy, table.place)
+    _refuse_repeated_groups(table, keys)
+    labels = table.labels((*_KEYS, column)).reset_index(drop=True)
+    return SentenceScores(ids, pairs, groups, perplexity, labels)
 
 
 def _find_score_column(table: TextTable) -> str:
@@ -545,29 +540,10 @@ def _read_token_lists(table: TextTable) -> FloatArray:
         return table.place(int(rows[token]))
 
     numbers = parse_numbers(compute.list_flatten(cells), "log_probability", locate)
-    _refuse_positive(numbers, locate)
-    return compute_perplexities(numbers, rows, len(cells))
-
-
-def _read_tokens(table: TextTable, keys: pd.DataFrame) -> tuple[AnyArray, FloatArray]:
-    table.need("position")
-    sentences = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
-    _, rows = np.unique(sentences, return_index=True)
-    positions = table.ids("position")
-    codes = pd.factorize(positions)[0]
-    table.refuse_repeats(
-        sentences * (int(codes.max()) + 1) + codes,
-        lambda row: f"position {positions[row]} occurs twice in sentence {keys['id'].iloc[row]!r}",
-    )
-    numbers = table.numbers("log_probability")
-    _refuse_positive(numbers, table.place)
-    return rows, compute_perplexities(numbers, sentences, rows.size)
-
-
-def _refuse_positive(numbers: FloatArray, locate: Callable[[int], str]) -> None:
     is_wrong = (numbers > _TOLERANCE) | np.isinf(numbers)
     remedy = "write natural logarithms of probabilities: finite, at most 0"
     _refuse(numbers, is_wrong, "a log-probability of {:g}", remedy, locate)
+    return compute_perplexities(numbers, rows, len(cells))
 
 
 def _refuse(
@@ -584,14 +560,14 @@ def _refuse(
         raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
 
 
-def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame, rows: AnyArray) -> None:
+def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame) -> None:
     for column, noun in (("pair", "pair"), ("id", "sentence")):
         has_key = keys[column].notna().to_numpy()
         groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()
         repeats = np.flatnonzero(pd.Series(groups).duplicated())
         if repeats.size:
             original = int(np.flatnonzero(groups == groups[repeats[0]])[0])
-            repeated_row, original_row = rows[has_key][[repeats[0], original]]
+            repeated_row, original_row = np.flatnonzero(has_key)[[repeats[0], original]]
             key = keys[has_key].iloc[int(repeats[0])]
             problem = f"{noun} {key[column]!r} already has a row of group {key['group']!r}"
             remedy = f"keep one of the rows; the other is at {table.place(int(original_row))}"
@@ -779,11 +755,7 @@ class _FittedVectors:
             warn(f"{n_queries} have no vector: their lists are empty")
         candidates = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
         return rank_rows(
-            lambda rows: users[rows] @ items.T,
-            queries.users,
-            k,
-            data,
-            candidates=candidates,
+            lambda rows: users[rows] @ items.T, queries.users, k, data, candidates=candidates
         )
 
 

@@ -513,7 +513,9 @@ def map_device_blocks(
 
 
 @contextmanager
-def report_full_device(name: str) -> Iterator[None]:
+def report_full_device(
+    name: str, where: str = "device", remedy: str = "set device: cpu"
+) -> Iterator[None]:
     """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
     try:
         yield
@@ -521,7 +523,7 @@ def report_full_device(name: str) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         problem = f"{name}: the device has too little memory"
-        raise TooLittleMemory(problem, where="device", remedy="set device: cpu") from error
+        raise TooLittleMemory(problem, where=where, remedy=remedy) from error
 
 
 _EXTRA_VECTORS = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -68,13 +68,11 @@ class ImplicitItemKNN(ItemWeightModel):
 
         score(u, i) = Σ_j∈I_u  s_ji   where i is among the neighbors of j
 
-    ``I_u`` is the history of u and ``s`` the similarity. The neighbourhood is that of the item j
+    ``I_u`` is the history of u and ``s`` the cosine. The neighbourhood is that of the item j
     in the history, and contains j itself. ``ItemKNN`` uses that of the item i to be ranked.
 
     Args:
         neighbors: Number of neighbours of an item.
-        similarity: ``cosine`` of the items' columns; ``tfidf``, the cosine with TF-IDF weights of
-            the users; or ``bm25``, the dot product of BM25 weights.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004.
@@ -83,18 +81,12 @@ class ImplicitItemKNN(ItemWeightModel):
     libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
 
     neighbors: Annotated[int, Gt(0)] = 20
-    similarity: Literal["cosine", "tfidf", "bm25"] = "cosine"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""
-        from implicit import nearest_neighbours as kinds
+        from implicit.nearest_neighbours import CosineRecommender
 
-        recommenders = {
-            "cosine": kinds.CosineRecommender,
-            "tfidf": kinds.TFIDFRecommender,
-            "bm25": kinds.BM25Recommender,
-        }
-        model = _fit_library_model(recommenders[self.similarity], data, None, K=self.neighbors)
+        model = _fit_library_model(CosineRecommender, data, None, K=self.neighbors)
         return FittedItemWeights.from_matrix(model.similarity)
 
 

@@ -195,17 +195,12 @@ def _count_words(columns: Sequence[Any]) -> Matrix:
     return vectorizer.fit_transform(documents)
 
 
-_Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
-
-
 class _NeighbourModel:
     """Base class of the models that find the neighbours of items or of users."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
     of_users: ClassVar[bool] = False
-
-    weights: _Weights
 
     def restore(self, state: State) -> _FittedKNN:
         """Return the fitted recommender of a stored state."""
@@ -214,7 +209,7 @@ class _NeighbourModel:
     def wrap(self, neighbours: Matrix) -> _FittedKNN:
         """Return the fitted recommender of neighbours."""
         device: Device = getattr(self, "device", "cpu")
-        return _FittedKNN(neighbours, self.of_users, self.weights, device)
+        return _FittedKNN(neighbours, self.of_users, device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +222,6 @@ class _KNN(_NeighbourModel, OnDevice):
     similarity: Kind = "cosine"
     alpha: Annotated[float, Ge(0), Le(1), OnlyWith("similarity", "asymmetric")] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
-    weights: _Weights = "binary"
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         gpu = find_accelerator(self.device)
@@ -245,7 +239,7 @@ class ItemKNN(_KNN):
 
         score(u, i) = Σ_{j in N(i)} r_uj s_ij
 
-    ``r_uj`` is the weight of the interaction of user u with item j, ``s_ij`` the similarity of two
+    ``r_uj`` is 1 if user u has item j, ``s_ij`` the similarity of two
     items by their common users, and ``N(i)`` the ``neighbors`` items most similar to the candidate
     item i, without i itself. Using the neighbours of the history item j instead is less accurate.
     A user without training items has an empty list.
@@ -255,7 +249,6 @@ class ItemKNN(_KNN):
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
         alpha: 0.5 is cosine, 1 is the share of j's users who have i.
         shrink: Added to the denominator of the similarity to discount small overlaps.
-        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         device: Where the neighbours are found, unless the catalogue is so large that a CPU is
             faster, and the lists are ranked.
 
@@ -271,7 +264,7 @@ class ItemKNN(_KNN):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each item."""
-        return self.wrap(self._find_neighbours(_select_history(data, self.weights).T.tocsr()))
+        return self.wrap(self._find_neighbours(data.train.binary.T.tocsr()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,8 +273,8 @@ class UserKNN(_KNN):
 
         score(u, i) = Σ_{v in N(u)} s_uv r_vi
 
-    ``s_uv`` is the similarity of two users by their common items, ``r_vi`` the weight of the
-    interaction of user v with item i, and ``N(u)`` the ``neighbors`` users most similar to u,
+    ``s_uv`` is the similarity of two users by their common items, ``r_vi`` is 1
+    if user v has item i, and ``N(u)`` the ``neighbors`` users most similar to u,
     without u. A user without training items has an empty list; for a user without neighbours all
     items have score 0 and are ordered by item code.
 
@@ -290,7 +283,6 @@ class UserKNN(_KNN):
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
         alpha: 0.5 is cosine, 1 is the share of v's items that u has.
         shrink: Added to the denominator of the similarity to discount small overlaps.
-        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         variant: ``elliot`` uses reverse neighbours, as that framework does: ``N(u)`` are the users
             who have u among their own ``neighbors`` nearest, which are many for some users and
             none for others. (Elliot also counts a user as its own neighbour, which only scores
@@ -313,7 +305,7 @@ class UserKNN(_KNN):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedKNN:
         """Find the neighbours of each user."""
-        neighbours = self._find_neighbours(_select_history(data, self.weights))
+        neighbours = self._find_neighbours(data.train.binary)
         return self.wrap(neighbours.T.tocsr() if self.variant == "elliot" else neighbours)
 
 
@@ -323,7 +315,6 @@ class _FittedKNN:
 
     neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
     of_users: bool  # Whether they are those of users
-    weights: _Weights = "binary"  # The weight of an interaction
     device: Device = "cpu"  # Where scores are computed and ranked
 
     def state(self) -> State:
@@ -331,16 +322,11 @@ class _FittedKNN:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        history = _select_history(data, self.weights)
+        history = data.train.binary
         factors = (history, self.neighbours.T.tocsr())
         if self.of_users:
             factors = (self.neighbours, history)
         return rank_product(*factors, queries, k, data, self.device)
-
-
-def _select_history(data: TrainingData, weights: _Weights) -> Matrix:
-    """Return the weights of the training interactions, CSR ``float32 (n_users, n_items)``."""
-    return data.train.binary if weights == "binary" else data.train.weighted
 
 
 Similarity: TypeAlias = Literal[
@@ -362,7 +348,6 @@ class _AttributeKNN(_NeighbourModel):
     profile: _Profile = "binary"
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Similarity = "cosine"
-    weights: _Weights = "binary"
 
     def check_data(self, data: TrainingData) -> None:
         """Raise UnknownColumn if the items do not have the columns."""
@@ -375,7 +360,7 @@ class AttributeItemKNN(_AttributeKNN):
 
         score(u, i) = Σ_{j in N(i)} r_uj s_ij
 
-    ``r_uj`` is the weight of the interaction of user u with item j, ``s_ij`` the similarity of two
+    ``r_uj`` is 1 if user u has item j, ``s_ij`` the similarity of two
     items by their attributes (such as genres), and ``N(i)`` the ``neighbors`` training items most
     similar to i, without i; ties are broken by item code. The distances d ``euclidean``,
     ``braycurtis`` and ``chebyshev`` are converted to the similarity ``1 / (1 + d)``.
@@ -391,7 +376,6 @@ class AttributeItemKNN(_AttributeKNN):
         neighbors: Number of neighbours per item.
         similarity: ``cosine``, ``jaccard``, ``dice``, ``dot`` (which favours items with many
             attributes), ``euclidean``, ``braycurtis`` or ``chebyshev``.
-        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
 
     Raises:
         UnknownColumn: The items have no such column.
@@ -417,7 +401,7 @@ class AttributeUserKNN(_AttributeKNN):
     ``a_u`` is the profile of user u, the mean of the attribute vectors ``v_j`` of the user's
     training items ``I_u`` (for ``binary``, the share of the items that have each attribute),
     ``s_uv`` the similarity of two profiles, ``N(u)`` the ``neighbors`` users most similar to u,
-    without u, and ``r_vi`` the weight of the interaction of user v with item i. The distances d
+    without u, and ``r_vi`` is 1 if user v has item i. The distances d
     ``euclidean``, ``braycurtis`` and ``chebyshev`` are converted to the similarity
     ``1 / (1 + d)``.
 
@@ -431,7 +415,6 @@ class AttributeUserKNN(_AttributeKNN):
         neighbors: Number of neighbours per user.
         similarity: ``cosine``, ``jaccard``, ``dice``, ``dot``, ``euclidean``, ``braycurtis`` or
             ``chebyshev``.
-        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
         variant: ``elliot`` uses reverse neighbours: the users who have u among their own nearest.
             With ``tfidf`` it takes the weight of each attribute from the user's last training item
             that has it, with idf ``ln(N / n)``, as that framework does.

@@ -32,9 +32,6 @@ _ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 _NAMES = {
     "reg": "regularization",
     "neighbors": "max_nbrs",
-    "min_neighbors": "min_nbrs",
-    "min_similarity": "min_sim",
-    "saved_neighbors": "save_nbrs",
 }
 """LensKit's names of settings."""
 
@@ -250,11 +247,12 @@ def _export_factors(scorer: Any, item_bias: Any = None) -> FittedFactors:
     return FittedFactors(convert(scorer.user_embeddings), convert(scorer.item_embeddings), bias)
 
 
-_Feedback = Literal["implicit", "explicit"]
-
-
+@dataclass(frozen=True, kw_only=True)
 class _KNN(_LensKitModel):
-    feedback: _Feedback
+    """Settings of LensKit's neighbourhoods."""
+
+    neighbors: Annotated[int, Gt(0)] = 20
+    feedback: Literal["implicit", "explicit"] = "implicit"
 
     def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         if self.feedback == "explicit":
@@ -275,21 +273,12 @@ class LensKitItemKNN(_KNN):
 
     Args:
         neighbors: Maximum number of neighbours that a score uses.
-        min_neighbors: Items with fewer neighbours have no score.
-        min_similarity: Minimum similarity of a neighbour.
-        saved_neighbors: Number of neighbours stored per item; null for all.
         feedback: ``implicit`` replaces ratings by 1; ``explicit`` (LensKit's default) uses them.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004;
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
-
-    neighbors: Annotated[int, Gt(0)] = 20
-    min_neighbors: Annotated[int, Gt(0)] = 1
-    min_similarity: Annotated[float, Gt(0)] = 1e-6
-    saved_neighbors: Annotated[int, Gt(0)] | None = None
-    feedback: _Feedback = "implicit"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Find the neighbours of each item."""
@@ -311,8 +300,6 @@ class LensKitUserKNN(_KNN):
 
     Args:
         neighbors: Maximum number of neighbours that a score uses.
-        min_neighbors: Items with fewer neighbours have no score.
-        min_similarity: Minimum similarity of a neighbour.
         feedback: ``implicit`` replaces ratings by 1; ``explicit`` (LensKit's default) uses them.
 
     Source:
@@ -320,11 +307,6 @@ class LensKitUserKNN(_KNN):
         Neighborhood-Based Collaborative Filtering Algorithms", Information Retrieval 5, 2002;
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
-
-    neighbors: Annotated[int, Gt(0)] = 20
-    min_neighbors: Annotated[int, Gt(0)] = 1
-    min_similarity: Annotated[float, Gt(0)] = 1e-6
-    feedback: _Feedback = "implicit"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Store the users' rows; neighbours are searched at recommendation time."""

@@ -31,7 +31,6 @@ from recbias.models.text import (
     select_validation_reviews,
     split_state,
 )
-from recbias.models.text_probes import EncoderLR, fit_probe
 from recbias.models.training import FineTuning, Patience, Task
 
 _MIN_COPY_SHARE = 0.01
@@ -62,8 +61,6 @@ class LMRec(EncoderModel):
         encoder_dropout: Whether the encoder's own dropout layers are active in training, as in
             pretraining; without them fewer epochs suffice.
         learning_rate: Maximum learning rate.
-        head: Initial W and b: ``drawn`` samples W at random, ``probe`` fits ``Encoder-LR`` on the
-            same reviews, so that the first steps do not distort the pretrained states.
         head_rate: Factor of the learning rate of W and b.
         batch_size: Number of reviews per step.
         epochs: Maximum number of epochs.
@@ -91,9 +88,7 @@ class LMRec(EncoderModel):
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
         Conversational Recommendation", 2022, section 3.1. For ``counterfactual``: Lu, Mardziel,
-        Wu, Amancharla and Datta, "Gender Bias in Neural Natural Language Processing", 2020. For
-        ``head: probe``: Kumar, Raghunathan, Jones, Ma and Liang, "Fine-Tuning can Distort
-        Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
+        Wu, Amancharla and Datta, "Gender Bias in Neural Natural Language Processing", 2020.
     """
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
@@ -105,7 +100,6 @@ class LMRec(EncoderModel):
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     encoder_dropout: bool = True
     learning_rate: Annotated[float, Gt(0)] = 5e-5
-    head: Literal["drawn", "probe"] = "drawn"
     head_rate: Annotated[float, Gt(0)] = 1.0
     batch_size: Annotated[int, Gt(0)] = 128
     epochs: Annotated[int, Gt(0)] = 10
@@ -124,12 +118,12 @@ class LMRec(EncoderModel):
         classes = ItemClasses.from_data(data)
         reviews = self._add_counterfactuals(prepare_reviews(data), rng)
         network = self.create_network(len(classes), seed=int(rng.integers(2**62)))
-        with network.tokenize(reviews.texts) as tokens:
-            validation_reviews = select_validation_reviews(data, classes)
-            task = _ItemPrediction(network, tokens, classes, reviews.items, validation_reviews)
-            if self.head == "probe":
-                task.initialize_head()
-            fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
+        tokens, held_out = (
+            network.tokenize(reviews.texts),
+            select_validation_reviews(data, classes),
+        )
+        task = _ItemPrediction(network, tokens, classes, reviews.items, held_out)
+        fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
         return _FittedLMRec(self, classes, network.weights())
 
     def restore(self, state: State) -> _FittedLMRec:
@@ -195,24 +189,6 @@ class _ItemPrediction(Task):
         with self.network.autocast():
             logits = self.network.logits(self.tokens, rows)
         return cross_entropy(logits, classes, reduction="sum")
-
-    def initialize_head(self) -> None:
-        """Initialize the linear layer by a probe of the pretrained encoder."""
-        import torch
-
-        probe = fit_probe(
-            self.network.encode_tokens(self.tokens),
-            self._review_classes,
-            len(self.classes),
-            strength=EncoderLR.C,
-            iterations=EncoderLR.iterations,
-        )
-        # the bias of an item without reviews is -inf: start at the lowest of the others
-        lowest = probe.bias[np.isfinite(probe.bias)].min()
-        with torch.no_grad():
-            head = self.module["head"]
-            head.weight.copy_(torch.from_numpy(probe.weights.T))
-            head.bias.copy_(torch.from_numpy(np.maximum(probe.bias, lowest)))
 
     def validation_score(self) -> float:
         """Return the accuracy on the validation reviews."""

@@ -18,13 +18,7 @@ from recbias.core.errors import BrokenContract
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, for_each_block
-from recbias.kernels.topk import (
-    BestColumns,
-    ProductRanking,
-    can_compile,
-    sparse_is_faster,
-    top_k,
-)
+from recbias.kernels.topk import BestColumns, ProductRanking, can_compile, sparse_is_faster, top_k
 
 _SILENT_SECONDS = 2.0
 """The time after which the progress is reported."""

@@ -258,9 +258,6 @@ class UnseenItems:
         return numbers + torch.searchsorted(self.keys, keys, right=True) - first[:, None]
 
 
-_EPSILON = 1e-24  # Keeps the logarithm of BPR-max finite
-
-
 def sum_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
     """Return Σ -ln softmax(scores)_target over rows of scores of all items, ``(n, n_items)``."""
     from torch.nn.functional import cross_entropy
@@ -281,37 +278,6 @@ def sum_binary_cross_entropy(positive: Tensor, negatives: Tensor) -> Tensor:
     from torch.nn.functional import logsigmoid
 
     return -logsigmoid(positive).sum() - logsigmoid(-negatives).sum()
-
-
-def sum_bpr_max(positive: Tensor, negatives: Tensor, reg: float) -> Tensor:
-    """Return Σ -ln Σ_j w_j σ(s_target - s_j) + reg Σ_j w_j s_j², w the softmax of the negatives.
-
-    A negative with the score -inf does not count; a row of nothing else has no loss.
-
-    >>> import torch
-    >>> sum_bpr_max(torch.zeros(1), torch.zeros(1, 4), 0.0).item() == torch.tensor(2.0).log()
-    tensor(True)
-    """
-    import torch
-
-    counts = torch.isfinite(negatives)
-    has_negative = counts.any(1)
-    positive, negatives, counts = (
-        positive[has_negative],
-        negatives[has_negative],
-        counts[has_negative],
-    )
-    weights = negatives.softmax(1)
-    finite = negatives.masked_fill(~counts, 0.0)
-    wins = (weights * (positive[:, None] - finite).sigmoid()).sum(1)
-    return reg * (weights * finite.square()).sum() - (wins + _EPSILON).log().sum()
-
-
-def _require_negatives(loss: str, negatives: int, proposed: int) -> None:
-    """Raise Contradiction if a loss by negatives has none."""
-    if loss != "cross_entropy" and not negatives:
-        message = f"{loss} compares the next item with negatives, which are 0"
-        raise Contradiction(message, where="negatives", remedy=f"set negatives: {proposed}")
 
 
 _ENCODED_TOKENS = 2**15
@@ -642,11 +608,7 @@ class BERT4Rec(_SequenceModel):
         )
 
     def _sum_losses(
-        self,
-        parameters: _Parameters,
-        noise: Any,
-        items: Tensor,
-        *windows: Tensor,
+        self, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each."""
         firsts, counts = windows
@@ -666,12 +628,11 @@ _GATES = 3  # A gated recurrent unit has a reset gate, an update gate and a new 
 class GRU4Rec(_SequenceModel):
     """Predict each next item by a recurrent network over the items before it (Hidasi et al. 2016).
 
-        minimise  Σ_u Σ_t L(s_t, i_(t+1));   s_ti = h_t · q_i + b_i,   h_t = GRU(q_(i_t), h_(t-1))
-        cross_entropy:    L(s, i) = -ln softmax(s)_i
-        bpr_max:          L(s, i) = -ln Σ_(j in N) w_j σ(s_i - s_j) + bpr_reg Σ_(j in N) w_j s_j²
+        minimise  Σ_u Σ_t -ln softmax(s_t)_(i_(t+1))
+        s_ti = h_t · q_i + b_i,   h_t = GRU(q_(i_t), h_(t-1))
 
-    ``i_1, i_2, ...`` are the training items of user u in the order of time, ``N`` are the sampled
-    negatives and ``w`` the softmax of their scores. The vectors ``q`` of inputs and outputs are
+    ``i_1, i_2, ...`` are the training items of user u in the order of time. The softmax is over
+    all items, or over the next one and the negatives. The vectors ``q`` of inputs and outputs are
     the same ("constrained embedding"). A history is one session: it is cut from its end into
     windows of ``max_length`` inputs, each read from a state of zeros, so that every item but the
     first is predicted once an epoch. Adam trains the network. Lists rank ``s`` after the last
@@ -687,12 +648,9 @@ class GRU4Rec(_SequenceModel):
         layers: Number of recurrent layers.
         max_length: Largest number of items that are read.
         dropout: Dropout rate of the inputs and outputs of the recurrent network.
-        loss: ``cross_entropy``, over all items or the sampled ones, or ``bpr_max``.
-        negatives: Number of sampled items for each batch; 0 for all items of the catalogue, which
-            only ``cross_entropy`` can use.
+        negatives: Number of sampled items for each batch; 0 for all items of the catalogue.
         popularity: The probability of an item as a negative is proportional to its number of
             training rows to this power; 0 for a uniform distribution.
-        bpr_reg: Weight of the squared scores of negatives in ``bpr_max``.
         epochs: Maximum number of passes over the windows.
         batch_size: Windows per step.
         learning_rate: Learning rate of Adam.
@@ -700,13 +658,12 @@ class GRU4Rec(_SequenceModel):
         device: Where the model is trained and the lists are ranked.
 
     Raises:
-        Contradiction: ``bpr_max`` has no negatives.
         UnknownColumn: The interactions have no times.
         OutOfRange: The training diverges.
 
     Source:
         Hidasi, Karatzoglou, Baltrunas and Tikk, "Session-based Recommendations with Recurrent
-        Neural Networks", ICLR 2016, section 3. The losses, the additional negatives and the
+        Neural Networks", ICLR 2016, section 3. The additional negatives and the
         constrained embedding: Hidasi and Karatzoglou, "Recurrent Neural Networks with Top-k Gains
         for Session-based Recommendations", CIKM 2018, sections 3 and 4.
     """
@@ -715,18 +672,13 @@ class GRU4Rec(_SequenceModel):
     layers: Annotated[int, Gt(0)] = 1
     max_length: Annotated[int, Gt(0)] = 50
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
-    loss: Literal["cross_entropy", "bpr_max"] = "cross_entropy"
     negatives: Annotated[int, Ge(0)] = 0
     popularity: Annotated[float, Ge(0), OnlyWith("negatives")] = 0.5
-    bpr_reg: Annotated[float, Ge(0), OnlyWith("loss", "bpr_max")] = 1.0
     epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 128
     learning_rate: Annotated[float, Gt(0)] = 0.001
     patience: Patience = 10
     device: Device = "auto"
-
-    def __post_init__(self) -> None:
-        _require_negatives(self.loss, self.negatives, 2048)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""
@@ -785,12 +737,7 @@ class GRU4Rec(_SequenceModel):
         return arrays
 
     def _sum_losses(
-        self,
-        weights: Tensor,
-        parameters: _Parameters,
-        noise: Any,
-        items: Tensor,
-        *windows: Tensor,
+        self, weights: Tensor, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each.
 
@@ -809,9 +756,7 @@ class GRU4Rec(_SequenceModel):
         positive = (hidden * vectors[codes]).sum(1) + bias[codes]
         negatives = hidden @ vectors[sampled].T + bias[sampled]
         negatives = negatives.masked_fill(codes[:, None] == sampled, -float("inf"))
-        if self.loss == "cross_entropy":
-            return sum_sampled_cross_entropy(positive, negatives)
-        return sum_bpr_max(positive, negatives, self.bpr_reg)
+        return sum_sampled_cross_entropy(positive, negatives)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -884,7 +829,9 @@ class SASRec(_SequenceModel):
 
     def __post_init__(self) -> None:
         _refuse_uneven_heads(self.embedding_size, self.heads)
-        _require_negatives(self.loss, self.negatives, 1)
+        if self.loss == "binary_cross_entropy" and not self.negatives:
+            message = "binary_cross_entropy compares the next item with negatives, which are 0"
+            raise Contradiction(message, where="negatives", remedy="set negatives: 1")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSequenceModel:
         """Train on windows of the users' histories."""

@@ -8,11 +8,9 @@ Base classes of the models that classify texts by item.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -20,11 +18,10 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.context import create_once, report_progress, warn
+from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, Codes, FloatArray, Ids, Reviews, TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.evidence import MASK, RankedLists
-from recbias.core.files import compute_digest
 from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision, choose_precision, resolve_device
@@ -186,54 +183,20 @@ class Tokens:
         return tokens, mask
 
 
-@contextmanager
-def tokenize_texts(texts: Ids, tokenizer: Any, max_length: int) -> Iterator[Tokens]:
-    """Yield the tokens of texts from a file, which is created on the first call.
+def tokenize_texts(texts: Ids, tokenizer: Any, max_length: int) -> Tokens:
+    """Return the tokens of texts.
 
     Texts of more than ``max_length`` tokens, with the special tokens, are truncated; an empty one
     has only the special tokens. The tokenizer is a fast one of ``transformers``.
     """
-    rules = json.loads(tokenizer.backend_tokenizer.to_str())
-    inputs = [{**rules, "truncation": None, "padding": None}, max_length, texts.tolist()]
-    with create_once(
-        f"tokens-{compute_digest(inputs)}.arrow", partial(_write, texts, tokenizer, max_length)
-    ) as path:
-        yield _map_file(path)
-
-
-def _write(texts: Ids, tokenizer: Any, max_length: int, path: Path) -> None:
-    """Write the tokens as one list array of an Arrow file, with one chunk in memory at a time."""
-    import pyarrow as pa
-
-    lengths = np.empty(len(texts), dtype=np.int64)
-    raw_path = path.with_name(f"{path.name}.loose")
-    try:
-        with raw_path.open("wb") as stream:
-            for start in range(0, len(texts), CHUNK):
-                chunk = texts[start : start + CHUNK].tolist()
-                tokens = tokenizer(chunk, truncation=True, max_length=max_length)["input_ids"]
-                lengths[start : start + len(chunk)] = [len(text_tokens) for text_tokens in tokens]
-                np.fromiter(chain.from_iterable(tokens), dtype=np.int32).tofile(stream)
-                report_progress("texts tokenized", start + len(chunk), len(texts))
-        starts = pa.array(np.append(0, np.cumsum(lengths)), pa.int64())
-        is_empty = not raw_path.stat().st_size
-        values = np.empty(0, np.int32) if is_empty else np.memmap(raw_path, np.int32, "r")
-        lists = pa.LargeListArray.from_arrays(starts, pa.array(values, pa.int32()))
-        table = pa.table({"tokens": lists})
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    finally:
-        raw_path.unlink(missing_ok=True)
-
-
-def _map_file(path: Path) -> Tokens:
-    import pyarrow as pa
-
-    column = pa.ipc.open_file(pa.memory_map(str(path))).read_all()["tokens"]
-    if not column.num_chunks:
-        return Tokens(np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
-    lists = column.chunk(0)
-    return Tokens(lists.values.to_numpy(), lists.offsets.to_numpy())
+    values, lengths = [np.empty(0, dtype=np.int32)], [0]
+    for start in range(0, len(texts), CHUNK):
+        chunk = texts[start : start + CHUNK].tolist()
+        tokens = tokenizer(chunk, truncation=True, max_length=max_length)["input_ids"]
+        lengths += map(len, tokens)
+        values.append(np.fromiter(chain.from_iterable(tokens), dtype=np.int32))
+        report_progress("texts tokenized", start + len(chunk), len(texts))
+    return Tokens(np.concatenate(values), np.cumsum(lengths))
 
 
 Pooling: TypeAlias = Literal["first", "mean"]
@@ -321,8 +284,8 @@ class TextClassifier:
             return texts
         return np.array([text.replace(MASK, mask_token) for text in texts], dtype=object)
 
-    def tokenize(self, texts: Ids) -> AbstractContextManager[Tokens]:
-        """Return the context of the tokens of texts."""
+    def tokenize(self, texts: Ids) -> Tokens:
+        """Return the tokens of texts."""
         return tokenize_texts(self.replace_masks(texts), self.tokenizer, self.encoding.max_length)
 
     def states(self, tokens: Tokens, rows: AnyArray) -> Tensor:
@@ -351,21 +314,13 @@ class TextClassifier:
 
     def classify(self, texts: Ids, *, label: str = "texts classified") -> Blocks:
         """Yield the log-probabilities of the classes, in batches of texts of similar length."""
-        with self.tokenize(texts) as tokens:
-            yield from self.read_log_probabilities(tokens, label=label)
+        tokens = self.tokenize(texts)
+        return self._infer(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), label)
 
     def encode(self, texts: Ids) -> Blocks:
         """Yield positions of texts and their states, ``float32 (b, hidden)``."""
-        with self.tokenize(texts) as tokens:
-            yield from self.encode_tokens(tokens)
-
-    def encode_tokens(self, tokens: Tokens) -> Blocks:
-        """Yield positions and states of tokenized texts."""
+        tokens = self.tokenize(texts)
         return self._infer(tokens, lambda rows: self.states(tokens, rows).float(), "texts encoded")
-
-    def read_log_probabilities(self, tokens: Tokens, *, label: str) -> Blocks:
-        """Yield positions of tokenized texts and their log-probabilities of the classes."""
-        return self._infer(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), label)
 
     def _infer(self, tokens: Tokens, compute: Callable[[AnyArray], Tensor], label: str) -> Blocks:
         import torch
@@ -414,11 +369,7 @@ def find_max_length(encoder: Any, tokenizer: Any) -> int:
 
 
 def recommend_by_reviews(
-    classes: ItemClasses,
-    classify: _Classifier,
-    queries: Queries,
-    k: int,
-    data: TrainingData,
+    classes: ItemClasses, classify: _Classifier, queries: Queries, k: int, data: TrainingData
 ) -> RankedLists:
     """Return the ``k`` items of the highest mean log-probability for the users' reviews.
 

@@ -40,7 +40,7 @@ from recbias.core.context import (
     warn,
 )
 from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
-from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.errors import OutOfRange
 from recbias.core.evidence import normalize_gain, rank_discounts
 from recbias.core.machine import FreedMemory
 from recbias.core.plugins import FittedRecommender, OnlyOn, Output
@@ -54,8 +54,8 @@ from recbias.models.gpu import (
     copy_to_device,
     create_parameter,
     initialize_glorot,
-    is_out_of_memory,
     place_like,
+    report_full_device,
 )
 
 
@@ -254,19 +254,12 @@ def warn_about_split(name: str, n_parts: int) -> None:
     warn(f"{message}. Set batch_parts: {n_parts}")
 
 
-@contextmanager
-def report_out_of_memory(plan: FineTuning) -> Iterator[None]:
+def report_out_of_memory(plan: FineTuning) -> AbstractContextManager[None]:
     """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        problem = f"{plan.name}: the device has too little memory for a batch"
-        where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
-        if where == "batch_parts":  # of which there are as many as texts
-            where, remedy = "max_length", "lower max_length, or use a smaller model"
-        raise TooLittleMemory(problem, where=where, remedy=remedy) from error
+    where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
+    if where == "batch_parts":  # of which there are as many as texts
+        where, remedy = "max_length", "lower max_length, or use a smaller model"
+    return report_full_device(plan.name, where, remedy)
 
 
 _Arrays: TypeAlias = tuple[AnyArray, ...]
@@ -475,9 +468,6 @@ class _Moments:
 Patience: TypeAlias = Annotated[int, Ge(0), OnlyOn("validation")]
 """The epochs without a better validation before a training stops; 0 for no early stopping."""
 
-_MEMORY_SETTINGS = ("negatives", "embedding_size")
-"""Settings besides the batch size that increase the memory use."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
@@ -494,7 +484,6 @@ class Schedule:
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
             reproducible across machines; large matrix products profit from more.
-        settings: Further settings of the model by name, for error messages.
     """
 
     name: str
@@ -505,7 +494,6 @@ class Schedule:
     adversarial_epochs: int = 0
     patience: int = 0
     threads: int = 1
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_model(
@@ -520,21 +508,7 @@ class Schedule:
             optimizer=optimizer,
             adversarial_epochs=getattr(model, "adversarial_epochs", 0),
             patience=model.patience,
-            settings={
-                name: value
-                for name, value in vars(model).items()
-                if name in _MEMORY_SETTINGS or name.startswith("reg")
-            },
         )
-
-
-def validate_learning_rate(schedule: Schedule) -> None:
-    """Raise OutOfRange if the learning rate is 0 in ``float32``."""
-    with np.errstate(under="ignore", over="ignore"):
-        vanishes = np.float32(schedule.learning_rate) == 0
-    if vanishes:
-        problem = f"{schedule.name} cannot learn: {schedule.learning_rate:g} is 0 in float32"
-        raise OutOfRange(problem, where="learning_rate", remedy="raise learning_rate")
 
 
 def validate_finite(
@@ -546,7 +520,8 @@ def validate_finite(
         float((tensor.detach() * 0).sum()) for tensor in parameters
     ):
         return
-    raise create_divergence_error(schedule, epoch, loss, _select_setting_to_lower(schedule))
+    setting = "learning_rate", schedule.learning_rate
+    raise create_divergence_error(schedule, epoch, loss, setting)
 
 
 def create_divergence_error(
@@ -571,15 +546,6 @@ def create_divergence_error(
     return OutOfRange(problem, where=name, remedy=f"lower {name}, which is {value:g}")
 
 
-def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:
-    """Return the learning rate, or a regularization weight if it alone makes steps too large."""
-    regs = {name: reg for name, reg in schedule.settings.items() if name.startswith("reg")}
-    name = max(regs, key=lambda name: regs[name], default="")
-    if name and schedule.learning_rate < 1 < regs[name] * schedule.learning_rate:
-        return name, regs[name]
-    return "learning_rate", schedule.learning_rate
-
-
 def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None:
     """Warn if the loss did not decrease; a bounded loss stays finite at any learning rate.
 
@@ -591,28 +557,6 @@ def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None
         message = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
         message += f" {len(losses)} and was {losses[first]:.4g} after epoch {first + 1}"
         warn(f"{message}; lower learning_rate, which is {schedule.learning_rate:g}")
-
-
-@contextmanager
-def report_device_out_of_memory(schedule: Schedule, *, by_samples: bool) -> Iterator[None]:
-    """Raise TooLittleMemory, with the settings to lower, if memory runs out in the block.
-
-    ``by_samples`` is whether a step uses one sample, so that the batch size has no effect.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        problem = f"{schedule.name}: the device has too little memory to learn"
-        sizes: dict[str, int] = {} if by_samples else {"batch_size": schedule.batch_size}
-        sizes |= {
-            name: schedule.settings[name] for name in _MEMORY_SETTINGS if name in schedule.settings
-        }
-        settings = " or ".join(f"{name}, which is {size:,}" for name, size in sizes.items())
-        where = next(iter(sizes), "")
-        remedy = f"lower {settings or 'the settings that increase the memory use'}"
-        raise TooLittleMemory(problem, where=where, remedy=remedy) from error
 
 
 @dataclass(frozen=True)
@@ -879,11 +823,7 @@ class _GradientStep:
         generators = self.learner.generators
         if generators is not None and is_worth_it and self.captured is None:
             self.captured = CapturedStep(
-                self.schedule.name,
-                self._take_step,
-                self.optimizer.zero_grad,
-                size,
-                generators,
+                self.schedule.name, self._take_step, self.optimizer.zero_grad, size, generators
             )
 
     def __call__(self, *batch: Tensor) -> Tensor:
@@ -1032,20 +972,18 @@ def train(
     resumed from a checkpoint. The global random state is neither read nor changed.
 
     Raises:
-        OutOfRange: The loss is not finite, or the learning rate is too small to change anything.
+        OutOfRange: The loss is not finite.
         TooLittleMemory: The device has too little memory for a batch.
     """
-    validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
     optimizer = _create_optimizer(schedule, parameters, learner.row_tables())
     state = TrainingState(parameters, learner.buffers(), optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
-    by_samples = _steps_by_samples(learner, schedule)
     step, freed = _create_step(learner, optimizer, schedule), FreedMemory()
     with (
         _limit_threads(schedule.threads),
-        report_device_out_of_memory(schedule, by_samples=by_samples),
+        report_full_device(schedule.name, "batch_size", "lower batch_size or embedding_size"),
     ):
         completed, _ = state.resume(checkpoints.load())
         report_progress(f"{schedule.name} epochs", completed, schedule.epochs)

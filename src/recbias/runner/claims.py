@@ -61,6 +61,7 @@ class ClaimValues:
     executor: Executor
     ids: dict[str, int] = field(default_factory=dict)
     measured: dict[str, tuple[AnyArray, FloatArray]] = field(default_factory=dict)
+    grouped: dict[tuple[Any, ...], tuple[AnyArray, AnyArray]] = field(default_factory=dict)
 
     def read_claim(self, plan: Plan, claim: ClaimSpec) -> tuple[Any, Any, Any]:
         """Return the units and values of both models, and the units and codes of the groups.
@@ -137,6 +138,13 @@ class ClaimValues:
 
     def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
         """Return the units with a group, and 1 for the first group and 0 for the second."""
+        queries = tuple(context.queries.digest for context in plan.data_contexts)
+        key = (queries, claim.by, claim.groups)
+        if key not in self.grouped:
+            self.grouped[key] = self._code_groups(plan, claim)
+        return self.grouped[key]
+
+    def _code_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
         located, codes = [], []
         for context in plan.data_contexts:
             queries = self.executor.value(context.queries)

@@ -59,7 +59,7 @@ from recbias.runner.stage import (
     to_error,
 )
 from recbias.runner.stages import LabelItems
-from recbias.runner.store import SCRATCH, StageCheckpoints, Store, describe_damage, find_values
+from recbias.runner.store import StageCheckpoints, Store, describe_damage, find_values
 
 _SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
 """Kinds of stage that are not needed if the answers and searches that read them are stored."""
@@ -181,7 +181,6 @@ class Executor:
             collect_warnings() as warnings,
             collect_facts() as facts,
             stage_context(on_progress=self.observer.progressed, checkpoint_store=checkpoints),
-            stage_context(scratch_folder=self.store.folder / SCRATCH),
             stage_context(reply_folder=self.store.reply_folder, run_id=self.run_id),
             stage_context(open_values=find_values(self.store, self.run_id if self.fresh else "")),
         ):

@@ -137,7 +137,10 @@ def build_manifest(
             for model_plan in plan.model_plans
             for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
         ],
-        stages=[_describe_stage(record) for record in records],
+        stages=[
+            manifest.Stage.model_validate(record, from_attributes=True, strict=False)
+            for record in records
+        ],
         checks=[manifest.Check(**row) for row in facts["checks"]],
         offline=plan.options.offline,
         failures=failed,
@@ -278,10 +281,6 @@ def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
         name: [other for other, n in zip(names, row, strict=True) if n and other != name]
         for name, row in zip(names, counts, strict=True)
     }
-
-
-def _describe_stage(record: StageRecord) -> manifest.Stage:
-    return manifest.Stage.model_validate(record, from_attributes=True, strict=False)
 
 
 def _describe_failure(record: StageRecord, failure: Failure) -> manifest.FailedStep:

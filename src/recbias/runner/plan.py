@@ -51,17 +51,9 @@ def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
     for (kind, member), allowed in NAMES.items():
         if kind == spec.kind:
             names = getattr(spec.plugin, member)
-            yield from _find_name_faults(
-                spec, member, set(names() if callable(names) else names) - allowed, allowed
-            )
-
-
-def _find_name_faults(
-    spec: PluginSpec, member: str, unknown: set[str], allowed: frozenset[str]
-) -> Iterator[BrokenContract]:
-    for name in sorted(unknown):
-        message = f"{member} of {spec.name} names {name!r}, which is not one of its values"
-        yield BrokenContract(message, remedy=suggest(name, sorted(allowed)))
+            for name in sorted(set(names() if callable(names) else names) - allowed):
+                message = f"{member} of {spec.name} names {name!r}, which is not one of its values"
+                yield BrokenContract(message, remedy=suggest(name, sorted(allowed)))
 
 
 def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:

@@ -245,9 +245,11 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
         if model.tune is None:
             continue
         key_path = (*model.where, "tune")
-        is_of_texts = bool(model.tune.metric.needs & _TEXT_OUTPUTS)
+        is_of_texts = model.tune.metric.needs & _TEXT_OUTPUTS and all(
+            "sentences" in dataset.source.plugin.gives() for dataset in experiment.datasets
+        )
         has_rows = experiment.split and "validation" in experiment.split.plugin.gives()
-        if not has_rows and not (is_of_texts and _all_have_sentences(experiment)):
+        if not has_rows and not is_of_texts:
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
             yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
@@ -257,10 +259,6 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
             where, remedy = (*key_path, "max_perplexity_increase"), "remove it"
             yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
         yield from _check_search_metric(experiment, model, model.tune.metric)
-
-
-def _all_have_sentences(experiment: Experiment) -> bool:
-    return all("sentences" in dataset.source.plugin.gives() for dataset in experiment.datasets)
 
 
 def _check_search_metric(

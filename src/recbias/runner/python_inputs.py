@@ -59,14 +59,11 @@ def replace_python_inputs(
 def _describe_entry(entry: Any, registry: Registry, location: str) -> Any:
     """Return an entry with the name of the class of an object, and its settings."""
     if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str | None):
-        return {**_describe_object(entry["name"], registry, location), **_omit_name(entry)}
+        settings = {key: value for key, value in entry.items() if key != "name"}
+        return _describe_object(entry["name"], registry, location) | settings
     return (
         entry if isinstance(entry, str | Mapping) else _describe_object(entry, registry, location)
     )
-
-
-def _omit_name(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key != "name"}
 
 
 def _describe_object(plugin: Any, registry: Registry, location: str) -> dict[str, Any]:

@@ -237,7 +237,8 @@ class _RunningTasks:
         executor, records = self.executor, self.jobs.select_input_records(job)
         arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
-        if isinstance(self.store, RemoteStore) and _sends_requests(job):
+        asks = isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
+        if isinstance(self.store, RemoteStore) and asks:
             options |= _stay_on(self.origin, self.ray)
         # A task unpickles its job after it has imported the plug-in files.
         pickled = bytes(ForkingPickler.dumps(arguments))
@@ -262,10 +263,6 @@ class _RunningTasks:
         except errors.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, UserError) else error) from None
         return self.jobs.finish(self.jobs.report_dead_worker(job), job)
-
-
-def _sends_requests(job: Job) -> bool:
-    return isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
 
 
 def _stay_on(node: str, ray: Any) -> dict[str, Any]:

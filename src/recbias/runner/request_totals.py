@@ -89,7 +89,8 @@ def _iterate_senders(
         model_plans = [
             model_plan
             for model_plan in plan.model_plans
-            if model_plan.model.label == model.label and _is_unanswered(model_plan, executor)
+            if model_plan.model.label == model.label
+            if model_plan.asking and not executor.is_stored(model_plan.asking)
         ]
         asked = model.reranked.base.plugin if model.reranked else model.plugin
         if sends_requests(asked) and model_plans:
@@ -112,10 +113,6 @@ def _list_label_requests(
             planned = detector.plugin.plan_label_requests(dataset.items)
         requests |= {request.address: request for request in planned}
     return requests
-
-
-def _is_unanswered(model_plan: ModelPlan, executor: Executor) -> bool:
-    return model_plan.asking is not None and not executor.is_stored(model_plan.asking)
 
 
 def _list(

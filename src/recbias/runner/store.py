@@ -113,9 +113,6 @@ def unseal_record(text: str) -> dict[str, Any]:
     return record
 
 
-SCRATCH = "scratch"
-"""The folder of files that several stages share, such as tokenized texts."""
-
 _REPLIES = "replies"
 """The folder of the replies of language models, beside the store: they are never evicted."""
 
@@ -629,10 +626,8 @@ def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], 
             else:
                 size, last_use = _measure_path(path)
                 yield _DAMAGED, size, last_use, partial(_remove_path, path)
-    scratch = store.folder / SCRATCH
     files = [(_UNFINISHED, path) for path in list_checkpoints(store)]
     files += [(VALUES, path) for path in (store.folder / VALUES).glob("*")]
-    files += [(SCRATCH, path) for path in scratch.glob("*")]
     for kind, path in files:
         with suppress(FileNotFoundError):
             size, last_use = _measure_path(path)

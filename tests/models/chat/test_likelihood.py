@@ -18,7 +18,7 @@ from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import Contradiction, WrongType
 from recbias.language.backends import LikelihoodBackend
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message
-from recbias.language.likelihood import TextScorer, score_separately
+from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import load_model
 from recbias.models import lm_likelihood
 from recbias.models.lm_likelihood import LMLikelihood, ServedScorer
@@ -26,7 +26,7 @@ from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import Answer, make_error, serve_chat
 from support.chat.echo_servers import make_echo, make_echo_reply
-from support.models.small_causal import write_small_causal
+from support.models.small_causal import score_separately, write_small_causal
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
@@ -109,9 +109,9 @@ def test_the_lists_are_those_of_one_pass_for_each_title(
     causal = load_model(str(folder))
     prompt = model.prompt.replace("{history}", "- Heat (1995)\n- Alien (1979)")
     titles = [f" {title}" for title in SHOWN]
-    expected = np.array(list(score_separately(causal, prompt, titles)))
+    expected = score_separately(causal, prompt, titles)
     if debias:
-        expected -= list(score_separately(causal, model.neutral_prompt, titles))
+        expected -= score_separately(causal, model.neutral_prompt, titles)
     unseen = sorted([2, 3, 4], key=lambda item: -expected[item])
     assert items == [unseen[:2]]
     assert scores[0] == pytest.approx(expected[unseen[:2]], abs=1e-5)

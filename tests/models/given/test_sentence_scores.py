@@ -41,15 +41,10 @@ CELLS = HEADER + (
     "log_probabilities,kind\ns1,p1,T1,-0.69314718 -2.07944154,x\ns2,p1,T2, -1.09861229  ,y\n"
     "s3,p2,T1,,z\n"
 )
-TOKENS = HEADER + (
-    "position,log_probability,kind\ns1,p1,T1,1,,x\ns2,p1,T2,1,-1.09861229,y\n"
-    "s1,p1,T1,2,-0.69314718,x\ns1,p1,T1,3,-2.07944154,x\ns3,p2,T1,1,,z\n"
-)
 
 
-@pytest.mark.parametrize("text", [CELLS, TOKENS], ids=["a cell a sentence", "a row a token"])
-def test_log_probabilities_of_tokens_make_perplexities(tmp_path: Path, text: str) -> None:
-    sentences = read_table(tmp_path, text)
+def test_log_probabilities_of_tokens_make_perplexities(tmp_path: Path) -> None:
+    sentences = read_table(tmp_path, CELLS)
     assert sentences.ids.tolist() == ["s1", "s2", "s3"]
     assert sentences.groups.tolist() == ["T1", "T2", "T1"]
     assert sentences.perplexity.tolist() == pytest.approx([4.0, 3.0, math.nan], nan_ok=True)
@@ -92,12 +87,6 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1 0.5\n", "log-probability of 0.5", ":3"),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1;-2\n", "'-1;-2' is not a number", ":3"),
         ("log_probabilities\ns1,p1,T1,-9999\n", "not finite", ":2"),
-        (
-            "position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,1,-1\n",
-            "position 1 occurs twice",
-            ":3",
-        ),
-        ("position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,2,2\n", "log-probability of 2", ":3"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) -> None:
@@ -111,7 +100,6 @@ def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) 
     [
         ("sentence_id,group,perplexity\ns1,T1,3\n", "no column 'pair_id'"),
         (HEADER + "score\ns1,p1,T1,3\n", "there is no perplexity"),
-        (HEADER + "log_probability\ns1,p1,T1,-3\n", "no column 'position'"),
     ],
 )
 def test_absent_columns_are_named(tmp_path: Path, text: str, message: str) -> None:

@@ -62,17 +62,6 @@ def test_elliot_variant_uses_reverse_neighbours(
     np.testing.assert_allclose(lists.scores[3], scores_of_u3, rtol=1e-6)
 
 
-def test_rating_weights_are_used_in_similarities_and_scores() -> None:
-    # i0 = (5, 4), i1 = (1, 0), i2 = (0, 2) over u0 and u1: s(0,1) = 5/√41, s(0,2) = 8/(2 √41)
-    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0), (1, 2)], values=[5, 1, 4, 2]))
-    lists = recommend(ItemKNN(weights="rating"), data, 1)
-    # u0 has i0 with 5 and i1, which shares no user with i2
-    np.testing.assert_allclose(lists.scores[0, 0], 5 * 4 / math.sqrt(41), rtol=1e-6)
-    # u0·u1 = 20, |u0|² = 26, |u1|² = 20; u1 has i2 with 2
-    lists = recommend(UserKNN(weights="rating"), data, 1)
-    np.testing.assert_allclose(lists.scores[0, 0], 2 * 20 / math.sqrt(26 * 20), rtol=1e-6)
-
-
 @pytest.mark.parametrize("similarity", ["cosine", "asymmetric", "jaccard", "dice"])
 def test_at_most_neighbors_positive_similarities_are_kept(
     similarity: Any, rng: np.random.Generator

@@ -10,7 +10,6 @@ import torch
 from recbias.models.sequential import (
     GRU4Rec,
     sum_binary_cross_entropy,
-    sum_bpr_max,
     sum_cross_entropy,
     sum_sampled_cross_entropy,
 )
@@ -50,11 +49,9 @@ def test_vectors_equal_those_of_the_recurrence_written_out() -> None:
     torch.testing.assert_close(vectors[0], torch.stack(inputs))
 
 
-@pytest.mark.parametrize(
-    ("loss", "negatives"), [("cross_entropy", 0), ("cross_entropy", 4), ("bpr_max", 4)]
-)
-def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
-    model = replace(MODEL, loss=loss, negatives=negatives, bpr_reg=0.3)
+@pytest.mark.parametrize("negatives", [0, 4])
+def test_gradients_equal_finite_differences(negatives: int) -> None:
+    model = replace(MODEL, negatives=negatives)
     parameters = make_parameters(double=True)
     items, windows = torch.arange(6), [torch.tensor([0, 4]), torch.tensor([4, 2])]
 
@@ -64,16 +61,6 @@ def test_gradients_equal_finite_differences(loss: Any, negatives: int) -> None:
         return model._sum_losses(torch.ones(N_ITEMS), named, noise, items, *windows)
 
     assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))
-
-
-def test_bpr_max_by_hand() -> None:
-    # Negatives 0 and ln 3: softmax weights 1/4 and 3/4. The target's score 0 wins with
-    # probabilities 1/2 and σ(-ln 3) = 1/4
-    positive, negatives = torch.zeros(1), torch.tensor([[0.0, np.log(3.0)]])
-    loss = sum_bpr_max(positive, negatives, 0.0).item()
-    assert loss == pytest.approx(-np.log(1 / 8 + 3 / 16))
-    penalty = sum_bpr_max(positive, negatives, 2.0).item() - loss
-    assert penalty == pytest.approx(2 * 0.75 * np.log(3) ** 2)
 
 
 def test_cross_entropies_by_hand() -> None:

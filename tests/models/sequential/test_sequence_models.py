@@ -28,7 +28,6 @@ MODELS = [
     SASRec(epochs=15, negatives=4, **SETTINGS),
     GRU4Rec(epochs=25, **SETTINGS),
     GRU4Rec(epochs=25, negatives=6, **SETTINGS),
-    GRU4Rec(epochs=40, loss="bpr_max", negatives=16, bpr_reg=0.1, **SETTINGS),
     BERT4Rec(epochs=80, **SETTINGS | {"learning_rate": 0.005}),
 ]
 
@@ -38,7 +37,7 @@ def name_model(model: Any) -> str:
 
 
 all_models = pytest.mark.parametrize("model", MODELS, ids=name_model)
-each_model = pytest.mark.parametrize("model", [MODELS[0], MODELS[3], MODELS[6]], ids=name_model)
+each_model = pytest.mark.parametrize("model", [MODELS[0], MODELS[3], MODELS[5]], ids=name_model)
 
 
 def count_hits(fitted: Any, data: TrainingData, expected: AnyArray) -> float:

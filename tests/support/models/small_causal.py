@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from recbias.language.local_models import silence_transformers
+from recbias.core.dataset import FloatArray
+from recbias.language.local_models import LocalModel, silence_transformers
 
 PAD, START, END = "<pad>", "<s>", "</s>"
 
@@ -81,3 +83,16 @@ def write_small_causal(folder: Path, kind: str = "llama", **tokenizer: Any) -> P
     with silence_transformers():
         make_network(kind).save_pretrained(folder)
     return folder
+
+
+def score_separately(model: LocalModel, context: str, texts: Sequence[str]) -> FloatArray:
+    """Return the score of each text by one pass over the context and the text: the definition."""
+    context_ids, scores = model.encode(context), list[float]()
+    for text in texts:
+        tokens = model.tokenizer(text, add_special_tokens=False).input_ids
+        with torch.inference_mode():
+            ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
+            logits = model.network(ids).logits[0].cpu()
+        rows = logits[len(context_ids) - 1 : -1].double().log_softmax(dim=-1)
+        scores.append(rows[range(len(tokens)), tokens].mean().item())
+    return np.array(scores)
