@@ -49,6 +49,22 @@ def test_a_gap_that_may_be_chance_is_said_first(run: recbias.Run) -> None:
         assert not found.parts.empty
 
 
+def test_groups_that_are_too_small_for_their_properties_have_no_parts(run: recbias.Run) -> None:
+    found = recbias.explain(run, "nDCG by age < 9", model="ItemKNN", anyway=True)
+    assert found.parts["part"].isna().all()
+    assert [note for note in found.notes if "undefined" in note][1].startswith("reweighting is")
+    assert "too small, to be made alike" in found.sentences[0]
+
+
+def test_a_gap_that_may_be_chance_has_no_shares(run: recbias.Run) -> None:
+    found = recbias.explain(run, "nDCG by race", model="ItemKNN", anyway=True)
+    assert found.gap["ci_low"] <= 0
+    assert found.parts["share"].isna().all()
+    assert found.parts["part"].notna().all()
+    assert "%" not in found.sentences[0]
+    assert not any("half the gap" in sentence for sentence in found.sentences)
+
+
 @pytest.mark.parametrize(
     ("gap", "options", "error", "message"),
     [
