@@ -268,7 +268,7 @@ def _read_table(table: Table, folder: Path) -> pd.DataFrame:
     missing = [name for name in table.names if name not in frame.columns]
     if missing:
         message = f"it has no column {', '.join(missing)}"
-        raise MissingRun(message, where=str(path), remedy=REMEDY)
+        raise MissingRun(message, where=str(path), remedy=REPAIR)
     return frame
 
 
