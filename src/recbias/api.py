@@ -5,6 +5,7 @@ The functions that read results are those of ``recbias.runs``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from recbias.config.experiment import Experiment, load_experiment
+from recbias.config.experiment import Experiment, PluginSpec, load_experiment
 from recbias.config.source import find_spec
 from recbias.core.context import (
     collect_warnings,
 )
 from recbias.core.errors import (
+    Faults,
     OutOfRange,
     StageError,
     UnknownName,
@@ -41,9 +43,9 @@ from recbias.runner.execute import (
 )
 from recbias.runner.options import RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
-from recbias.runner.planner import check_experiment, make_plan
+from recbias.runner.planner import check_experiment, is_whole, make_plan, plan_stages
 from recbias.runner.preflight import add_preflight, check_inputs
-from recbias.runner.stage_planner import warn_about_device
+from recbias.runner.stage_planner import has_device, warn_about_device
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
@@ -78,6 +80,51 @@ def _require_comparable(name: str) -> object:
     return require_comparable(name)
 
 
+def _check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
+    """Raise what is wrong with an experiment, also with the data of its parts without an error."""
+    fingerprints = Fingerprints(store)
+    try:
+        check_experiment(experiment, options, fingerprints)
+    except UserError as error:
+        faults = Faults([error])
+    else:
+        faults = Faults([])
+    data_faults: list[UserError] = []
+    if (sound := _select_sound_parts(experiment, faults)) is not None:
+        try:
+            run_plan = plan_stages(sound, options, fingerprints)
+            check_inputs(run_plan, Rehearsal(store, Silent()))
+        except UserError as error:
+            data_faults.append(error)
+    if faults.faults or data_faults:
+        raise Faults([faults, *data_faults])
+
+
+def _select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
+    """Return an experiment without the models and metrics that have faults."""
+    document = experiment.document
+    places = [fault.where.rpartition(": ")[2] for fault in faults.faults]
+
+    def is_sound(spec: PluginSpec) -> bool:
+        path = document.format_path(spec.where)
+        is_blamed = any(re.match(rf"{re.escape(path)}(\W|$)", place) for place in places)
+        return not is_blamed and has_device(spec, experiment)
+
+    data = ("dataset", "split", "queries", "labels")
+    sources = [dataset.source for dataset in experiment.datasets]
+    filters = [spec for dataset in experiment.datasets for spec in dataset.filters]
+    shared = (*sources, *filters, *filter(None, [experiment.split]), *experiment.labels)
+    if not (
+        is_whole(experiment, *data)
+        and sources
+        and all(map(is_sound, (*shared, experiment.queries)))
+    ):
+        return None
+    models = tuple(filter(is_sound, experiment.models))
+    metrics = tuple(filter(is_sound, experiment.metrics))
+    return replace(experiment, models=models, metrics=metrics, seeds=experiment.seeds[:1])
+
+
 @take_options(RunOptions)
 def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     """Return the stages of a spec and the store they use, without running them; as ``run``."""
@@ -95,11 +142,16 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     if options.device is not None:
         overrides = (*overrides, f"--device={options.device}")
 
+    def check_rest(incomplete: Experiment) -> None:
+        _check_parts(incomplete, options, results)
+
     options = replace(options, observer=None)  # a plan can be sent to other processes
-    fingerprints = Fingerprints(results)
-    check_rest = partial(check_experiment, options=options, fingerprints=fingerprints)
     experiment = read_experiment(spec, overrides, check_rest)
-    return make_plan(experiment, options, fingerprints), results
+    try:
+        return make_plan(experiment, options, Fingerprints(results)), results
+    except UserError:
+        check_rest(experiment)
+        raise
 
 
 def open_store(folder: Path, url: str | None) -> Store:

@@ -348,7 +348,7 @@ def make_plan(experiment: Experiment, options: RunOptions, fingerprints: Fingerp
     """
     check_experiment(experiment, options, fingerprints)
     with pause_collection():
-        return _plan_stages(experiment, options, fingerprints)
+        return plan_stages(experiment, options, fingerprints)
 
 
 def check_experiment(
@@ -376,7 +376,7 @@ def check_experiment(
         raise Faults(faults)
 
 
-def _plan_stages(experiment: Experiment, options: RunOptions, fingerprints: Fingerprints) -> Plan:
+def plan_stages(experiment: Experiment, options: RunOptions, fingerprints: Fingerprints) -> Plan:
     """Return the stages of an experiment that has been checked.
 
     Raises:

@@ -400,6 +400,13 @@ def choose_devices(experiment: Experiment) -> Experiment:
     return chosen
 
 
+def has_device(spec: PluginSpec, experiment: Experiment) -> bool:
+    """Return whether this machine has the device of a plug-in."""
+    faults: list[UserError] = []
+    _choose(spec, experiment, faults)
+    return not faults
+
+
 def _choose(spec: PluginSpec, experiment: Experiment, faults: list[UserError]) -> PluginSpec:
     if spec.reranked is not None:
         base = _choose(spec.reranked.base, experiment, faults)
