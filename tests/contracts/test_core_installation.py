@@ -40,10 +40,10 @@ def run_core(*words: object, folder: Path) -> CommandResult:
 
 
 def test_the_specs_for_a_start_need_the_core_only(tmp_path: Path) -> None:
-    specs = ["quickstart", "audit", "prompts", "vectors", "demo-bias"]
-    finished = run_core("run", *specs, "--quiet", folder=tmp_path)
-    assert finished.code == 0, finished.err
-    assert finished.out.count("report.html") == len(specs)
+    for spec in ("quickstart", "audit", "prompts", "vectors", "demo-bias"):
+        finished = run_core("run", spec, "--quiet", folder=tmp_path)
+        assert finished.code == 0, finished.err
+        assert finished.out.count("report.html") == 1
 
 
 @pytest.mark.parametrize("kind", ["models", "detectors"])

@@ -194,7 +194,7 @@ def test_strength_is_searched_on_validation_users(tmp_path: Path) -> None:
         ("{name: MMR, attribute: genres, strength: []}", "is an empty list", "give values"),
         ("{name: MMR, attribute: genres, strength: [0, 0.0]}", "has a value twice", "once"),
         ("[]", "is an empty list", "name a re-ranker"),
-        ("{attribute: price_level, target: catalogue}", "has no name", "add name: DetGreedy"),
+        ("{attribute: price_level, target: catalogue}", "has no name", "write name: calibration"),
         ("{name: xQuAD, candidates: 3}", "3 candidates are fewer than k", "set candidates: 100"),
         ("{name: xQuAD, strenght: 1}", "not a setting of xQuAD", "did you mean strength?"),
         ("{name: DetGreedy, attribute: genres}", "values of 'genres'", "one value per item"),

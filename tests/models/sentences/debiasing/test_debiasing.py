@@ -188,7 +188,6 @@ def test_seeds_have_curves_and_a_spread_of_t(
     assert curves.columns.tolist() == columns
     assert curves["model"].unique().tolist() == ["after"]
     assert curves.groupby(["seed", "loss"])["step"].apply(list).tolist() == [[1, 2, 3]] * 4
-    assert (run.folder / "figures" / "learning-curve-bias.svg").is_file()
     assert not (run.folder / "responses.jsonl").exists()  # no query is a dialogue
     # pairs of both models are compared on their mean over seeds
     compared = run.significance[run.significance["between"] == "models"]
