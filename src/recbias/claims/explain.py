@@ -55,6 +55,7 @@ _NOUNS = {
     "worst": "settings tuned for the worst group",
     "seed": "another seed",
 }
+_LOG, _ROUNDING = "log of ", 1e-9
 _ALPHA = 0.05
 
 
@@ -272,7 +273,7 @@ def _collect_properties(
     users = queries.ids.ids[used]
     numbers = _describe_histories(split.train, users)
     if split.test is not None:
-        numbers["log of test items"] = np.log1p(_count(split.test, users))
+        numbers[f"{_LOG}test items"] = np.log1p(_count(split.test, users))
     if dataset.items is not None:
         numbers |= _describe_tastes(split.train, users, dataset.items)
     properties = {name: pd.DataFrame({name: column}) for name, column in numbers.items()}
@@ -321,7 +322,7 @@ def _describe_histories(train: Interactions, users: AnyArray) -> dict[str, Float
     is_rare[order[np.cumsum(counts[order]) <= _RARE * counts.sum()]] = 1.0
     at, popularity = _locate(train, users), np.log(np.maximum(counts, 1.0))
     return {
-        "log of history length": np.log1p(_count(train, users)),
+        f"{_LOG}history length": np.log1p(_count(train, users)),
         "popularity of the history": _average(at, popularity[train.items], len(users)),
         "share of rare items": _average(at, is_rare[train.items], len(users)),
     }
@@ -422,10 +423,12 @@ def _find_worst(
 
 
 def _describe_condition(properties: pd.DataFrame, at: int, sign: str, bound: float) -> str:
-    """Return ``age <= 30``, or of a value of a label ``job=clerk`` or ``not job=clerk``."""
+    """Return ``age <= 30`` (of a logarithm: its count), ``job=clerk`` or ``not job=clerk``."""
     name, column = properties.columns[at], properties.iloc[:, at]
     if column.dtype == bool:
         return f"{'not ' * (sign == '<=')}{name}"
+    if name.startswith(_LOG):
+        return f"{name.removeprefix(_LOG)} {sign} {math.floor(math.expm1(bound) + _ROUNDING)}"
     return f"{name} {sign} {bound:.3g}"
 
 

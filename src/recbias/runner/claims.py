@@ -190,9 +190,9 @@ def code_pair(
         UnknownName: There is no such group.
     """
     groups = group_by(queries.labels, by, split_cells=True)
-    names = tuple(names) or groups.names
+    names = tuple(dict.fromkeys(names)) or groups.names
     if len(names) != 2:
-        message = f"{by!r} has {len(names)} groups: {', '.join(names[:8])}"
+        message = f"{by!r} has {len(groups.names)} groups: {', '.join(groups.names[:8])}"
         raise Contradiction(
             message,
             where="groups",
