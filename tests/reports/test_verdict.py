@@ -43,8 +43,8 @@ CHECK: dict[str, Any] = {
 PASSED = {**CHECK, "limit": "at most 0.5", "verdict": "pass", "failed": False}
 UNDECIDED = {**CHECK, "limit": "at most 0.1", "verdict": "undecided", "failed": False}
 STOPPED = UNDECIDED | {"value": None, "ci_low": None, "ci_high": None, "basis": "failure"}
-WITHOUT_VALUE = "nDCG gap by gender undefined because a stage failed, limit at most 0.1"
-FAILED = "nDCG gap by gender 0.1000 [0.0500, 0.1500], limit at most 0.04"
+WITHOUT_VALUE = "nDCG gap by gender is undefined because a stage failed, limit at most 0.1"
+FAILED = "nDCG gap by gender is 0.1000 [0.0500, 0.1500], limit at most 0.04"
 
 
 def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
@@ -85,8 +85,8 @@ def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_pat
         write_checks(tmp_path, *[CHECK | {"model": f"m{n}"} for n in range(4)])
     )
     assert verdict.sentences == (
-        f"m0: {FAILED}.",
-        f"m1: {FAILED}.",
+        f"{FAILED.replace(' is', ' with m0 is')}.",
+        f"{FAILED.replace(' is', ' with m1 is')}.",
         "2 more failed or undecided checks are in the table.",
     )
 

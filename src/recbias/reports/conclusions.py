@@ -451,6 +451,8 @@ def _state_pair(question: Question, better: str, worse: str) -> str:
     lead = f"{to_line(a)} has {name} than {_name_model(question, b)}: {' against '.join(texts)}"
     row = _find_row(question, a, b)
     size = f", a difference of {_state_size(row)}" if row else ""
+    if question.metric.direction == "zero" and values[0] * values[1] < 0:
+        size = ", on opposite sides of 0"  # the difference is not how much nearer one is
     return _fit(f"{lead}{size}.", f"{lead}.")
 
 

@@ -212,7 +212,8 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
         title="Differences from the published table",
         caption=(
             f"Each point is a value of the published table. In the band ({n_within:,} of "
-            f"{len(values):,}) the difference is at most {tolerance:g}; diamonds are beyond it."
+            f"{len(values):,}) the difference is at most {tolerance:g}"
+            f"{'; diamonds are beyond it' * (n_within < len(values))}."
         ),
     )
 

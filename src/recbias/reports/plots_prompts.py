@@ -631,7 +631,8 @@ def draw_values(
         Row(
             row["model"],
             (_mark(row, 0, hollow=row["model"] in baselines),),
-            _mark_verdict([check for check in checks if check["model"] == row["model"]]),
+            _mark_verdict([check for check in checks if check["model"] == row["model"]])
+            or "not checked" * bool(checks),
         )
         for row in values
     ]

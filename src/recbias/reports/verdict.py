@@ -93,7 +93,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
     if failed:
-        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided)
+        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
     listed = [state_check(run, check) for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
@@ -135,11 +135,8 @@ def _name_models(names: Sequence[str]) -> str:
     return join_names(names) if len(names) <= _MOST_NAMES else format_count(len(names), "model")
 
 
-def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
-    """Return what is checked, with its model and dataset where the run has several.
-
-    For example ``EASE: nDCG of gender=F``.
-    """
+def _name_parts(run: RunTables, check: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the place of a check where the run has several, its subject and its baseline."""
     title = views.format_title(check["metric"], check["k"])
     metric = views.collect_definitions(run).get(title) or views.Definition(title, title)
     places = [
@@ -150,7 +147,13 @@ def name_check(run: RunTables, check: Mapping[str, Any]) -> str:
     part = to_line(" ".join(filter(None, (check["group"], check["target"]))))
     subject = views.name_metric(run, metric, check["group"]) + (f" of {part}" if part else "")
     than = f" minus {to_line(check['baseline'])}" if check["baseline"] else ""
-    return f"{', '.join(places)}{': ' if places else ''}{subject}{than}"
+    return ", ".join(places), subject, than
+
+
+def _name_check(run: RunTables, check: Mapping[str, Any]) -> str:
+    """Return what is checked, such as ``EASE: nDCG of gender=F``."""
+    place, subject, than = _name_parts(run, check)
+    return f"{place}{': ' if place else ''}{subject}{than}"
 
 
 def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
@@ -158,14 +161,15 @@ def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
     value, because = _format_check(check), ""
     if check["value"] is None:
         value, because = "undefined", " because a stage failed" * (check["basis"] == "failure")
-    limit = to_line(check["limit"])
-    return f"{name_check(run, check)} {value}{because}, limit {limit}"
+    place, subject, than = _name_parts(run, check)
+    name = f"{subject}{' with ' if place else ''}{place}{than}"
+    return f"{name} is {value}{because}, limit {to_line(check['limit'])}"
 
 
 def _make_check_tile(run: RunTables, check: Mapping[str, Any]) -> Tile:
     state: State = "fail" if check["failed"] else check["verdict"]
     return Tile(
-        name_check(run, check), _format_check(check), state, f"limit {to_line(check['limit'])}"
+        _name_check(run, check), _format_check(check), state, f"limit {to_line(check['limit'])}"
     )
 
 
