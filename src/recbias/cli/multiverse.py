@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 from recbias.claims.multiverse import multiverse, plan_multiverse
 from recbias.cli.output import print_line, print_rows, show_progress
-from recbias.config.source import find_spec, read_spec
-from recbias.core.errors import UserError
 from recbias.reports.multiverse import list_sentences
 from recbias.reports.run import to_records
 from recbias.runner.options import RunOptions
-
-
-def has_multiverse(options: SimpleNamespace) -> bool:
-    """Return whether a spec, or a file that it extends, has choices."""
-    try:
-        document = read_spec(find_spec(Path(options.spec)), options.chosen["overrides"])
-    except UserError:  # which the run reports
-        return False
-    return bool(document.data.get("multiverse"))
 
 
 def run_multiverse(options: SimpleNamespace) -> None:

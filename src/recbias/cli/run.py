@@ -31,6 +31,7 @@ from recbias.cli.output import (
     show_progress,
 )
 from recbias.core.context import summarize_failures
+from recbias.core.errors import UserError
 from recbias.core.machine import pause_collection
 from recbias.core.text import make_printable
 from recbias.reports.wording import format_count
@@ -366,14 +367,26 @@ def _declare_options() -> Iterator[tuple[str, tuple[Any, Any]]]:
         yield name, (Annotated[kind, option], None if is_repeatable else defaults[name])
 
 
+def _has_multiverse(options: SimpleNamespace) -> bool:
+    """Return whether a spec, or a file that it extends, has choices."""
+    from recbias.config.source import find_spec, read_spec
+
+    try:
+        document = read_spec(find_spec(Path(options.spec)), options.chosen["overrides"])
+    except UserError:  # which the run reports
+        return False
+    return bool(document.data.get("multiverse"))
+
+
 @_take_options
 def run(options: SimpleNamespace) -> None:
     """Run or resume the experiment of a SPEC, and print a summary."""
     from recbias import api
-    from recbias.cli import multiverse
 
-    if multiverse.has_multiverse(options):
-        multiverse.run_multiverse(options)
+    if _has_multiverse(options):
+        from recbias.cli.multiverse import run_multiverse
+
+        run_multiverse(options)
         return
     with show_progress(options) as observer:
         finished_run = api.run(options.spec, observer=observer, **options.chosen)
@@ -399,12 +412,13 @@ def _find_exit_code(run: Run) -> int:
 def plan(options: SimpleNamespace) -> None:
     """Validate a SPEC; print its stages, requests, time and memory."""
     from recbias import api
-    from recbias.cli import multiverse
     from recbias.runner.execute import Executor
     from recbias.runner.request_totals import count_requests
 
-    if multiverse.has_multiverse(options):
-        multiverse.show_plan(options)
+    if _has_multiverse(options):
+        from recbias.cli.multiverse import show_plan
+
+        show_plan(options)
         return
     api.create_executor(options.executor, options.workers)
     with show_progress(options):
