@@ -278,7 +278,7 @@ def _load(
 def _require_packages(experiment: Experiment) -> None:
     """Record the packages that trackers and figures lack."""
     needed: list[tuple[KeyPath, str, str]] = [
-        (("track",), f"track: {name}", TRACKERS[name]) for name in experiment.track
+        (("track",), name, TRACKERS[name]) for name in experiment.track
     ]
     if experiment.report and {"pdf", "png"} & {*experiment.report.formats}:
         needed.append((("report", "formats"), "a figure as PDF or PNG", CONVERTER))

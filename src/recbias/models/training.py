@@ -9,7 +9,6 @@ The progress of a training: validation scores, early stopping and checkpoints.
 The step of an optimizer: gradients of a batch, in parts where a device is full.
 Dense layers and dropout on tensors that are initialized by the experiment's generator.
 The training loop of the models that learn by gradient descent.
-Running means: how a mean over units settles as units are added.
 
 The tables are the values, both moments, and for each row the last step with a gradient and the
 last step that was made; all are updated in place. The corrections are the learning rate over
