@@ -87,6 +87,23 @@ def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
     assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
 
 
+def test_crossed_groups_have_a_column_each_with_its_own_value(tmp_path: Path) -> None:
+    names = [f"gender={gender}&race={race}" for gender in "FM" for race in ("black", "white")]
+    parts = tuple((name, "") for name in names)
+    run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), parts=parts)))
+    metrics = run.metrics.assign(metric="HR(by=gender & race)")
+    entry = {"metric": "HR(by=gender & race)", "k": 10, "parameters": {"by": "gender & race"}}
+    crossed = RunTables(
+        run.folder, metrics, run.significance, {**run.manifest, "metrics": [entry]}
+    )
+    (table,) = build_group_tables(crossed)
+    titles = ["F, black (n 200)", "F, white (n 200)", "M, black (n 200)", "M, white (n 200)"]
+    assert [column.title for column in table.columns][1:5] == titles
+    own = metrics[metrics["model"] == "a"].set_index("group")["value"]
+    assert [cell.value for cell in table.rows[0][1:5]] == [own[name] for name in names]
+    assert own[names].nunique() == 4
+
+
 def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
     table = build_summary(read_run(make_run(tmp_path, RunSpec(folds=2, users=20))))
     assert {cell.mark for row in table.rows for cell in row} == {""}

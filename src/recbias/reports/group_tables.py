@@ -217,9 +217,11 @@ def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
     """Return each group as a table names it: without the label that all groups share."""
     by = str(metric.parameters.get("by", ""))
     groups = [*dict.fromkeys(row["group"] for row in rows)]
-    if not get_label_name(groups):
-        return {group: "&".join(wording.quote_labels(group, by)) for group in groups}
-    return {group: get_label_value(wording.quote_labels(group, by)[0]) for group in groups}
+    parts = {group: wording.quote_labels(group, by) for group in groups}
+    short = {group: ", ".join(map(get_label_value, parts[group])) for group in groups}
+    if get_label_name(groups) and len({*short.values()}) == len(groups):
+        return short
+    return {group: "&".join(parts[group]) for group in groups}
 
 
 def _measure_gaps(
