@@ -154,7 +154,7 @@ class ImpressionTable(TableSettings):
 
     def _take_first(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return one row for each user, and warn of users with several values of a label."""
-        labels = [name for name in frame if name != "user_id"]
+        labels = [str(name) for name in frame.columns if name != "user_id"]
         if labels and frame[labels].isna().any(axis=None):  # a blank is no other value
             known = frame.groupby("user_id")[labels].transform("first")
             cells = frame[labels].where(frame[labels].notna(), known)
