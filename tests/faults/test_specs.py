@@ -18,6 +18,8 @@ def write_entries(key: str, entries: Iterable[object]) -> str:
 
 SMALL = "name: x\ndataset: demo\nmodels: [MostPop]\nmetrics: []\n"
 LARGE = {
+    "too many values": (SMALL + write_entries("seeds", range(100_001)), "5:8: more than 100,000"),
+    "depth": (SMALL + "tests: " + "[" * 900_000, "is nested too deeply"),
     "a long list of text": (SMALL + write_entries("seeds", ["x"] * 99_000), "5:8: seeds: must"),
     "unknown models": (
         "name: x\ndataset: demo\n" + write_entries("models", [f"Modl{n}" for n in range(900)]),

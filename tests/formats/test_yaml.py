@@ -112,10 +112,18 @@ def test_a_repeated_key_is_an_error_with_both_lines() -> None:
     ]
 
 
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{above}'] * 10)}]\n"
+    for above, name in zip("abcdef", "bcdefg", strict=True)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("a: !!binary aGk=\n", "s.yaml:1:4: the tag !!binary is not allowed"),
+        (BOMB, "s.yaml:1:[0-9]+: more than 100,000 values"),
+        ("a: " + "[" * 5000, "s.yaml: is nested too deeply"),
         ("a: b\x07\n", r"s.yaml:1:5: the character '\\x07' is not allowed in YAML"),
         ("a: " + "9" * 5000, "s.yaml:1:4: 99999999999999999999 is too large for a number"),
     ],
@@ -272,6 +280,12 @@ def test_json_has_the_same_values_without_lines(tmp_path: Path) -> None:
         ("a.yaml", "? [a, b]\n: c\n", BadYaml, "a.yaml:1:3: a key must be text"),
         ("a.yaml", "", BadYaml, "a.yaml: the file is empty"),
         ("a.yaml", "a: \x00\n", BadYaml, "a.yaml:1:4: the character"),
+        (
+            "a.yaml",
+            "a: &a [*a]\n",
+            BadYaml,
+            "a.yaml:1:4: an alias occurs inside the value that it names",
+        ),
         ("a.json", '{"a": 1,\n "b" 2}', MalformedLine, "a.json:2: is not JSON"),
         ("a.json", "[" * 100_000, MalformedLine, "a.json:1: is not JSON: it is nested too deeply"),
         ("a.json", " " * (MAX_TEXT_BYTES + 1), BadYaml, "is longer than 4,194,304 bytes"),

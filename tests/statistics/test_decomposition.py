@@ -102,6 +102,19 @@ def test_numbers_get_curves_and_labels_do_not() -> None:
     assert few[0].shape == (50, 1)
 
 
+def test_a_number_that_hardly_overlaps_acts_by_a_line() -> None:
+    """A curve, fitted within 12 to 24, reaches -54 at 60 for a gap of 0.3."""
+    rng = np.random.default_rng(4)
+    in_a = np.arange(400) < 200
+    number = np.where(in_a, rng.integers(12, 25, 400), rng.integers(25, 61, 400)).astype(float)
+    (column,) = add_curves([number[:, None]], in_a)
+    assert column.shape == (400, 1)
+    values = 0.5 - 0.01 * number + rng.normal(0, 0.05, 400)
+    found = decompose_gap(values, in_a, [column], "regression")
+    assert found.parts == pytest.approx([found.gap, 0.0], abs=0.05)
+    assert found.parts.sum() == pytest.approx(found.gap, abs=1e-9)
+
+
 def test_shapley_values_are_those_of_all_orders() -> None:
     rng = np.random.default_rng(1)
     worth: dict[tuple[int, ...], float] = {}

@@ -169,7 +169,7 @@ def explain(  # noqa: PLR0913  as keywords
         raise MissingEvidence("the stored stages of the run are gone", remedy="run its spec again")
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
-    (label,) = choose_models(scores, [model] if model else ())[:1]
+    (label,) = choose_models(tables, scores, [model] if model else ())[:1]
     wide = scores.pivot_table(index="unit_id", columns="model", values="value", sort=False)
     wide = wide.reindex(queries.ids.ids)
     codes, names = code_pair(queries, by, groups)

@@ -39,6 +39,12 @@ MAX_BYTES = 1 << 20
 MAX_TEXT_BYTES = 1 << 22
 """The longest file of templates or words."""
 
+_MAX_VALUES = 100_000
+"""The largest number of values of a file, with aliases resolved."""
+
+_MAX_DEPTH = 100
+"""The largest depth of mappings and lists inside each other; libyaml itself has no limit."""
+
 
 class Mark(NamedTuple):
     """A position in the user's input.
@@ -296,6 +302,17 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # chosen at run time
     """PyYAML's reader with the scalars of YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  PyYAML's
+    depth = 0
+
+    def descend_resolver(self, _parent: yaml.Node | None, _index: object) -> None:
+        """Enter a key or value."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise RecursionError
+
+    def ascend_resolver(self) -> None:
+        """Leave a key or value."""
+        self.depth -= 1
 
 
 class _Dumper(yaml.SafeDumper):
@@ -344,6 +361,8 @@ class _Builder:
     start: Mark
     scalars_as_text: bool
     document: Document = field(init=False)
+    n_values: int = 0
+    ancestors: list[yaml.Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.document = Document({}, base=self.start.folder)
@@ -351,15 +370,26 @@ class _Builder:
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return a node as plain Python, and record its mark."""
         self.document.values[path] = self.mark(node)
+        self.n_values += 1
+        if self.n_values > _MAX_VALUES:
+            remedy = "write data into a table; an alias counts as all the values that it names"
+            outer = (self.ancestors or [node])[-1]
+            raise self.error(outer, f"more than {_MAX_VALUES:,} values", remedy)
         kind = node.tag.removeprefix(_TAG)
         if isinstance(node, yaml.ScalarNode) and kind in {"str", *_SCALARS}:
             return self.convert_scalar(node, kind)
+        if any(ancestor is node for ancestor in self.ancestors):
+            raise self.error(node, "an alias occurs inside the value that it names")
+        self.ancestors.append(node)
         if isinstance(node, yaml.MappingNode) and kind == "map":
-            return self.convert_mapping(node, path)
-        if isinstance(node, yaml.SequenceNode) and kind == "seq":
-            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
-        tag = f"!!{kind}" if kind != node.tag else node.tag
-        raise self.error(node, f"the tag {tag} is not allowed", "write a plain value")
+            value: Any = self.convert_mapping(node, path)
+        elif isinstance(node, yaml.SequenceNode) and kind == "seq":
+            value = [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
+        else:
+            tag = f"!!{kind}" if kind != node.tag else node.tag
+            raise self.error(node, f"the tag {tag} is not allowed", "write a plain value")
+        self.ancestors.pop()
+        return value
 
     def convert_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         """Return a mapping; a repeated key is recorded as an error."""

@@ -52,7 +52,7 @@ def select_examples(
         scores = scores[scores[key] == value]
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
-    chosen = choose_models(scores, models)
+    chosen = choose_models(tables, scores, models)
     first = scores[scores["model"] == chosen[0]]
     stages = Stages(tables, keys)
     if group:
@@ -126,10 +126,11 @@ def _find(name: str, known: Sequence[str], kind: str) -> str:
     raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
 
 
-def choose_models(scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """Return the models that are named, or the two with the best means."""
+def choose_models(run: RunTables, scores: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return the models that are named, or the two with the best means, baselines last."""
     means = scores.groupby("model", sort=False, observed=True)["loss"].mean()
-    known = [str(name) for name in means.sort_values(kind="stable").index]
+    baselines = views.list_baselines(run)
+    known = sorted(map(str, means.sort_values(kind="stable").index), key=baselines.__contains__)
     return [_find(model, known, "model") for model in models] or known[:2]
 
 

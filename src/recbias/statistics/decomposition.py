@@ -34,21 +34,25 @@ def add_curves(properties: Sequence[FloatArray], in_a: BoolArray) -> list[FloatA
     """Return the columns of each property, those of numbers with their natural cubic splines.
 
     With them a property may act by a curve, with knots at the quantiles 0.05, 0.35, 0.65 and 0.95.
-    All stay as they are where a group has fewer than ten members for each column.
+    A number acts by a straight line where a group has fewer than ten members between two knots: a
+    curve would go on beyond the members that show it. All do where a group has fewer than ten
+    members for each column.
 
     Source:
         Harrell, "Regression Modeling Strategies", 2015, section 2.4.5.
     """
-    curved = [np.hstack([own, *map(_bend, own.T)]) for own in properties]
+    curved = [np.hstack([own, *(_bend(column, in_a) for column in own.T)]) for own in properties]
     n_columns = sum(own.shape[1] for own in curved)
     least = min(np.count_nonzero(in_a), np.count_nonzero(~in_a))
     return curved if least >= _PER_COLUMN * n_columns else [*properties]
 
 
-def _bend(column: FloatArray) -> FloatArray:
+def _bend(column: FloatArray, in_a: BoolArray) -> FloatArray:
     """Return the columns of a spline beside that of the number; none for a label."""
     knots = np.unique(np.quantile(column, _KNOTS))
     if len(knots) < 3:
+        return np.empty((len(column), 0))
+    if min(np.histogram(column[group], knots)[0].min() for group in (in_a, ~in_a)) < _PER_COLUMN:
         return np.empty((len(column), 0))
     above = np.maximum(column[:, None] - knots, 0.0) ** 3
     slopes = (above[:, :-1] - above[:, -1:]) / (knots[-1] - knots[:-1])
