@@ -124,7 +124,10 @@ def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.Data
     rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
     definitions = views.collect_definitions(run)
     titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
-    labels = {title: str(definitions[title].parameters.get("by", "")) for title in {*titles}}
+    labels = {
+        title: str(definitions[title].parameters.get("by", ""))
+        for title in definitions.keys() & {*titles}
+    }
     names = {
         title: make_heading(ungroup(title))
         for title, label in labels.items()
