@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -146,12 +146,18 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
         _check_parts(incomplete, options, results)
 
     options = replace(options, observer=None)  # a plan can be sent to other processes
-    experiment = read_experiment(spec, overrides, check_rest)
-    try:
-        return make_plan(experiment, options, Fingerprints(results)), results
-    except UserError:
-        check_rest(experiment)
-        raise
+    with _use_network(options):
+        experiment = read_experiment(spec, overrides, check_rest)
+        try:
+            return make_plan(experiment, options, Fingerprints(results)), results
+        except UserError:
+            check_rest(experiment)
+            raise
+
+
+def _use_network(options: RunOptions) -> AbstractContextManager[None]:
+    """Forbid the network in a block if the options do."""
+    return forbid_network() if options.offline else nullcontext()
 
 
 def open_store(folder: Path, url: str | None) -> Store:
@@ -176,7 +182,8 @@ def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, 
         Faults: A run would refuse data, labels, groups or given lists.
     """
     rehearsal = Rehearsal(store, Silent(), fresh=fresh)
-    unchecked = check_inputs(run_plan, rehearsal)
+    with _use_network(run_plan.options):
+        unchecked = check_inputs(run_plan, rehearsal)
     return preview(run_plan, store, fresh=fresh, rehearsed=rehearsal.records), unchecked
 
 
@@ -285,7 +292,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
     shows = is_notebook() if options.progress is None else options.progress
     observer = options.observer
     with (
-        forbid_network() if options.offline else nullcontext(),
+        _use_network(options),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
     ):
         plan_warnings = (*list_warnings(run_plan), *store_warnings)

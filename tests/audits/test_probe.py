@@ -184,3 +184,43 @@ def test_exports_by_user_are_followed_with_their_shared_users(
     (folder / "notes.csv").write_text("user,value\n1,2\n")
     with pytest.raises(MissingEvidence, match="no date"):
         monitor(folder)
+
+
+def write_exports(folder: Path, days: dict[str, str]) -> Path:
+    """Write tables of user, value and group, a line for each."""
+    folder.mkdir()
+    for day, rows in days.items():
+        text = "\n".join(["user,value,group", *rows.split()])
+        (folder / f"{day}.csv").write_text(text + "\n")
+    return folder
+
+
+SPREAD = ["1,1,F 2,2,F 3,3,M 4,5,M", "1,2,F 2,2,F 3,3,M 4,1,M"]
+
+
+def test_a_day_without_a_group_is_said_to_lack_it(tmp_path: Path) -> None:
+    days = {f"2026-01-0{day}": rows for day, rows in enumerate(SPREAD, 1)}
+    days |= {"2026-01-04": "1,1,F 2,4,F", "2026-01-05": "1,1, 2,4,", "2026-01-06": SPREAD[0]}
+    said = monitor(write_exports(tmp_path / "exports", days)).sentences
+    assert "Left out, as a group has fewer than two users: 2026-01-04, 2026-01-05." in said
+    assert any(line.startswith("1 runs have the values of earlier ones") for line in said)
+
+
+@pytest.mark.parametrize(
+    ("day", "rows", "options", "words"),
+    [
+        ("2026-01-02", "1,.1,F 2,.1,F 3,.1,M 4,.1,M 5,.1,M", {}, "do not differ between users"),
+        ("2026-01-02", "1,1,F 2,inf,F 3,1,M 4,1,M", {}, "value inf is not finite"),
+        ("export-2026-13-45", SPREAD[0], {}, "2026-13-45 in its name is no date"),
+        ("2026-01-02", SPREAD[1], {"alpha": 2}, "above 0 and below 1, not 2"),
+        ("2026-01-02", SPREAD[1], {"alpha": 0}, "above 0 and below 1, not 0"),
+    ],
+)
+def test_exports_that_cannot_be_followed(
+    tmp_path: Path, day: str, rows: str, options: dict[str, Any], words: str
+) -> None:
+    days = {"2026-01-01": "1,.1,F 2,.1,F 3,.1,M 4,.1,M 5,.1,M", day: rows}
+    with pytest.raises(UserError, match=words) as caught:
+        monitor(write_exports(tmp_path / "exports", days), **options)
+    if "inf" in rows:
+        assert str(caught.value.where).endswith("2026-01-02.csv:3")

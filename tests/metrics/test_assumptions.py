@@ -117,6 +117,17 @@ def test_position_bias_of_each_group_is_that_of_its_users_alone() -> None:
             assert row.ci_low <= truth <= row.ci_high
 
 
+def test_position_bias_of_one_user_has_no_interval() -> None:
+    # 4 clicks of 8 rows at the first position and 6 of 8 at the second: 1.5
+    clicks = [(1, 4, 8), (2, 6, 8)]
+    rows = [[0, 0, at, i < n, 1] for at, n, of in clicks for i in range(of)]
+    _, second = PositionBias().measure(make_evidence(make_log(rows)))
+    assert second.value == pytest.approx(1.5)
+    assert second.n == 1
+    assert math.isnan(second.ci_low)
+    assert math.isnan(second.ci_high)
+
+
 def test_a_position_without_clicks_is_undefined(recwarn: pytest.WarningsRecorder) -> None:
     evidence = make_evidence(make_log([[0, 0, 1, 1, 1], [1, 0, 2, 0, 1], [1, 0, 1, 1, 1]]))
     assert math.isnan(read_rows(PositionBias(), evidence)["position=2"])

@@ -338,3 +338,16 @@ def test_blocks_hold_whole_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     whole = _measure(ShownNDCG(), _load(path, tmp_path), Shown())[0].value
     monkeypatch.setattr("recbias.data.impressions._BLOCK", 1)
     assert _measure(ShownNDCG(), _load(path, tmp_path), Shown())[0].value == whole
+
+
+def test_a_blank_label_of_a_log_is_missing(tmp_path: Path) -> None:
+    log = pd.DataFrame({"user_id": [*"aabbcc"], "item_id": [*"xyxyxy"], "reward": 1})
+    log["sex"] = [None, "F", "M", "M", None, None]
+    evidence = _load(log, tmp_path, user_columns=("sex",))
+    groups = group_by(evidence.queries.labels, "sex", split_cells=True)
+    assert {name: groups.find_rows(code).tolist() for code, name in enumerate(groups.names)} == {
+        "sex=F": [0],
+        "sex=M": [1],
+    }
+    requests = _load(log.drop(columns="user_id"), tmp_path, user_columns=("sex",))
+    assert requests.queries.labels.frame["sex"].isna().sum() == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,16 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import MissingEvidence, MissingRun, NothingLeft
+from recbias.core.errors import (
+    MalformedLine,
+    MissingEvidence,
+    MissingRun,
+    NothingLeft,
+    OutOfRange,
+)
 from recbias.core.files import to_local_path
 from recbias.core.text import suggest
-from recbias.formats.tables import read_text_table
+from recbias.formats.tables import TextTable, read_text_table
 from recbias.formats.text_files import get_suffix
 from recbias.reports.run import RunTables, read_run
 from recbias.statistics.confidence_sequences import find_since
@@ -72,6 +79,7 @@ class _Series:
     estimates: FloatArray
     covariance: FloatArray
     n_units: int = 0
+    lacking: Sequence[str] = ()  # the dates of runs with less than two users of a group
 
 
 def monitor(
@@ -105,14 +113,20 @@ def monitor(
     Raises:
         MissingRun: There is no such experiment.
         MissingEvidence: No run has a metric by group.
-        NothingLeft: Fewer than two runs have it.
+        NothingLeft: Fewer than two runs have it, or its values do not differ between users.
+        OutOfRange: ``alpha`` is not between 0 and 1.
+        MalformedLine: A value of a table is infinite.
 
     Example:
         recbias.monitor("shop", metric="nDCG", by="gender").looks
     """
-    path = to_local_path(name)
-    if path.is_file():
-        series, title, n_runs = [_read_export(path)], path.name, None
+    if not 1e-12 <= alpha < 1:
+        message = f"must be a number above 0 and below 1, not {alpha:g}"
+        raise OutOfRange(message, where="--alpha", remedy="give --alpha 0.05")
+    path, lacking = to_local_path(name), set[str]()
+    is_table = path.is_file()
+    if is_table:
+        series, title = [_read_export(path)], path.name
     else:
         folder = _find_folder(name, out)
         runs = _list_runs(folder)
@@ -120,12 +134,19 @@ def monitor(
             values, title = _collect(runs, metric, by)
         else:
             values, title = _read_users(exports), folder.name
-        series, n_runs = [*_list_series(values)], values["date"].nunique()
+            lacking = {date for date, _ in exports} - {*values["date"]}
+        series = [*_list_series(values)]
     if not series:
         raise NothingLeft("no pair of groups is in two runs or files", where=str(name))
     tables = [_follow(each, alpha / len(series), alpha) for each in series]
     looks = pd.concat(tables, ignore_index=True)
-    return Monitor([*_describe(looks, title, len(series), alpha, n_runs)], looks)
+    if looks.empty:
+        message = f"the values of {title} do not differ between users: a gap has no standard error"
+        raise NothingLeft(message, where=str(name))
+    left_out = _describe_left_out(series, tables, lacking)
+    return Monitor(
+        [*_describe(looks, title, alpha, left_out, is_table=is_table, family=len(series))], looks
+    )
 
 
 def _find_folder(name: Path | str, out: Path | str) -> Path:
@@ -148,10 +169,15 @@ def _list_exports(folder: Path) -> list[tuple[str, Path]]:
     """Return the tables of a folder with the dates in their names, in time."""
     paths = [path for path in folder.iterdir() if get_suffix(path) in _SUFFIXES]
     found = [(_DATE.search(path.name), path) for path in paths]
+    remedy = "name the file 2026-01-05.csv, or move it out of the folder"
     for match, path in found:
         if match is None:
-            remedy = "name the file 2026-01-05.csv, or move it out of the folder"
             raise MissingEvidence("has no date in its name", where=str(path), remedy=remedy)
+        try:
+            dt.date(*map(int, match.groups()))
+        except ValueError as error:
+            message = f"{match.group()} in its name is no date"
+            raise MissingEvidence(message, where=str(path), remedy=remedy) from error
     return sorted(("-".join(match.groups()), path) for match, path in found if match)
 
 
@@ -162,13 +188,28 @@ def _read_users(exports: Sequence[tuple[str, Path]]) -> pd.DataFrame:
         table = read_text_table(path)
         table.need("user", "value")
         groups = [group or "" for group in table.optional("group")]
-        columns = {"unit_id": table.ids("user"), "value": table.numbers("value"), "group": groups}
+        columns = {
+            "unit_id": table.ids("user"),
+            "value": _read_finite(table, "value"),
+            "group": groups,
+        }
         rows.append(pd.DataFrame(columns).assign(run=at, date=date, model="", dataset=""))
     values = pd.concat(rows).dropna(subset=["value"])
     if values["group"].any():  # a user without a group is in none
         values = values[values["group"] != ""]
     keys = ["run", "date", "model", "group", "dataset", "unit_id"]
     return values.groupby(keys)["value"].mean().reset_index()
+
+
+def _read_finite(table: TextTable, name: str) -> FloatArray:
+    """Return a column of numbers; raises MalformedLine if one is infinite."""
+    numbers = table.numbers(name)
+    if (rows := np.flatnonzero(np.isinf(numbers))).size:
+        message = f"the {name} {numbers[rows[0]]:g} is not finite"
+        raise MalformedLine(
+            message, where=table.place(int(rows[0])), remedy="leave the cell empty"
+        )
+    return numbers
 
 
 def _collect(
@@ -205,12 +246,13 @@ def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
     for model, own in values.groupby("model", sort=False):
         names = sorted(own["group"].unique())
         for pair in [("",)] if names == [""] else combinations(names, 2):
-            dates, estimates, influences = [], [], []
+            dates, estimates, influences, lacking = [], [], [], []
             for _, run in own.groupby("run"):
                 groups = [run[run["group"] == group] for group in pair]
                 if min(map(len, groups)) < 2:
+                    lacking.append(str(run["date"].iloc[0]))
                     continue
-                means = [float(group["value"].mean()) for group in groups]
+                means = [_average(group["value"]) for group in groups]
                 dates.append(str(run["date"].iloc[0]))
                 estimates.append(means[0] - sum(means[1:]))
                 parts = [
@@ -225,15 +267,21 @@ def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
                 covariance = matrix.T @ matrix
                 ends = (pair[0], pair[-1] if pair[1:] else "")
                 yield _Series(
-                    str(model), *ends, dates, np.array(estimates), covariance, len(matrix)
+                    *(str(model), *ends, dates, np.array(estimates), covariance, len(matrix)),
+                    lacking=lacking,
                 )
+
+
+def _average(values: pd.Series[float]) -> float:
+    """Return the mean, which is exact where all values are equal, so that they have no spread."""
+    return float(values.iloc[0] if values.min() == values.max() else values.mean())
 
 
 def _read_export(path: Path) -> _Series:
     table = read_text_table(path)
     table.need(*_COLUMNS)
     order = np.argsort(table.texts("date"), kind="stable")
-    value, error = (table.numbers(name)[order] for name in _COLUMNS[1:])
+    value, error = (_read_finite(table, name)[order] for name in _COLUMNS[1:])
     dates = [str(date) for date in table.texts("date")[order]]
     return _Series("", "", "", dates, value, np.diag(error**2))
 
@@ -251,6 +299,8 @@ def _select_new(covariance: FloatArray) -> list[int]:
 
 def _follow(series: _Series, level: float, alpha: float) -> pd.DataFrame:
     kept = _select_new(series.covariance)
+    if not kept:
+        return pd.DataFrame()
     covariance = series.covariance[np.ix_(kept, kept)]
     found = find_since(series.estimates[kept], covariance, alpha, series.n_units)
     e = np.exp(np.minimum(np.maximum.accumulate(found.log_e), 700.0))
@@ -270,8 +320,28 @@ def _follow(series: _Series, level: float, alpha: float) -> pd.DataFrame:
     )
 
 
+def _describe_left_out(
+    series: Sequence[_Series], tables: Sequence[pd.DataFrame], lacking: set[str]
+) -> Iterator[str]:
+    if dates := sorted(lacking.union(*(each.lacking for each in series))):
+        yield f"Left out, as a group has fewer than two users: {', '.join(dates)}."
+    pairs = [*zip(series, tables, strict=True)]
+    if n := min(len(each.dates) - len(table) for each, table in pairs):
+        yield f"{n} runs have the values of earlier ones, or equal values, and are left out."
+    for each, table in pairs:
+        if table.empty:
+            what = " of ".join(filter(None, (f"{each.a} less {each.b}".strip(), each.model)))
+            yield f"The values of {what} do not differ between users: no standard error."
+
+
 def _describe(
-    looks: pd.DataFrame, title: str, family: int, alpha: float, n_runs: int | None
+    looks: pd.DataFrame,
+    title: str,
+    alpha: float,
+    left_out: Iterator[str],
+    *,
+    is_table: bool,
+    family: int,
 ) -> Iterator[str]:
     said, open_rows = [], []
     for (model, a, b), rows in looks.groupby(["model", "a", "b"], sort=False):
@@ -292,14 +362,13 @@ def _describe(
     yield "; ".join(said) + "." if said else f"no gap is seen in {n_new} runs of {title}."
     if open_rows and said:
         yield f"No gap is seen elsewhere: {'; '.join(open_rows)}."
-    if n_runs is not None and n_new < n_runs:
-        yield f"{n_runs - n_new} runs have the values of earlier ones and are left out."
+    yield from left_out
     yield (
         f"A gap is decided at e = {family / alpha:.3g} ({family} in the family); where there is "
         f"none, with a probability of at most {100 * alpha:g} % at any time. "
         + (
             "Estimates are taken as normal and of different users."
-            if n_runs is None
+            if is_table
             else "Users in several runs count once: the covariance of runs is estimated by user."
         )
     )

@@ -71,7 +71,7 @@ class ImpressionTable(TableSettings):
         users: A table of the users: ``user_id`` and any columns.
         items: A table of the items: ``item_id`` and any columns.
         user_columns: Columns of the log that are labels of its users, of which a user has one
-            value.
+            value; a blank cell is a missing one.
 
     Raises:
         MissingFile: A file does not exist.
@@ -120,13 +120,19 @@ class ImpressionTable(TableSettings):
                 users.append(table.select(labels))
         check.finish()
         frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
+        for name in labels:
+            cells = frame[name].astype(object)
+            frame[name] = cells.where(cells.notna() & (cells != ""), None)
         if has_users:
             frame = self._take_first(frame)
             user_ids, codes = Vocabulary.encode(frame["user_id"].to_numpy(dtype=object))
         else:
             user_ids, codes = Vocabulary.encode(np.arange(1, check.counts["requests"] + 1))
             frame = frame.iloc[check.list_firsts()] if labels else frame
-        columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
+        columns = {
+            name: frame[name].astype(object).where(frame[name].notna(), None).to_numpy()
+            for name in labels
+        }
         of_log = align_columns(codes, columns, user_ids, "user") if columns else None
         of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
         items = self._read(self.items, "item")
@@ -148,6 +154,11 @@ class ImpressionTable(TableSettings):
 
     def _take_first(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return one row for each user, and warn of users with several values of a label."""
+        labels = [str(name) for name in frame.columns if name != "user_id"]
+        if labels and frame[labels].isna().any(axis=None):  # a blank is no other value
+            known = frame.groupby("user_id")[labels].transform("first")
+            cells = frame[labels].where(frame[labels].notna(), known)
+            frame = frame.assign(**{name: cells[name] for name in labels})
         distinct = frame.drop_duplicates()
         first = distinct.drop_duplicates("user_id")
         if n := int(distinct["user_id"].duplicated(keep="first").sum()):

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from recbias.core.measures import SERVED
 from recbias.core.queries import JOIN, parse_uncertain_label
 from recbias.reports import views
 from recbias.reports.run import RunTables
@@ -99,7 +100,7 @@ def fill_ll144(run: RunTables) -> Form:
     absent = [
         f"6 RCNY 5-301: no metric of the run is by {name}: add one with by: to the spec."
         for name, is_met in _REQUIRED.items()
-        if not any(is_met({*label.lower().split(JOIN)}) for label in labels)
+        if not any(is_met(_split_label(label)) for label in labels)
     ]
     return Form(
         "Bias audit in the form of NYC Local Law 144",
@@ -111,29 +112,32 @@ def fill_ll144(run: RunTables) -> Form:
     )
 
 
+def _split_label(label: str) -> set[str]:
+    return {part.strip() for part in label.lower().split(JOIN)}
+
+
 def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame]]:
     """Yield dataset, metric and label with the value of each individual, model and category."""
     if run.per_unit is None:
         return
     rows = run.per_unit.astype({"group": str, "metric": str, "target": str, "dataset": str})
     rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
-    rows = rows[rows["group"].str.contains("=", regex=False)]
     definitions = views.collect_definitions(run)
     titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+    labels = {
+        title: str(definitions[title].parameters.get("by", ""))
+        for title in definitions.keys() & {*titles}
+    }
     names = {
         title: make_heading(ungroup(title))
-        for title in {*titles}
-        if definitions[title].group_direction in {"higher", "none"}
+        for title, label in labels.items()
+        if label
+        and parse_uncertain_label(label) is None
+        and definitions[title].group_direction in {"higher", "none"}
     }
-    rows = rows.assign(title=pd.Series(titles, rows.index, dtype=object).map(names))
-    rows = rows.dropna(subset=["title"])
-    labels = {
-        group: JOIN.join(part.partition("=")[0] for part in group.split(JOIN))
-        for group in rows["group"].unique()
-    }
-    certain = {group for group, label in labels.items() if parse_uncertain_label(label) is None}
-    rows = rows[rows["group"].isin(certain)]
-    rows = rows.assign(label=rows["group"].map(labels))
+    of = pd.Series(titles, rows.index, dtype=object)
+    rows = rows.assign(title=of.map(names), label=of.map(labels)).dropna(subset=["title"])
+    rows = rows[~rows["group"].isin({"", SERVED})]
     keys = ["dataset", "title", "label"]
     each = [*keys, "model", "group", "unit_id"]
     means = rows.groupby(each, sort=False, observed=True)["value"].mean().reset_index()

@@ -66,7 +66,8 @@ class PositionBias:
     def find_intervals(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the 95% interval of each position, from the scores of the users.
 
-        The interval is that of log p, with the sandwich variance over users and Student's t.
+        The interval is that of log p, with the sandwich variance over users and Student's t; NaN
+        where fewer than two users have a score.
         """
         from scipy.stats import t
 
@@ -74,10 +75,13 @@ class PositionBias:
         low, high = self.values.copy(), self.values.copy()
         if fitted.size:
             n = int(np.any(scores != 0, axis=1).sum())
+            if n < 2:
+                low[fitted] = high[fitted] = np.nan
+                return low, high
             bread = np.linalg.inv(self._information(fitted))
             influence = scores[:, fitted] @ bread
-            errors = np.sqrt((influence**2).sum(axis=0) * n / max(n - 1, 1))
-            width = np.exp(float(t.ppf(0.975, max(n - 1, 1))) * errors)
+            errors = np.sqrt((influence**2).sum(axis=0) * n / (n - 1))
+            width = np.exp(float(t.ppf(0.975, n - 1)) * errors)
             low[fitted], high[fitted] = self.values[fitted] / width, self.values[fitted] * width
         return low, high
 

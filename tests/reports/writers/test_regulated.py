@@ -12,7 +12,9 @@ from recbias.reports.run import RunTables
 from recbias.reports.write import write_reports
 
 
-def make_run(counts: dict[str, tuple[int, int]], values: tuple[float, float]) -> RunTables:
+def make_run(
+    counts: dict[str, tuple[int, int]], values: tuple[float, float], by: str = "sex"
+) -> RunTables:
     """A run in which some individuals of each category have the second value, others the first."""
     low, high = values
     rows = [
@@ -21,12 +23,22 @@ def make_run(counts: dict[str, tuple[int, int]], values: tuple[float, float]) ->
         for at in range(size)
     ]
     frame = pd.DataFrame(rows).assign(
-        dataset="d", model="A", seed=1, fold=1, unit="user", metric="HR(by=sex)", k=10.0, target=""
+        dataset="d",
+        model="A",
+        seed=1,
+        fold=1,
+        unit="user",
+        metric=f"HR(by={by})",
+        k=10.0,
+        target="",
     )
     metrics = frame.head(1)
     manifest: dict[str, Any] = {
         "models": [{"label": "A", "name": "EASE"}],
-        "metrics": [{"metric": "HR(by=sex)", "k": 10, "name": "HR", "direction": "higher"}],
+        "metrics": [
+            {"metric": f"HR(by={by})", "k": 10, "name": "HR", "parameters": {"by": by}}
+            | {"direction": "higher"}
+        ],
         "queries": [{"dataset": "d", "asked": 110}],
     }
     run = RunTables(Path(), metrics, pd.DataFrame(), manifest)
@@ -58,6 +70,20 @@ def test_impact_ratios_are_to_the_most_selected_category_of_2_percent(
     assert "Individuals in an unknown category: 8 of 110." in form.tables[0].notes
     assert any("by race or ethnicity" in line for line in form.missing)
     assert not any("by sex:" in line for line in form.missing)
+
+
+@pytest.mark.parametrize("by", ["sex & age < 25", "age < 11"])
+def test_a_metric_has_one_table_of_all_its_groups(by: str) -> None:
+    *sex, condition = by.split(" & ")
+    sides = (condition, f"not {condition}")
+    names = [f"sex={name}&{side}" for name in "FM" for side in sides] if sex else [*sides]
+    counts = {name: (20, 4 * at) for at, name in enumerate(names, start=1)}
+    form = fill_ll144(make_run(counts, (0.0, 1.0), by))
+    ratios = {row[1]: row[6] for row in list_texts(form)}
+    assert ratios == {name: f"{at / len(names):.3f}" for at, name in enumerate(names, start=1)}
+    assert form.tables[0].title == f"HR@10 by {by}, d"
+    unknown = 110 - 20 * len(names)
+    assert f"Individuals in an unknown category: {unknown} of 110." in form.tables[0].notes
 
 
 def test_both_forms_are_written_with_what_the_run_cannot_fill_in(tmp_path: Path) -> None:
