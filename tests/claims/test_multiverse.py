@@ -111,6 +111,14 @@ def test_the_commands(tmp_path: Path) -> None:
     assert described["stages"] == described["stages_stored"] < described["stages_unshared"]
 
 
+def test_offline_the_universes_are_planned_without_the_network(tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    address = "hf://datasets/recbias-tests/absent/clicks.csv"
+    spec = {**make_spec(k=[5, 10]), "dataset": {"name": "tables", "interactions": address}}
+    with pytest.raises(Faults, match="offline it is not asked for"):
+        recbias.multiverse(spec, out=tmp_path, progress=False, offline=True)
+
+
 CLAIM_FAULTS = [
     ({"model": "BPR"}, "claim.model: no model of the spec is called 'BPR'"),
     ({"metric": "MRR"}, "claim.metric: MRR is not among the metrics of the spec"),

@@ -328,6 +328,11 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     A universe whose options exclude each other has a problem instead of a plan. An option that is
     a fault in every universe is an error.
     """
+    with forbid_network() if options.offline else nullcontext():
+        return _plan_universes(spec, options)
+
+
+def _plan_universes(spec: Spec, options: RunOptions) -> MultiversePlan:
     store = open_store(options.results_folder / "store", options.store)
     source = spec if isinstance(spec, Mapping) else find_spec(Path(spec))
     document = read_spec(source, options.overrides)
