@@ -92,21 +92,23 @@ def fill_ll144(run: RunTables) -> Form:
     Source:
         6 RCNY 5-300 (definitions), 5-301 (bias audit).
     """
-    tables, labels = [], set[str]()
+    tables, shown = [], set[tuple[str, str]]()
     for (dataset, metric, label), values in _list_scores(run):
-        labels.add(label)
+        shown.add((metric, label))
         asked = _count_asked(run, dataset)
         tables.append(_tabulate_rates(values, f"{metric} by {label}, {dataset}", asked))
     absent = [
-        f"6 RCNY 5-301: no metric of the run is by {name}: add one with by: to the spec."
+        f"6 RCNY 5-301: no table is by {name}: to have one, add to the spec a metric "
+        "with by:, without gap:, in which higher is better."
         for name, is_met in _REQUIRED.items()
-        if not any(is_met(_split_label(label)) for label in labels)
+        if not any(is_met(_split_label(label)) for _, label in shown)
     ]
     return Form(
         "Bias audit in the form of NYC Local Law 144",
         tables,
         (
             *absent,
+            *_explain_left_out(run, shown),
             *_MISSING_OF_LL144,
         ),
     )
@@ -114,6 +116,32 @@ def fill_ll144(run: RunTables) -> Form:
 
 def _split_label(label: str) -> set[str]:
     return {part.strip() for part in label.lower().split(JOIN)}
+
+
+def _find_obstacle(metric: views.Definition) -> str:
+    """Return why a metric by group has no rate of a category, blank if nothing is known."""
+    if metric.gap:
+        return f"gap: {metric.gap} is one number, without the values of the categories"
+    if metric.group_direction not in {"higher", "none"}:
+        better = views.DIRECTION_LABELS[metric.group_direction]
+        return f"{better}, so that a value above the median is no selection"
+    if parse_uncertain_label(str(metric.parameters["by"])) is not None:
+        return "its categories are known as probabilities"
+    return ""
+
+
+def _explain_left_out(run: RunTables, shown: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield the metrics by group that have no table, and why.
+
+    A gap whose groups are a metric of the run too is left out without a line of its own.
+    """
+    metrics = [each for each in views.collect_definitions(run).values() if "by" in each.parameters]
+    groups = {each.groups_heading for each in metrics if not each.gap}
+    for metric in metrics:
+        is_shown = (make_heading(ungroup(metric.title)), str(metric.parameters["by"])) in shown
+        if not (is_shown or (metric.gap and metric.groups_heading in groups)):
+            why = _find_obstacle(metric) or "no compared model has values of single individuals"
+            yield f"6 RCNY 5-301: {metric.heading} is left out: {why}."
 
 
 def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame]]:
@@ -131,9 +159,7 @@ def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.Data
     names = {
         title: make_heading(ungroup(title))
         for title, label in labels.items()
-        if label
-        and parse_uncertain_label(label) is None
-        and definitions[title].group_direction in {"higher", "none"}
+        if label and not _find_obstacle(definitions[title])
     }
     of = pd.Series(titles, rows.index, dtype=object)
     rows = rows.assign(title=of.map(names), label=of.map(labels)).dropna(subset=["title"])

@@ -69,6 +69,7 @@ def test_impact_ratios_are_to_the_most_selected_category_of_2_percent(
     assert rows["sex=X"][6:] == ("n/a", "none")  # 2 of 102 individuals are below 2 %
     assert "Individuals in an unknown category: 8 of 110." in form.tables[0].notes
     assert any("by race or ethnicity" in line for line in form.missing)
+    assert not any("is left out" in line for line in form.missing)
     assert not any("by sex:" in line for line in form.missing)
 
 
@@ -84,6 +85,31 @@ def test_a_metric_has_one_table_of_all_its_groups(by: str) -> None:
     assert form.tables[0].title == f"HR@10 by {by}, d"
     unknown = 110 - 20 * len(names)
     assert f"Individuals in an unknown category: {unknown} of 110." in form.tables[0].notes
+
+
+@pytest.mark.parametrize(
+    ("gap", "direction", "heading", "why"),
+    [
+        ("difference", "higher", "HR@10, gap by sex", "gap: difference is one number"),
+        ("groups", "lower", "HR@10 by sex", "lower is better, so that a value above"),
+        ("groups", "zero", "HR@10 by sex", "nearer to 0 is better, so that a value above"),
+    ],
+)
+def test_a_metric_that_has_no_table_is_named_with_the_reason(
+    gap: str, direction: str, heading: str, why: str
+) -> None:
+    run = make_run(COUNTS, (0.0, 1.0))
+    title = "HR(by=sex)" if gap == "groups" else f"HR(by=sex, gap={gap})"
+    (entry,) = run.manifest["metrics"]
+    entry |= {"metric": title, "parameters": {"by": "sex", "gap": gap}}
+    entry |= {"direction": direction, "group_direction": direction}
+    run = RunTables(run.folder, run.metrics.assign(metric=title), run.significance, run.manifest)
+    vars(run)["per_unit"] = None if gap == "difference" else make_run(COUNTS, (0, 1)).per_unit
+    form = fill_ll144(run)
+    assert not form.tables
+    (line,) = [line for line in form.missing if "is left out" in line]
+    assert line.startswith(f"6 RCNY 5-301: {heading} is left out: {why}")
+    assert any("no table is by sex:" in line for line in form.missing)
 
 
 def test_both_forms_are_written_with_what_the_run_cannot_fill_in(tmp_path: Path) -> None:
