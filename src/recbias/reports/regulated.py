@@ -57,15 +57,14 @@ tool was first used.
 """.splitlines()
 
 _MISSING_OF_EU = """\
-Article 8: the obligation of Regulation (EU) 2022/2065 that a benchmark stands for, whether a \
-conclusion is positive with comments, recommendations, and the opinion on all obligations together.
-Article 9: inherent and control risk. Of the detection risk there is the sampling of units, as \
-intervals.
-Article 10: materiality thresholds, other than the limits of the checks.
-Article 11: evidence from the provider: its systems, controls, staff and documents.
-Article 12: how the data were sampled before they came into the run.
-Article 37(3) of Regulation (EU) 2022/2065: independence and expertise of the auditor.
-Annex II: the audit implementation report, which is the provider's.
+the obligation of Regulation (EU) 2022/2065 that a benchmark stands for, whether a conclusion is \
+positive with comments, recommendations, and the opinion on all obligations together.
+inherent and control risk. Of the detection risk there is the sampling of units, as intervals.
+materiality thresholds, other than the limits of the checks.
+evidence from the provider: its systems, controls, staff and documents.
+how the data were sampled before they came into the run.
+independence and expertise of the auditor (Article 37(3) of Regulation (EU) 2022/2065).
+the audit implementation report, which is the provider's.
 """.splitlines()
 
 
@@ -238,8 +237,7 @@ def fill_eu(run: RunTables) -> Form:
     negative; an undecided one supports none. ``positive with comments`` is up to the auditor.
 
     Source:
-        Delegated Regulation (EU) 2024/436, Articles 8 to 12 and Annex I; Regulation (EU)
-        2022/2065, Article 37.
+        Delegated Regulation (EU) 2024/436; Regulation (EU) 2022/2065, Article 37.
     """
     checks = build_check_table(run)
     tables = []
@@ -250,8 +248,8 @@ def fill_eu(run: RunTables) -> Form:
             (Cell("to be named"), *row, Cell(_CONCLUSIONS.get(verdict, "no conclusion")))
             for row, verdict in zip(checks.rows, verdicts, strict=True)
         )
-        tables.append(Table("Benchmarks and findings (Articles 8 and 10)", columns, rows))
-    none = "Article 10: the run has no benchmark: add checks: to the spec."
+        tables.append(Table("Benchmarks and findings", columns, rows))
+    none = "the run has no benchmark: add checks: to the spec."
     return Form(
         "Findings for an audit report under Delegated Regulation (EU) 2024/436",
         tables,

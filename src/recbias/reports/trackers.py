@@ -58,7 +58,7 @@ def track_run(folder: Path, tracker: str) -> None:
         MissingExtra: Its package is not installed.
         ServiceError: It refused, or could not be reached.
     """
-    require_packages(f"track: {tracker}", TRACKERS[tracker])
+    require_packages(tracker, TRACKERS[tracker])
     run = read_run(folder)
     log: Callable[[RunTables, list[_Part]], None] = {"mlflow": _log_mlflow, "wandb": _log_wandb}[
         tracker
