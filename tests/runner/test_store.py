@@ -305,14 +305,15 @@ def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: 
 
 def test_measurements_are_restored_and_share_their_units(tmp_path: Path) -> None:
     units = UnitScores("user", np.array(["a", "b"], dtype=object), np.array([0.5, np.nan]))
-    contrast = Contrast("groups", "x=1", "x=2", "welch_t", np.int64(3), 1.0, 2.0, -1.0, 0.1, 0.2)
+    contrast = Contrast("groups", "x=1", "x=2", "welch_t", 3, 1.0, 2.0, -1.0, 0.1, 0.2)
     axes = {"gender/1": np.array([0.6, 0.8])}
     values = (
         Measurement(0.5, 1, 1, group="x=1", units=units, contrasts=(contrast,), axes=axes),
         Measurement(math.nan, 0, 2, units=units, log_scale=True),
     )
     first, second = save_and_load(values, tmp_path)
-    assert (first.value, first.group, first.contrasts) == (0.5, "x=1", (contrast,))
+    assert (first.value, first.group) == (0.5, "x=1")
+    assert repr(first.contrasts) == repr((contrast,))
     assert math.isnan(second.value)
     assert second.log_scale
     assert first.units.ids is second.units.ids

@@ -54,13 +54,16 @@ def save_value(value: Any, folder: Path) -> None:
     """
     writer = _Writer(folder)
     tree = writer.encode(value)
-    np.savez(folder / ARRAYS, allow_pickle=False, **writer.arrays)
+    if writer.arrays:
+        np.savez(folder / ARRAYS, allow_pickle=False, **writer.arrays)
     (folder / _TREE).write_text(json.dumps(tree), encoding="utf-8")
 
 
 def load_value(folder: Path) -> Any:
     """Read the result of a stage."""
     tree = json.loads((folder / _TREE).read_text(encoding="utf-8"))
+    if not (folder / ARRAYS).exists():
+        return _Reader(folder, {}).decode(tree)
     # numpy leaves a file that it opens itself open if its archive is damaged
     with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return _Reader(folder, arrays).decode(tree)
