@@ -277,9 +277,9 @@ class PowerQuestion:
 
 
 def _refuse(option: str, bounds: str, value: float) -> None:
-    remedy = {"--power": "give --power 0.8", "--alpha": "give --alpha 0.05"}
+    usual = {"--power": 0.8, "--alpha": 0.05, "--half-width": 0.02}.get(option, 0.01)
     message = f"must be a number {bounds}, not {value:g}"
-    raise OutOfRange(message, where=option, remedy=remedy.get(option, "give --difference 0.01"))
+    raise OutOfRange(message, where=option, remedy=f"give {option} {usual}")
 
 
 def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFrame:
