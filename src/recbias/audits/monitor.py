@@ -103,8 +103,9 @@ def monitor(
     Args:
         name: The name of an experiment; a folder of its runs; a folder of tables with a date in
             their names and the columns ``user``, ``value`` and ``group``, without which the gap is
-            that of the mean to 0 (a user's values in a table are averaged); or a table with the columns ``date``, ``value`` and
-            ``std_error``, of estimates from different users.
+            that of the mean to 0; or a table with the columns ``date``, ``value`` and
+            ``std_error``, of estimates from different users. A user's values in a table are
+            averaged.
         metric: The metric that the runs have by group; by default the first.
         by: The label of the users; by default the first.
         alpha: The probability of any false alarm.

@@ -1,4 +1,4 @@
-"""The design of each comparison of a run: its units, and the error that other numbers give.
+"""What a run could have seen: the smallest difference that each comparison finds, and its units.
 
 Names crossed with templates have a number of both.
 """
