@@ -133,7 +133,8 @@ class _Writer:
         if _CLASSES.get(kind) is not type(value):
             raise TypeError(f"a {kind} cannot be stored")
         return kind, {
-            each.name: self.encode(vars(value)[each.name], each.name) for each in fields(value)
+            each.name: self.encode(vars(value)[each.name], each.name)
+            for each in fields(_CLASSES[kind])  # type: ignore[arg-type]  # all are dataclasses
         }
 
     def _add_texts(self, texts: Ids) -> int:
