@@ -134,7 +134,7 @@ class _Writer:
             raise TypeError(f"a {kind} cannot be stored")
         return kind, {
             each.name: self.encode(vars(value)[each.name], each.name)
-            for each in fields(_CLASSES[kind])  # type: ignore[arg-type]  # all are dataclasses
+            for each in fields(_CLASSES[kind])
         }
 
     def _add_texts(self, texts: Ids) -> int:
