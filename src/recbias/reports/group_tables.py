@@ -11,7 +11,6 @@ import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.plots import get_label_name, get_label_value
 from recbias.reports.questions import Question, collect_questions, find_worst_groups
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import (
@@ -21,7 +20,6 @@ from recbias.reports.tables import (
     build_cell,
     count_undefined,
     get_key,
-    get_title,
     lay_out,
     rank_cells,
     sort_heads,
@@ -32,6 +30,7 @@ from recbias.reports.views import (
     Definition,
     Row,
     collect_definitions,
+    get_title,
     select_varying,
 )
 from recbias.reports.wording import (
@@ -40,6 +39,8 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_value,
+    get_label_name,
+    get_label_value,
     make_columns,
     make_heading,
 )

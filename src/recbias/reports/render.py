@@ -43,7 +43,6 @@ from recbias.reports.tables import (
     tabulate_comparisons,
 )
 from recbias.reports.verdict import build_verdict
-from recbias.reports.views import ALL
 from recbias.reports.wording import format_count
 
 T = TypeVar("T")
@@ -160,21 +159,10 @@ class Content:
         ]
         return [table for table in tables if table is not None]
 
-    @cached_property
-    def plots(self) -> list[Plot]:
-        """The plots of the results, with their dataset where there are several."""
-        overview = self.gallery.overview
-        if len({dataset for dataset, _ in overview}) < 2:
-            return [plot for _, plot in overview]
-        return [
-            plot.entitle(f"{plot.title}, {'over all datasets' if dataset == ALL else dataset}")
-            for dataset, plot in overview
-        ]
-
     @property
-    def missing_plots(self) -> tuple[str, ...]:
-        """Why plots are missing, one sentence each."""
-        return self.gallery.skipped
+    def plots(self) -> tuple[Plot, ...]:
+        """The plots of the results."""
+        return self.gallery.plots
 
     @cached_property
     def methods(self) -> list[str]:
@@ -253,7 +241,7 @@ def render_html(content: Content) -> str:
         "groups": content.group_tables or content.group_plots,
         "examples": content.examples[1],
         "replies": content.replies,
-        "plots": content.other_plots or content.missing_plots,
+        "plots": content.other_plots or content.gallery.failed,
         "significance": content.families,
         "searches": content.searches,
     }
