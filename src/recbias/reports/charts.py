@@ -349,13 +349,11 @@ class Line:
     band: bool = False
 
 
-def draw_lines(
-    lines: Mapping[str, Line], x: Axis, y: Axis, height: float = 300.0, **texts: str
-) -> Plot:
+def draw_lines(lines: Mapping[str, Line], x: Axis, y: Axis, **texts: str) -> Plot:
     """Return a chart of lines with their names beside them."""
     points = [point for line in lines.values() for point in line.points]
     ends = [end for _, interval in points for end in interval.ends()]
-    axes = make_axes(x, y, [across for across, _ in points], ends, height)
+    axes = make_axes(x, y, [across for across, _ in points], ends)
     return _draw_chart(axes, x, y, draw_named_lines(lines, axes), **texts)
 
 

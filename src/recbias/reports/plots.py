@@ -226,11 +226,10 @@ def _draw_settings(
         drawn[name] = Line(line, texts_of_points, name)
     note = describe_intervals([interval for _, interval in points])
     texts["caption"] = f"{texts['caption']} {note}".strip()
+    xs = sorted({x for x, _ in points})
     yield draw_lines(
         drawn,
-        Axis(
-            setting[0].upper() + setting[1:], may_be_log=True, ticks=sorted({x for x, _ in points})
-        ),
+        Axis(setting[0].upper() + setting[1:], may_be_log=True, ticks=xs),
         Axis(metric.heading, describe_direction(metric), lines=dict.fromkeys(lines, "zero")),
         **texts,
     )

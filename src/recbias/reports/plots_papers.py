@@ -75,7 +75,6 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterato
             may_be_log=True,
         ),
         Axis("Share of recommendations", "up to this item", span=(0, 100), unit="%"),
-        360,
         name=name_file("long-tail"),
         title="Long tail of recommended items",
         caption=(

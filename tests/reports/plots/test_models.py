@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from recbias.reports.gallery import draw_gallery
-from recbias.reports.llm import collect_searches
 from recbias.reports.plots import draw_scatters, draw_setting_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
@@ -12,7 +11,6 @@ from reports.plots.svg_reading import (
     read_marks,
     read_texts,
 )
-from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run
 from support.swept_runs import read_swept_run
 
@@ -50,9 +48,3 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
     assert {"llm.shrink=0", "llm.shrink=10", "nDCG@10", "Neighbors"} <= set(read_texts(plot))
     assert {"5", "20", "80"} <= set(read_texts(plot))
     assert plot.title == "nDCG@10 over neighbors of ItemKNN"
-
-
-def test_settings_are_named_by_their_shares_the_largest_first(tmp_path: Path) -> None:
-    run = write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75})
-    (search,) = collect_searches(run)
-    assert search.importance.endswith(": a 0.75, b 0.25.")
