@@ -165,8 +165,10 @@ class _CheckResolver:
             spec = replace(spec, **changed)
         named: list[str | None] = []
         for at, name in enumerate(spec.models or ()):
-            variants = self.variants.get(normalize_name(name), ())
-            named.extend(variants or (self.resolve_model(name, (*where, "models", at)),))
+            if variants := self.variants.get(normalize_name(name)):
+                named += variants
+            else:
+                named.append(self.resolve_model(name, (*where, "models", at)))
         models = named or [label for label in self.labels if label != baseline]
         names = tuple(name for name in models if name is not None)
         for at, name in enumerate(named if baseline is not None else ()):
