@@ -164,11 +164,11 @@ class _CheckResolver:
             changed: dict[str, Any] = {key: baseline or spec.baseline}
             spec = replace(spec, **changed)
         named: list[str | None] = []
-        for at, name in enumerate(spec.models or ()):
-            if variants := self.variants.get(normalize_name(name)):
+        for at, written in enumerate(spec.models or ()):
+            if variants := self.variants.get(normalize_name(written)):
                 named += variants
             else:
-                named.append(self.resolve_model(name, (*where, "models", at)))
+                named.append(self.resolve_model(written, (*where, "models", at)))
         models = named or [label for label in self.labels if label != baseline]
         names = tuple(name for name in models if name is not None)
         for at, name in enumerate(named if baseline is not None else ()):
