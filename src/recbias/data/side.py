@@ -116,7 +116,9 @@ def _find_links(release: MovieLens, data: Path) -> Path:
 def _read_links(path: Path, item_ids: AnyArray, column: str) -> Ids:
     """Return the numbers of a source in the order of the films; None without one."""
     rows = Folder(path.parent).read(path.name, LINKS)
-    numbers = pd.Series(rows.texts(column), index=pd.Index(rows.numbers("movieId")), dtype=object)
+    numbers = pd.Series(
+        rows.optional(column), index=pd.Index(rows.numbers("movieId")), dtype=object
+    )
     numbers = numbers[~numbers.index.duplicated()].reindex(item_ids)
     return numbers.where(numbers.notna(), None).to_numpy(dtype=object)
 
@@ -201,7 +203,7 @@ def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.
         return table.filter(pc.is_in(table[key], value_set=keys))
 
     rows = read_table(path, layout, keep=keep)
-    return pd.DataFrame({name: rows.texts(name) for name in columns})
+    return pd.DataFrame({name: rows.optional(name) for name in columns})
 
 
 def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:

@@ -38,17 +38,14 @@ from recbias.core.errors import (
 )
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
-from recbias.formats.delimited import (
-    check_ids,
-    explain_header,
-    read_texts,
-)
+from recbias.formats.delimited import Table, explain_header, parse_numbers, read_texts
+from recbias.formats.identifiers import check_ids
 from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
     locate_row,
-    parse_numbers,
+    read_columns,
     read_parquet,
     read_schema,
     read_table_header,
@@ -493,27 +490,27 @@ def _read_table(
     header = read_table_header(path)
     is_ordered = in_order or order == "rows"
     roles = _assign_roles([*header.columns], header.where, renamed, ordered=is_ordered)
-    role_headers = {role: header.columns[name] for role, name in roles.items()}
-    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
-    columns = {role: table.column(header) for role, header in role_headers.items()}
-    return _encode_rows(columns, path, locate, in_order=in_order), roles
+    table = read_columns(path, header, {role: (name, "text") for role, name in roles.items()})
+    return _encode_rows(_to_columns(table), path, table.place, in_order=in_order), roles
+
+
+def _to_columns(table: Table) -> dict[str, Any]:
+    return dict(zip(table.columns, table.cells.columns, strict=True))
 
 
 def _read_elliot(path: Path, order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Read user, item and score separated by tabs, without a header."""
     names = ("query_id", "item_id", "rank" if order == "rank" else "score")
-    table, locate = read_texts(path, TAB, names, header=False)
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    return _encode_rows(columns, path, locate, in_order=True), {}
+    table = read_texts(path, TAB, names)
+    return _encode_rows(_to_columns(table), path, table.place, in_order=True), {}
 
 
 def _read_run(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
     """Read a TREC run: query, Q0, item, rank, score and tag, without a header."""
-    table, locate = read_texts(path, "", _RUN_COLUMNS, header=False)
-    if not table.num_rows:
+    table = read_texts(path, "", _RUN_COLUMNS)
+    if not len(table):
         raise MalformedLine("the file is empty", where=str(path))
-    columns = {role: table.column(role) for role in ("query_id", "item_id", "rank", "score")}
-    rows = _encode_rows(columns, path, locate)
+    rows = _encode_rows(_to_columns(table), path, table.place)
     ranks = pd.Series(rows.ranks).groupby(rows.queries)
     if (ranks.min() == ranks.max()).all() and (ranks.size() > 1).any():
         warn(f"{path.name}: the ranks of each list are equal: it is ordered as by trec_eval")

@@ -18,11 +18,9 @@ import numpy as np
 
 from recbias.core.dataset import SENTENCE_PARTS
 from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.text import suggest
-from recbias.formats.delimited import read_cells
-from recbias.formats.json_files import parse_json
-from recbias.formats.tables import find_suffix, read_text_table
-from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
+from recbias.formats.json_files import read_records
+from recbias.formats.tables import TableColumns, find_suffix, read_file, read_text_table
+from recbias.formats.text_files import get_suffix, open_text
 from recbias.language.terms import TermPairs, compile_terms, select_category
 
 _ABBREVIATIONS = frozenset(
@@ -328,8 +326,7 @@ def _refuse_empty(collection: _Collection, terms: Mapping[str, TermPairs]) -> No
 def read_posts(path: Path) -> Iterator[str]:
     """Yield the posts of a corpus: the lines of a ``.txt`` file, or the texts of a table.
 
-    A table has a column ``text``. Text, CSV, TSV and JSON lines (also with ``.gz``) are read line
-    by line, Parquet at once.
+    A table has a column ``text``. Text and JSON lines (also with ``.gz``) are read line by line.
 
     Raises:
         MissingFile: The file does not exist.
@@ -343,38 +340,18 @@ def read_posts(path: Path) -> Iterator[str]:
             yield from filter(None, (line.strip() for line in file))
     elif suffix == ".jsonl":
         yield from _read_json_posts(path)
-    elif suffix in DELIMITERS:
-        rows = read_cells(path, DELIMITERS[suffix])
-        column = _find_text(next(rows, []), path)
-        for cells in rows:
-            if len(cells) > column and (text := cells[column]):
-                yield text
     else:
         find_suffix(path)
-        table = read_text_table(path)
-        _find_text(list(table.columns), path)
+        table = read_file(path, TableColumns(needed={"text": "text"}))
         yield from filter(None, table.texts("text"))
 
 
 def _read_json_posts(path: Path) -> Iterator[str]:
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                record = parse_json(line.rstrip("\r\n"), path, line=number)
-                text = record.get("text") if isinstance(record, dict) else None
-                if not isinstance(text, str):
-                    remedy = 'write {"text": "the post"} on each line'
-                    raise UnknownColumn(
-                        "there is no text", where=f"{path}:{number}", remedy=remedy
-                    )
-                yield text
-
-
-def _find_text(names: list[str], path: Path) -> int:
-    if "text" not in names:
-        remedy = f"name the column of the posts text; {suggest('text', names)}"
-        raise UnknownColumn("there is no column 'text'", where=str(path), remedy=remedy)
-    return names.index("text")
+    for number, record in read_records(path):
+        if not isinstance(text := record.get("text"), str):
+            remedy = 'write {"text": "the post"} on each line'
+            raise UnknownColumn("there is no text", where=f"{path}:{number}", remedy=remedy)
+        yield text
 
 
 _Row: TypeAlias = dict[str, str]

@@ -51,7 +51,8 @@ from recbias.core.evidence import (
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
 from recbias.core.queries import Queries
-from recbias.formats.delimited import check_ids
+from recbias.formats.delimited import Table, parse_numbers
+from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (
     ListOrder,
     ListRows,
@@ -61,7 +62,7 @@ from recbias.formats.lists import (
     order_rows,
     read_rows,
 )
-from recbias.formats.tables import TextTable, find_suffix, parse_numbers, read_text_table
+from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.text_files import read_text
 from recbias.formats.vectors import read_numbers
 from recbias.language.likelihood import compute_perplexities
@@ -518,7 +519,7 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
     return SentenceScores(ids, pairs, groups, perplexity, labels)
 
 
-def _find_score_column(table: TextTable) -> str:
+def _find_score_column(table: Table) -> str:
     columns = [name for name in _SCORES if name in table.columns]
     if not columns:
         remedy = f"add one of the columns {', '.join(_SCORES)}"
@@ -529,10 +530,10 @@ def _find_score_column(table: TextTable) -> str:
     return columns[0]
 
 
-def _read_token_lists(table: TextTable) -> FloatArray:
+def _read_token_lists(table: Table) -> FloatArray:
     from pyarrow import compute
 
-    trimmed = compute.utf8_trim_whitespace(table.columns["log_probabilities"])
+    trimmed = compute.utf8_trim_whitespace(table["log_probabilities"])
     cells = compute.utf8_split_whitespace(trimmed).combine_chunks()
     rows = compute.list_parent_indices(cells).to_numpy()
 
@@ -560,7 +561,7 @@ def _refuse(
         raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
 
 
-def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame) -> None:
+def _refuse_repeated_groups(table: Table, keys: pd.DataFrame) -> None:
     for column, noun in (("pair", "pair"), ("id", "sentence")):
         has_key = keys[column].notna().to_numpy()
         groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()
