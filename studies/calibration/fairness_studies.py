@@ -17,7 +17,7 @@ from list_studies import (
 from tally import Measurements, Study, World
 
 from recbias.core.evidence import Evidence
-from recbias.core.queries import group_by
+from recbias.core.grouping import group_by
 from recbias.metrics import item_fairness as corrected
 from recbias.metrics.accuracy import NDCG
 from recbias.metrics.calibration import CalibrationJS, CalibrationKL

@@ -13,7 +13,7 @@ from scipy.special import comb
 from tally import Measurements, Study, World, collect_figures
 
 from recbias.core.evidence import Evidence
-from recbias.core.queries import group_by
+from recbias.core.grouping import group_by
 from recbias.metrics import accuracy, labels, popularity
 from recbias.metrics.popularity import (
     ACLT,

@@ -9,7 +9,7 @@ import numpy as np
 from uncertain_studies import EFFECT, UncertainStudy
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.core.queries import UncertainGroups
+from recbias.core.grouping import UncertainGroups
 from recbias.statistics.groups import compute_moments, welch_contrasts
 from recbias.statistics.intervals import ErrorBySize
 from recbias.statistics.uncertain import compare_contributions, measure_contributions

@@ -12,8 +12,8 @@ import numpy as np
 
 from recbias.config.specs import PluginSpec
 from recbias.core.dataset import FloatArray
+from recbias.core.grouping import Groups
 from recbias.core.measures import SERVED, Measurement, UnitScores
-from recbias.core.queries import Groups
 from recbias.metrics.accuracy import NDCG
 from recbias.runner.results import ModelMeasurement, _select_served
 from recbias.runner.significance import compare_models

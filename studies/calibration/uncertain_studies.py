@@ -18,7 +18,7 @@ import numpy as np
 from tally import LEVEL, compute_band
 
 from recbias.core.dataset import FloatArray
-from recbias.core.queries import Assumption, UncertainGroups
+from recbias.core.grouping import Assumption, UncertainGroups
 from recbias.statistics.groups import compute_moments, welch_contrasts
 from recbias.statistics.uncertain import compare_contributions, measure_contributions
 

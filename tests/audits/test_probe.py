@@ -212,6 +212,7 @@ def test_a_day_without_a_group_is_said_to_lack_it(tmp_path: Path) -> None:
         ("2026-01-02", "1,.1,F 2,.1,F 3,.1,M 4,.1,M 5,.1,M", {}, "do not differ between users"),
         ("2026-01-02", "1,1,F 2,inf,F 3,1,M 4,1,M", {}, "value inf is not finite"),
         ("export-2026-13-45", SPREAD[0], {}, "2026-13-45 in its name is no date"),
+        ("shop-20260101", SPREAD[1], {}, "has the date 2026-01-01 of 2026-01-01.csv, too"),
         ("2026-01-02", SPREAD[1], {"alpha": 2}, "above 0 and below 1, not 2"),
         ("2026-01-02", SPREAD[1], {"alpha": 0}, "above 0 and below 1, not 0"),
     ],

@@ -19,7 +19,7 @@ from recbias.core.errors import (
     UnknownColumn,
     WrongType,
 )
-from recbias.core.queries import group_by
+from recbias.core.grouping import group_by
 from recbias.data.filters_queries import (
     Deduplicate,
     KCore,

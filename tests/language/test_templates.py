@@ -16,7 +16,8 @@ from recbias.core.errors import (
     UnknownName,
     WrongType,
 )
-from recbias.core.queries import Queries, group_by
+from recbias.core.grouping import group_by
+from recbias.core.queries import Queries
 from recbias.formats.yaml import MarkedValue
 from recbias.language.templates import (
     Group,

@@ -13,8 +13,9 @@ import pytest
 from recbias.core.dataset import Attributes, TrainingData, Vocabulary
 from recbias.core.errors import MalformedLine, MissingEvidence, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
+from recbias.core.grouping import group_by
 from recbias.core.measures import Measurement
-from recbias.core.queries import Queries, group_by
+from recbias.core.queries import Queries
 from recbias.data.impressions import ImpressionTable
 from recbias.metrics.logged import (
     ClickThroughRate,

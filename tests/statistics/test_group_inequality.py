@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.grouping import Groups, group_by
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import Groups, group_by
 from recbias.statistics.groups import compute_gap
 from recbias.statistics.inequality import GroupInequality, InequalityKind
 

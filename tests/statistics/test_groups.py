@@ -12,8 +12,8 @@ from scipy import stats
 from scipy.stats import f_oneway, mannwhitneyu, ttest_ind
 
 from recbias.core.dataset import Attributes, BoolArray, FloatArray, Vocabulary
+from recbias.core.grouping import Groups, group_by
 from recbias.core.measures import Contrast, Measurement, UnitScores
-from recbias.core.queries import Groups, group_by
 from recbias.statistics.groups import (
     MAX_PAIRS,
     GapKind,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.dataset import FloatArray
+from recbias.core.grouping import Assumption, UncertainGroups
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import Assumption, UncertainGroups
 from recbias.statistics.groups import compute_moments, pool_groups, welch_contrasts
 from recbias.statistics.uncertain import (
     TEST,

@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.dataset import Attributes
+from recbias.core.grouping import group_by
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import group_by
 from recbias.statistics.inequality import GroupInequality
 from support.seeded_cases.cases import SeededCase
 from support.seeded_cases.evidence import assert_equal_to_other_code

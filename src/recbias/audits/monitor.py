@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +105,8 @@ def monitor(
         name: The name of an experiment; a folder of its runs; a folder of tables with a date in
             their names and the columns ``user``, ``value`` and ``group``, without which the gap is
             that of the mean to 0; or a table with the columns ``date``, ``value`` and
-            ``std_error``, of estimates from different users.
+            ``std_error``, of estimates from different users. A user's values in a table are
+            averaged.
         metric: The metric that the runs have by group; by default the first.
         by: The label of the users; by default the first.
         alpha: The probability of any false alarm.
@@ -179,7 +180,12 @@ def _list_exports(folder: Path) -> list[tuple[str, Path]]:
         except ValueError as error:
             message = f"{match.group()} in its name is no date"
             raise MissingEvidence(message, where=str(path), remedy=remedy) from error
-    return sorted(("-".join(match.groups()), path) for match, path in found if match)
+    exports = sorted(("-".join(match.groups()), path) for match, path in found if match)
+    for (date, path), (next_date, other) in pairwise(exports):
+        if date == next_date:  # two looks at one day would be two chances of a false alarm
+            message = f"has the date {date} of {path.name}, too"
+            raise MissingEvidence(message, where=str(other), remedy="join the tables of a date")
+    return exports
 
 
 def _read_users(exports: Sequence[tuple[str, Path]]) -> pd.DataFrame:

@@ -23,7 +23,8 @@ from recbias.core.dataset import (
     Split,
 )
 from recbias.core.errors import MissingEvidence, NothingLeft, WrongType
-from recbias.core.queries import Queries, split_crossing
+from recbias.core.grouping import split_crossing
+from recbias.core.queries import Queries
 from recbias.reports import explanation
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recbias import __version__
-from recbias.core.machine import raise_received
+from recbias.core.signals import raise_received
 
 _SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 

@@ -22,12 +22,8 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
-from recbias.core.machine import (
-    claim_line,
-    describe_shortage,
-    get_exit_code,
-    is_shortage,
-)
+from recbias.core.machine import describe_shortage, is_shortage
+from recbias.core.signals import claim_line, get_exit_code
 from recbias.core.text import (
     MAX_LINE_LENGTH,
     guard_messages,

@@ -59,9 +59,9 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
+from recbias.core.grouping import validate_grouping
 from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.plugins import RerankedModel, SelectedModel
-from recbias.core.queries import validate_grouping
 from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file

@@ -1,6 +1,4 @@
-"""Records of stages in the manifest of a run and beside stored results.
-
-The context of the stage that runs: where warnings, facts, progress and checkpoints go.
+"""The stage that runs: where its warnings, facts, progress and checkpoints go, and its record.
 
 Code that trains or measures calls ``warn``, ``record_fact``, ``report_progress`` and
 ``Checkpoints.current`` without knowing the listener. The executor opens one ``stage_context``

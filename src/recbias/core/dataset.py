@@ -1,12 +1,6 @@
-"""The array types of the package.
+"""A dataset: ids as integer codes, interactions, attributes, reviews, sentences, and splits.
 
-Conversion of identifiers to integer codes and back.
-Attributes of users, items or queries: columns aligned to a vocabulary.
-Interactions of users with items: parallel arrays over two vocabularies.
-Sentences about groups of people: those to train on, and pairs to validate and test on.
-A loaded dataset: interactions, attributes of users and items, reviews, and sentences.
-The log-odds of the picks of users in a synthetic world, where they are known.
-Train, validation and test sets, and the part of them that training may see.
+Training sees ``TrainingData``, which has no field for validation and test sets.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The recommended items of each query, best first.
+"""What a metric reads: the outputs of a model, test items, items and queries, checked.
 
-Outputs of models of text: scores of sentences, generated texts, and predicted items.
-The input of a metric; reading a part that the experiment lacks is an error.
-Ideal lists of a synthetic world: the items that a user is most likely to pick.
-Labels of sentences and responses that are known before a model is trained.
-Validation of recommended lists before they are measured.
-Discounted cumulative gain of ranked lists with binary relevance.
+Reading a part that the experiment lacks is an error. The discounted cumulative gain of a list with
+binary relevance is that of ``rank_discounts`` and ``normalize_gain``:
 
     DCG@k  = Σ_(r <= k) hit_r / log2(r + 1)
     nDCG@k = DCG@k / Σ_(r <= min(n, k)) 1 / log2(r + 1)

@@ -1,8 +1,6 @@
-"""The columns of the tables in a run folder.
+"""The tables of a run folder, and the values of a metric: per unit, their mean, interval, bounds.
 
-The notation of metrics: ``nDCG@5``, ``APLT(head=0.8)@10``.
-The values of a metric: per-unit scores, and their mean with an interval.
-The bounds of a metric, as the section ``Range`` of its docstring states them.
+A metric is written as ``nDCG@5`` or ``APLT(head=0.8)@10``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Detectors that label a text of each item: a text is evaluated once.
-
-Models that change a pretrained model, which is the baseline of their quality.
-The devices on which models compute.
-The losses that a training recorded.
-Metrics that use the embeddings of another model than the measured one.
-Requests that a plug-in would send to a language model, as known before any is sent.
-The protocols of plug-ins: one for each kind; no base class is needed.
-Models as settings of other models: an entry inside another one.
-Re-rankers: what they read, and the protocol of their plug-ins.
+"""What plug-ins are: a protocol for each kind and for each optional ability; no base is needed.
 
 A plug-in is a frozen dataclass, whose fields are its settings. They, and the content of the files
 that they name (``InputFile``), are part of the content address of its results.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from annotated_types import Gt, Le
 
+from recbias.core.conditions import list_condition_columns, match_rows
 from recbias.core.context import warn
 from recbias.core.dataset import (
     AnyArray,
@@ -33,7 +34,7 @@ from recbias.core.errors import (
     at_setting,
 )
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries, list_condition_columns, match_rows
+from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
 from recbias.data.tables import refuse_repeated_ids
 from recbias.formats.identifiers import check_ids, encode

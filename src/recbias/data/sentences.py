@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from recbias.core.conditions import list_condition_columns, match_rows
 from recbias.core.context import warn
 from recbias.core.dataset import (
     KEYS,
@@ -29,7 +30,7 @@ from recbias.core.errors import (
     at_setting,
 )
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries, list_condition_columns, match_rows, tabulate_part
+from recbias.core.queries import Queries, tabulate_part
 from recbias.data.declared import find_folder, require_files
 from recbias.formats.delimited import Table
 from recbias.formats.tables import find_suffix, read_text_table

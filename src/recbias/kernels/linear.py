@@ -1,7 +1,4 @@
-"""Quadratic programs over non-negative weights, of a few thousand weights at most.
-
-Non-negative elastic net regression of each column on all others, by coordinate descent.
-"""
+"""Non-negative elastic net regression, by coordinate descent: of each column on all others."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions
+from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, spread_ratio
-from recbias.core.queries import group_by
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions

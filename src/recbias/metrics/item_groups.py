@@ -30,7 +30,7 @@ from recbias.core.errors import (
     at_setting,
 )
 from recbias.core.evidence import Evidence, rank_discounts
-from recbias.core.queries import parse_uncertain_label, read_uncertain_groups
+from recbias.core.grouping import parse_uncertain_label, read_uncertain_groups
 from recbias.core.text import suggest
 from recbias.kernels.sparse import build_rows, keep_columns
 from recbias.metrics.base import mark_candidates

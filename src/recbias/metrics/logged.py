@@ -20,9 +20,9 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.evidence import Evidence, ImpressionLog, Impressions, Policy
+from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, UnitScores, linearize_ratio
 from recbias.core.plugins import OnlyWith
-from recbias.core.queries import group_by
 from recbias.statistics.off_policy import (
     SLATE_ESTIMATORS,
     WEIGHTED,

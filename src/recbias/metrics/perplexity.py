@@ -19,8 +19,8 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.evidence import Evidence, Responses, SentenceScores
+from recbias.core.grouping import JOIN, Groups, group_by, split_crossing
 from recbias.core.measures import Direction, Measurement, UnitScores
-from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import suggest
 from recbias.language.likelihood import linearise_means, mark_within_deviations
 from recbias.statistics.groups import compute_moments, welch_contrasts

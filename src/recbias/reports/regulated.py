@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from recbias.core.grouping import JOIN, parse_uncertain_label
 from recbias.core.measures import SERVED
-from recbias.core.queries import JOIN, parse_uncertain_label
 from recbias.reports import views
 from recbias.reports.run import RunTables
 from recbias.reports.tables import build_check_table

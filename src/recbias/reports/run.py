@@ -15,6 +15,7 @@ import pandas as pd
 from recbias.core.context import warn
 from recbias.core.errors import DataError, MissingRun
 from recbias.core.files import convert_read_errors, has_file, open_input, to_local_path
+from recbias.core.grouping import JOIN
 from recbias.core.measures import (
     GROUPS,
     IMPORTANCES,
@@ -29,7 +30,6 @@ from recbias.core.measures import (
     TRIALS,
     Table,
 )
-from recbias.core.queries import JOIN
 from recbias.formats.manifest import parse_manifest
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"

@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 
 from recbias.core import measures
+from recbias.core.grouping import parse_uncertain_label
 from recbias.core.measures import Direction, to_loss
 from recbias.core.plugins import BASELINES
-from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import normalize_name
 from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records

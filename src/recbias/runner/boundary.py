@@ -20,8 +20,9 @@ from recbias.core.errors import (
     UserError,
     describe_exception,
 )
-from recbias.core.machine import describe_shortage, is_shortage, raise_received
+from recbias.core.machine import describe_shortage, is_shortage
 from recbias.core.registry import locate_failure
+from recbias.core.signals import raise_received
 from recbias.core.text import make_storable
 
 _TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)

@@ -21,7 +21,8 @@ from recbias.core.errors import (
     UnknownName,
     UserError,
 )
-from recbias.core.queries import Queries, group_by
+from recbias.core.grouping import group_by
+from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor

@@ -24,9 +24,10 @@ from recbias.core.docstrings import read_formula, read_section, read_summary
 from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists
 from recbias.core.files import compute_digest, digest_file, has_file
+from recbias.core.grouping import parse_uncertain_label
 from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_memory
 from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
-from recbias.core.queries import Queries, parse_uncertain_label
+from recbias.core.queries import Queries
 from recbias.formats import manifest
 from recbias.formats.manifest import FailedStep, Manifest, parse_manifest
 from recbias.formats.yaml import dump

@@ -15,15 +15,15 @@ from recbias.config.specs import Grouping
 from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
-from recbias.core.measures import Direction, Measurement
-from recbias.core.queries import (
+from recbias.core.grouping import (
     Groups,
-    Queries,
     UncertainGroups,
     group_by,
     parse_uncertain_label,
     read_uncertain_groups,
 )
+from recbias.core.measures import Direction, Measurement
+from recbias.core.queries import Queries
 from recbias.runner.stages import derive_bootstrap_seed
 from recbias.statistics.groups import (
     LEAST_VALUES,

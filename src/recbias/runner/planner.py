@@ -27,10 +27,10 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import REMEDIES
 from recbias.core.files import compute_digest
+from recbias.core.grouping import parse_uncertain_label
 from recbias.core.machine import pause_collection
 from recbias.core.packages import describe_missing, list_libraries, list_missing, suggest_install
 from recbias.core.plugins import OUTPUTS, is_changed
-from recbias.core.queries import parse_uncertain_label
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin

@@ -16,6 +16,7 @@ from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import Interactions
 from recbias.core.errors import Faults, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
+from recbias.core.grouping import list_part_columns, split_crossing
 from recbias.core.machine import require_memory
 from recbias.core.plugins import (
     ChecksData,
@@ -24,7 +25,6 @@ from recbias.core.plugins import (
     evaluates_texts,
     get_least_memory,
 )
-from recbias.core.queries import list_part_columns, split_crossing
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.grouping import check_groups

@@ -38,6 +38,7 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.evidence import Responses
 from recbias.core.files import derive_seed
+from recbias.core.grouping import UncertainGroups, parse_uncertain_label, read_uncertain_groups
 from recbias.core.measures import (
     ALL,
     COUNTS,
@@ -59,12 +60,7 @@ from recbias.core.measures import (
     widen_ends,
 )
 from recbias.core.plugins import ChecksFiles, HasBounds, Pools
-from recbias.core.queries import (
-    Queries,
-    UncertainGroups,
-    parse_uncertain_label,
-    read_uncertain_groups,
-)
+from recbias.core.queries import Queries
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan

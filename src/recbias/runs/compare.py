@@ -1,8 +1,4 @@
-"""The values of units and bootstrap samples that two runs share, and their tests.
-
-Comparison of runs: the same value of the same model, paired over the shared units.
-Comparison of gaps between groups in two runs: the effect of a mitigation on a bias.
-"""
+"""Comparison of runs: the values and gaps that they share, paired over the shared units."""
 
 from __future__ import annotations
 
@@ -22,8 +18,8 @@ import pandas as pd
 from recbias.core.dataset import FloatArray
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.files import to_canonical_json
+from recbias.core.grouping import JOIN
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
-from recbias.core.queries import JOIN
 from recbias.core.text import suggest
 from recbias.reports.run import RunTables
 from recbias.statistics.bootstrap import compare_replicates

@@ -1,4 +1,4 @@
-"""The design of each comparison of a run: its units, and the error that other numbers give.
+"""What a run could have seen: the smallest difference that each comparison finds, and its units.
 
 Names crossed with templates have a number of both.
 """
@@ -277,9 +277,9 @@ class PowerQuestion:
 
 
 def _refuse(option: str, bounds: str, value: float) -> None:
-    remedy = {"--power": "give --power 0.8", "--alpha": "give --alpha 0.05"}
+    usual = {"--power": 0.8, "--alpha": 0.05, "--half-width": 0.02}.get(option, 0.01)
     message = f"must be a number {bounds}, not {value:g}"
-    raise OutOfRange(message, where=option, remedy=remedy.get(option, "give --difference 0.01"))
+    raise OutOfRange(message, where=option, remedy=f"give {option} {usual}")
 
 
 def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFrame:

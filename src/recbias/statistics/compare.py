@@ -14,8 +14,8 @@ import pandas as pd
 
 from recbias.core.dataset import AnyArray, FloatArray, Ids
 from recbias.core.files import make_generator
+from recbias.core.grouping import JOIN
 from recbias.core.measures import PAIR_COLUMNS, SIGNIFICANCE, Contrast
-from recbias.core.queries import JOIN
 from recbias.statistics import bootstrap, spread
 from recbias.statistics.paired import (
     CorrectedTest,

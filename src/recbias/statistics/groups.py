@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from recbias.core.dataset import AnyArray, FloatArray, count_distinct, divide
+from recbias.core.grouping import Groups, order_labels
 from recbias.core.measures import Contrast, Measurement, UnitScores, linearize_ratio
-from recbias.core.queries import Groups, order_labels
 from recbias.statistics.bootstrap import resample_group_means, resample_shared_units
 from recbias.statistics.intervals import compare_share_ratio, compare_shares, solve_fieller
 from recbias.statistics.paired import ROUNDING, list_pairs

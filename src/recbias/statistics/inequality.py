@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, divide
+from recbias.core.grouping import Groups
 from recbias.core.measures import Direction, Measurement
-from recbias.core.queries import Groups
 from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
 from recbias.statistics.groups import Members, compute_moments, estimate_gap_interval
 

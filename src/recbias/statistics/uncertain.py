@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from recbias.core.dataset import FloatArray
+from recbias.core.grouping import UncertainGroups
 from recbias.core.measures import Contrast, Measurement, UnitScores
-from recbias.core.queries import UncertainGroups
 from recbias.statistics.bootstrap import resample_group_sums
 from recbias.statistics.groups import GapKind, estimate_gap_interval, measure_gap, orient_gap
 from recbias.statistics.intervals import t_interval

@@ -21,7 +21,8 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
 from recbias.core.errors import NothingLeft, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
-from recbias.core.queries import SAMPLE, Groups, group_by, split_crossing
+from recbias.core.grouping import Groups, group_by, split_crossing
+from recbias.core.queries import SAMPLE
 from recbias.statistics.bootstrap import (
     combine_slot_samples,
     count_slot_dfs,

@@ -20,8 +20,8 @@ from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Id
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
+from recbias.core.grouping import JOIN, Groups, group_by, split_crossing
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement, UnitScores, limit_ends
-from recbias.core.queries import JOIN, Groups, group_by, split_crossing
 from recbias.core.text import find_nearest, suggest
 from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (

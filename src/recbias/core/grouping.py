@@ -1,0 +1,571 @@
+"""Groups of queries by a label, bins of numbers, a condition, or a crossing of several.
+
+Groups may also be known as probabilities: ``by: probability of p_female``.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.conditions import (
+    list_condition_columns,
+    match_rows,
+    parse_condition,
+    parse_number,
+    read_operand,
+    reject_text_cells,
+)
+from recbias.core.dataset import (
+    SEPARATOR,
+    AnyArray,
+    Attributes,
+    Codes,
+    FloatArray,
+    count_distinct,
+)
+from recbias.core.errors import (
+    Contradiction,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    UnknownName,
+    WrongType,
+)
+from recbias.core.text import suggest
+
+Assumption: TypeAlias = Literal["probability", "weight"]
+"""What the metric is independent of: given the group, of its probability (``probability``); given
+the probability, of the group (``weight``)."""
+
+_TOLERANCE = 0.01
+"""How far a sum of probabilities may be from 1: columns are often rounded to two digits."""
+
+_LEAST_EXPECTED = 2.0
+"""The least expected number of queries of a group: one query has no variance."""
+
+_EXAMPLE = "by: probability of p_female, or by: probability of p_f + p_m + p_x"
+
+_NOTATION = re.compile(r"^\s*(probability|weight)\s+of(\s+(?P<columns>.*))?$", re.DOTALL)
+
+
+class _UncertainLabel(NamedTuple):
+    """The columns of probabilities that a grouping names, and what it assumes."""
+
+    assumption: Assumption
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainGroups:
+    """The probability of each group for each query.
+
+    Args:
+        names: The groups: the columns, or ``p_female`` and ``not p_female`` for a single column.
+        probabilities: ``float64[n, g]``, with the sum 1; NaN for a query without a probability.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    probabilities: FloatArray
+    assumption: Assumption
+
+    @property
+    def missing(self) -> int:
+        """The number of queries without a probability."""
+        return int(np.count_nonzero(np.isnan(self.probabilities[:, 0])))
+
+    @property
+    def known(self) -> FloatArray:
+        """The probabilities of the queries that have some, ``float64[m, g]``."""
+        return self.probabilities[~np.isnan(self.probabilities[:, 0])]
+
+    @property
+    def information(self) -> FloatArray:
+        """The share of the variance of each label that its probability explains, ``float64[g]``.
+
+            r_g = Var(p_g) / ( π_g (1 - π_g) ),    π_g the mean of p_g
+
+        It is 1 for certain labels and 0 if all queries have the same probability.
+        """
+        mean = self.known.mean(axis=0)
+        return np.asarray(self.known.var(axis=0) / (mean * (1.0 - mean)))
+
+    def find_code(self, group: str) -> int:
+        """Return the position of a group; UnknownName if there is none of this name."""
+        if group in self.names:
+            return self.names.index(group)
+        message = f"no group of {self.by!r} is called {group!r}"
+        raise UnknownName(message, remedy=suggest(group, self.names))
+
+
+def parse_uncertain_label(by: str) -> _UncertainLabel | None:
+    """Return the columns of ``probability of a + b``, None if the text is another grouping.
+
+    >>> parse_uncertain_label("weight of p_f + p_m")
+    _UncertainLabel(assumption='weight', columns=('p_f', 'p_m'))
+    >>> parse_uncertain_label("age < 25")
+
+    Raises:
+        WrongType: A column is blank or named twice, or the groups are crossed with others.
+    """
+    match = _NOTATION.match(by)
+    if match is None:
+        return None
+    columns = tuple(text.strip() for text in (match["columns"] or "").split("+"))
+    if not all(columns) or len({*columns}) < len(columns):
+        fault = "two columns are the same" if all(columns) else "a column is blank"
+        raise WrongType(f"{by!r} names no probabilities: {fault}", remedy=f"write {_EXAMPLE}")
+    if any("&" in column for column in columns):
+        message = f"{by!r} crosses probabilities with another label"
+        remedy = "give a column for each combination, or select queries by `where`"
+        raise WrongType(message, remedy=remedy)
+    assumption: Assumption = "weight" if match[1] == "weight" else "probability"
+    return _UncertainLabel(assumption, columns)
+
+
+def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
+    """Return the groups of ``probability of a + b``.
+
+    A single column has the two groups ``a`` and ``not a``. Several columns add up to 1 for each
+    query, to two digits; they are divided by their sum.
+
+    >>> import pandas as pd
+    >>> from recbias.core.dataset import Vocabulary
+    >>> ids = Vocabulary.of(["1", "2", "3", "4", "5", "6"])
+    >>> table = pd.DataFrame({"p": [0.9, 0.8, 0.3, 0.1, 0.2, None]})
+    >>> groups = read_uncertain_groups(Attributes(ids, table, "query"), "probability of p")
+    >>> groups.names, groups.missing, groups.probabilities.round(1).tolist()[:2]
+    (('p', 'not p'), 1, [[0.9, 0.1], [0.8, 0.2]])
+
+    Raises:
+        UnknownColumn: A column is absent or not numeric.
+        OutOfRange: A value is not within 0 and 1, or columns do not add up to 1.
+        NothingLeft: No query has a probability, or the probabilities of all queries are equal.
+        Contradiction: The columns do not tell the groups apart.
+    """
+    label = parse_uncertain_label(by)
+    if label is None:
+        raise WrongType(f"{by!r} names no probabilities", remedy=f"write {_EXAMPLE}")
+    columns = np.stack(
+        [_read_column_of_uncertain_groups(labels, name) for name in label.columns], axis=1
+    )
+    names = label.columns
+    if len(names) == 1:
+        columns, names = np.hstack([columns, 1.0 - columns]), (names[0], f"not {names[0]}")
+    columns[np.isnan(columns).any(axis=1)] = np.nan
+    groups = UncertainGroups(by, names, columns, label.assumption)
+    if not groups.known.size:
+        remedy = f"give the table of the {_name_rows(labels, 2)} probabilities"
+        raise NothingLeft(f"no {_name_rows(labels, 1)} carries the label {by!r}", remedy=remedy)
+    sums = columns.sum(axis=1)
+    _reject_wrong_sum(labels, label.columns, sums)
+    groups = UncertainGroups(by, names, columns / sums[:, None], label.assumption)
+    _reject_uninformative(groups, labels)
+    return groups
+
+
+def _read_column_of_uncertain_groups(labels: Attributes, name: str) -> FloatArray:
+    if name not in labels.names:
+        message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
+        raise UnknownColumn(message, remedy=suggest(name, labels.names))
+    try:
+        values = labels.numbers(name)
+    except UnknownColumn as error:
+        remedy = error.remedy or "name a column of probabilities, or correct the table"
+        raise UnknownColumn(error.message, remedy=remedy) from error
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        n, value = int(np.count_nonzero(outside)), f"{values[row]:g} of {_name_row(labels, row)}"
+        message = f"{name!r} has {n:,} of {values.size:,} values outside 0 to 1, such as {value}"
+        raise OutOfRange(message, remedy="divide percentages by 100, or correct the table")
+    return values
+
+
+def _reject_wrong_sum(labels: Attributes, names: tuple[str, ...], sums: FloatArray) -> None:
+    is_wrong = np.abs(sums - 1.0) > _TOLERANCE + 1e-9
+    if is_wrong.any():
+        row = int(np.flatnonzero(is_wrong)[0])
+        text = f"{sums[row]:.4g} for {_name_row(labels, row)}"
+        n = int(np.count_nonzero(is_wrong))
+        message = f"{' + '.join(names)} is not 1 for {n:,} {_name_rows(labels, 2)}, such as {text}"
+        raise OutOfRange(message, remedy="add a column for the remaining groups")
+
+
+def _name_rows(labels: Attributes, n: int) -> str:
+    """Return what has a probability: items, or queries, which may be users."""
+    if labels.kind == "item":
+        return "item" if n == 1 else "items"
+    return "query" if n == 1 else "queries"
+
+
+def _name_row(labels: Attributes, row: int) -> str:
+    return f"{labels.kind} {labels.ids.ids[row]}"
+
+
+def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
+    known: AnyArray = groups.known
+    expected = known.sum(axis=0)
+    if np.ptp(known, axis=0).max() < 1e-9:
+        message = (
+            f"every {_name_rows(labels, 1)} has the same {groups.names[0]}, {known[0, 0]:.4g}"
+        )
+        remedy = f"give probabilities that differ between {_name_rows(labels, 2)}, or remove by"
+        raise NothingLeft(f"{message}, which does not tell the groups apart", remedy=remedy)
+    if expected.min() < _LEAST_EXPECTED:
+        name = groups.names[int(expected.argmin())]
+        message = (
+            f"{expected.min():.2g} {_name_rows(labels, 2)} are expected in {name}, fewer than two"
+        )
+        raise NothingLeft(
+            message, remedy=f"use more {_name_rows(labels, 2)}, or add its column to another one"
+        )
+    singular = np.linalg.svd(known, compute_uv=False)
+    if groups.assumption == "probability" and singular[-1] < 1e-6 * singular[0]:
+        message = f"the columns of {groups.by!r} depend on each other: their means are undefined"
+        remedy = f"merge columns, or write weight of {' + '.join(groups.names)}"
+        raise Contradiction(message, remedy=remedy)
+
+
+JOIN = "&"
+"""Joins the parts of a crossing: ``gender&race``."""
+
+_QUANTILES = re.compile(r"(?P<column>.+?)\s+in\s+(?P<n>\d+)\s+quantiles")
+"""Matches a label whose values are divided into groups of equal size: ``age in 4 quantiles``."""
+
+_MOST_QUANTILES = 100
+
+_RANGE = re.compile(
+    r"(quantile (?P<rank>\d+) of \d+|(?P<under>under |<)?(?P<low>-?\d+(\.\d+)?)"
+    r"(-\d+(\.\d+)?| to (under )?-?\d+(\.\d+)?|\+)?)"
+)
+"""Matches a number or a range, as bins are named: ``under 18``, ``18-24``, ``50+``."""
+
+_MAX_COMBINATIONS = 2**62
+
+_Factor: TypeAlias = tuple[tuple[str, ...], Codes]
+"""The values of a part of a crossing, and the codes of the rows."""
+
+_COMPARISON = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
+"""Matches a part that must be a condition, because hardly any column has such a name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of each row.
+
+    Args:
+        names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
+        codes: The group of each row, ``int32[n]``; -1 if a label is missing. If a row may be in
+            several groups, the group of each membership, ``int32[m]``.
+        values: The label of each part of each group: ``("F", "age < 25")``.
+        rows: The row of each membership, ``int64[m]``; None if each row has one code.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    codes: Codes
+    values: tuple[tuple[str, ...], ...]
+    rows: AnyArray | None = None
+
+    @property
+    def counts(self) -> AnyArray:
+        """The number of rows in each group, ``int64[g]``."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+
+    @property
+    def missing(self) -> int:
+        """The number of rows that are in no group."""
+        return int(np.count_nonzero(self.codes < 0))
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a row is in several groups."""
+        return self.rows is not None and count_distinct(self.rows) < len(self.rows)
+
+    def find_rows(self, code: int) -> AnyArray:
+        """Return the rows of a group, in order."""
+        members = np.flatnonzero(self.codes == code)
+        return members if self.rows is None else self.rows[members]
+
+    def select(self, kept: AnyArray) -> Groups:
+        """Return some of the groups, by code, in their order; the others' rows are in no group."""
+        recode = np.full(len(self.names) + 1, -1, dtype=np.int32)
+        recode[kept] = np.arange(len(kept))
+        names = tuple(self.names[code] for code in kept)
+        values = tuple(self.values[code] for code in kept)
+        return replace(self, names=names, codes=recode[self.codes], values=values)
+
+    def find_code(self, group: str) -> int:
+        """Return the code of a group, by its name or its labels joined by ``&``.
+
+        Raises:
+            UnknownName: There is no such group.
+        """
+        labels = [JOIN.join(parts) for parts in self.values]
+        for texts in (self.names, labels):
+            if group in texts:
+                return texts.index(group)
+        message = f"no group of {self.by!r} is called {group!r}"
+        raise UnknownName(message, remedy=suggest(group, labels))
+
+
+def split_crossing(by: str) -> tuple[str, ...]:
+    """Return the parts of a crossing; WrongType if one is blank.
+
+    >>> split_crossing("gender & age < 25")
+    ('gender', 'age < 25')
+    """
+    parts = tuple(text.strip() for text in by.split(JOIN))
+    if not all(parts):
+        message = f"{by!r} is not a label: a part of it is blank"
+        raise WrongType(message, remedy="write a label, or several joined by &: gender&race")
+    return parts
+
+
+def validate_grouping(by: str) -> None:
+    """Raise WrongType if a part of a crossing is neither a condition nor can be a column.
+
+    Probabilities of groups, ``probability of p_female``, are not crossed.
+
+    Raises:
+        OutOfRange: The edges of bins do not increase, or the number of quantiles is not 2 to 100.
+    """
+    if parse_uncertain_label(by) is not None:
+        return
+    for part in split_crossing(by):
+        if _parse_bins(part) is None and _COMPARISON.search(part):
+            list_condition_columns(part)
+
+
+class _Bins(NamedTuple):
+    """A label whose numbers are divided, at the given edges or into so many quantiles."""
+
+    column: str
+    edges: tuple[float, ...]
+    n_quantiles: int = 0
+
+
+def _parse_bins(part: str) -> _Bins | None:
+    """Return the bins of ``age in [18, 25]`` and ``age in 4 quantiles``, None for other parts."""
+    if match := _QUANTILES.fullmatch(part):
+        n = int(match["n"][:9])
+        if not 2 <= n <= _MOST_QUANTILES:
+            message = f"{part!r} must have 2 to {_MOST_QUANTILES} quantiles"
+            raise OutOfRange(message, remedy=f"write {match['column']} in 4 quantiles")
+        return _Bins(match["column"], (), n)
+    if not _COMPARISON.search(part):
+        return None
+    node = parse_condition(part)
+    if not (isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In)):
+        return None
+    column, choices = node.left, node.comparators[0]
+    if len(node.ops) > 1 or not isinstance(column, ast.Name):
+        return None
+    elements = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
+    edges = [edge for edge in map(parse_number, elements) if edge is not None]
+    if not edges or len(edges) < len(elements):
+        return None
+    if any(high <= low for low, high in pairwise(edges)):
+        message = f"the edges of the bins of {column.id!r} do not increase: {ast.unparse(choices)}"
+        remedy = (
+            f"write them in order: {column.id} in [18, 25, 50]; for one group of some values, "
+            f"{column.id} == 18 or {column.id} == 25"
+        )
+        raise OutOfRange(message, remedy=remedy)
+    return _Bins(column.id, tuple(edges))
+
+
+def order_labels(labels: Sequence[str]) -> list[int] | None:
+    """Return the positions of labels that are numbers or ranges in their order, else None.
+
+    >>> order_labels(["50+", "18-24", "under 18"]), order_labels(["F", "M"])
+    ([2, 1, 0], None)
+    """
+    matches = [_RANGE.fullmatch(label) for label in labels]
+    keys = [(float(m["rank"] or m["low"]), not m["under"]) for m in matches if m is not None]
+    if len(keys) < len(labels):
+        return None
+    return sorted(range(len(labels)), key=keys.__getitem__)
+
+
+def list_part_columns(part: str, labels: Attributes) -> list[str]:
+    """Return the columns that a part of a crossing names: itself, or those of its condition."""
+    if (label := parse_uncertain_label(part)) is not None:
+        return list(label.columns)
+    if part in labels.names or part.isidentifier():
+        return [part]
+    if (bins := _parse_bins(part)) is not None:
+        return [bins.column]
+    return sorted(list_condition_columns(part))
+
+
+def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Groups:
+    """Return the groups of rows by a label, its bins, a condition, or a crossing of several.
+
+    A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
+    which gives two: ``age < 25`` and ``not age < 25``. ``age in [18, 25]`` gives the bins of a
+    column of numbers, x < 18, 18 ≤ x < 25 and 25 ≤ x, and ``age in 4 quantiles`` as many groups of
+    about the same size; equal numbers are in one group, so that some quantiles may be empty. A
+    list of text, ``country in ['FR', 'DE']``, is a condition.
+
+    >>> from recbias.core.dataset import Vocabulary
+    >>> ids = Vocabulary.of(["1", "2", "3"])
+    >>> table = pd.DataFrame({"gender": ["F", "M", None], "age": [18.0, 30.0, 40.0]})
+    >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
+    >>> groups.names, groups.codes.tolist()
+    (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
+    >>> group_by(Attributes(ids, table, "query"), "age in [18, 25, 35]").names
+    ('age=18-24', 'age=25-34', 'age=35+')
+
+    With ``split_cells``, a row whose cell is ``en|de`` is in the group of each of the two values.
+
+    >>> table = pd.DataFrame({"language": ["en|de", "de", None]})
+    >>> groups = group_by(Attributes(ids, table, "query"), "language", split_cells=True)
+    >>> groups.names, groups.codes.tolist(), groups.rows.tolist()
+    (('language=de', 'language=en'), [0, 1, 0, -1], [0, 0, 1, 2])
+
+    Raises:
+        UnknownColumn: The table has no such column.
+        WrongType: A part is neither a column nor a condition.
+        NothingLeft: No row has the label, or none meets a condition.
+        OutOfRange: The labels have more combinations than can be numbered.
+    """
+    parts = split_crossing(by)
+    rows = None
+    factors = [_factorize_part(labels, part) for part in parts]
+    if split_cells and any(_has_several_values(labels, part) for part in parts):
+        rows, factors = _split_cells(labels, parts, factors)
+    crossed = np.zeros(len(factors[0][1]), dtype=np.int64)
+    complete = np.ones(crossed.size, dtype=bool)
+    for values, codes in factors:
+        complete &= codes >= 0
+        crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
+    if math.prod(max(len(values), 1) for values, _ in factors) > _MAX_COMBINATIONS:
+        message = f"the labels of {by!r} have too many combinations"
+        raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
+    if not complete.any():
+        remedy = "give the dataset a users table, or the queries labels"
+        if labels.names:
+            remedy = f"the queries have the labels {', '.join(labels.names)}"
+        raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
+    present, dense = np.unique(crossed[complete], return_inverse=True)
+    groups = np.full(crossed.size, -1, dtype=np.int32)
+    groups[complete] = dense
+    group_values = _decode_groups(present, [values for values, _ in factors])
+    names = tuple(_name_group(_name_parts(parts, labels), values) for values in group_values)
+    return Groups(by, names, groups, group_values, rows)
+
+
+def _has_several_values(labels: Attributes, part: str) -> bool:
+    """Return whether a part of a crossing is a column in which a cell holds several values."""
+    if part not in labels.frame.columns or labels.column(part).dtype.kind == "f":
+        return False
+    return any(SEPARATOR in str(cell) for cell in labels.column(part).dropna().unique())
+
+
+def _split_cells(
+    labels: Attributes, parts: tuple[str, ...], factors: list[_Factor]
+) -> tuple[AnyArray, list[_Factor]]:
+    """Return the row of each membership, and the factors with a code for each membership."""
+    memberships = pd.DataFrame({"row": np.arange(len(labels.frame))})
+    part_values = [values for values, _ in factors]
+    for at, (part, (_, codes)) in enumerate(zip(parts, factors, strict=True)):
+        members = pd.DataFrame({"row": np.arange(codes.size), at: codes})
+        if _has_several_values(labels, part):
+            membership = labels.membership(part)
+            part_values[at], cells = membership.values, membership.matrix.nonzero()
+            members = pd.DataFrame(dict(zip(("row", at), cells, strict=True)))
+        memberships = memberships.merge(members, how="left", on="row")
+    codes = memberships[[*range(len(parts))]].fillna(-1).to_numpy(dtype=np.int32)
+    return memberships["row"].to_numpy(), [*zip(part_values, codes.T, strict=True)]
+
+
+def _factorize_part(labels: Attributes, part: str) -> _Factor:
+    if part in labels.frame.columns:
+        return _factorize_column(labels.column(part))
+    if part.isidentifier():
+        message = f"no query carries the label {part!r}"
+        raise UnknownColumn(message, remedy=suggest(part, labels.names))
+    if (bins := _parse_bins(part)) is not None:
+        return _factorize_bins(labels, bins)
+    list_condition_columns(part)
+    codes = np.full(len(labels.frame), -1, dtype=np.int32)
+    codes[match_rows(part, labels)] = 0
+    codes[match_rows(f"not ({part})", labels)] = 1
+    if not (codes == 0).any():
+        raise NothingLeft(f"no query meets {part!r}", remedy="correct or remove the condition")
+    return (part, f"not {part}"), codes
+
+
+def _factorize_bins(labels: Attributes, bins: _Bins) -> _Factor:
+    operand = read_operand(bins.column, labels)
+    if operand.kind == "text":
+        reject_text_cells(operand)
+        message = f"{bins.column!r} holds text, and only numbers have bins and quantiles"
+        remedy = f"group by its values, by: {bins.column}, or put text in quotes: ['F', 'M']"
+        raise WrongType(message, remedy=remedy)
+    known, n = np.flatnonzero(operand.present), bins.n_quantiles
+    codes, values = np.full(operand.present.size, -1, np.int32), operand.values[known]
+    edges = np.array(bins.edges)
+    if n and known.size:
+        edges = np.quantile(values.astype(np.float64), np.arange(1, n) / n, method="lower")
+    codes[known] = np.searchsorted(edges, values, side="left" if n else "right")
+    is_whole = bool((np.concatenate([edges, values]) % 1 == 0).all())
+    names = [f"quantile {at} of {n}" for at in range(1, n + 1)]
+    return tuple(names or _name_bins(edges, is_whole)), codes
+
+
+def _name_bins(edges: AnyArray, is_whole: bool) -> Iterator[str]:  # noqa: FBT001
+    """Yield ``under 18``, ``18-24``, ``25+``; of other than whole numbers ``2 to under 2.5``."""
+    texts = [np.format_float_positional(edge, trim="-") for edge in edges]
+    yield f"under {texts[0]}"
+    for (low, high), (first, end) in zip(pairwise(edges), pairwise(texts), strict=True):
+        joint = "-" if low >= 0 else " to "
+        last = f"{first}{joint}{high - 1:.0f}" if high - low > 1 else first
+        yield last if is_whole else f"{first} to under {end}"
+    yield f"{texts[-1]}+"
+
+
+def _factorize_column(column: pd.Series[Any]) -> _Factor:
+    if column.dtype.kind == "f":
+        codes, numbers = pd.factorize(column, sort=True)
+        texts = [np.format_float_positional(number, trim="-") for number in numbers]
+        return tuple(texts), codes.astype(np.int32)
+    codes, values = pd.factorize(column.where(column.notna(), None), sort=False)
+    texts = [str(value) for value in values]
+    order = np.array(order_labels(texts) or sorted(range(len(texts)), key=texts.__getitem__), int)
+    rank = np.empty(order.size + 1, dtype=np.int32)
+    rank[order], rank[-1] = np.arange(order.size), -1
+    return tuple(texts[code] for code in order), rank[codes]
+
+
+def _decode_groups(
+    crossed: AnyArray, values: list[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    sizes = [max(len(part_values), 1) for part_values in values]
+    columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
+    texts = [[part_values[code] for code in codes] for part_values, codes in columns]
+    return tuple(zip(*texts, strict=True))
+
+
+def _name_parts(parts: tuple[str, ...], labels: Attributes) -> tuple[str, ...]:
+    """Return the parts of a crossing, bins by their column."""
+    bins = [None if part in labels.names else _parse_bins(part) for part in parts]
+    return tuple(part if b is None else b.column for part, b in zip(parts, bins, strict=True))
+
+
+def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
+    pairs = zip(parts, values, strict=True)
+    return JOIN.join(
+        value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs
+    )
