@@ -233,7 +233,6 @@ def test_damaged_and_oversized_gzip_files(tmp_path: Path, read: Any) -> None:
         (vectors, "a.txt", "the 1 2\nfish 1\n", "1 numbers; the vectors have 2", 2),
         (vectors, "a.txt", "the 1 2\nfish 1 x\n", "a number is malformed", 2),
         (vectors, "a.txt", "the 1 2\nfish 1 nan\n", "NaN", 2),
-        (vectors, "a.npz", "PK", "cannot be read", 0),
     ],
 )  # fmt: skip
 def test_faults_of_files(
