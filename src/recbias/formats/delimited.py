@@ -143,7 +143,7 @@ class Table:
     def ids(self, name: str) -> Ids:
         """Return a column of identifiers; raises MalformedLine if one is empty."""
         texts = self.texts(name)
-        self.refuse(texts == "", f"an empty {name}")
+        self.refuse(texts == "", f"{name} is empty", "fill it in")
         return texts
 
     def numbers(self, name: str) -> AnyArray:
@@ -285,13 +285,6 @@ def collect_rows(
         warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
     cells = pa.concat_tables(retained or [keep(empty)])
     return Table(path, cells, place, bad_lines=n_skipped)
-
-
-def read_texts(path: Path, delimiter: str, columns: Sequence[str]) -> Table:
-    """Return all columns of a file without a header as text; between blanks none is empty."""
-    kinds: dict[str, Kind] = dict.fromkeys(columns, "text" if delimiter else "id")
-    layout = Layout(columns=kinds, delimiter=delimiter, header=False, quoted=bool(delimiter))
-    return read_table(path, layout)
 
 
 class Header(NamedTuple):

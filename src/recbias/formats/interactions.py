@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, Interactions
 from recbias.core.errors import AmbiguousLayout, Contradiction, MalformedLine
-from recbias.formats.delimited import BadLines, Kind, Layout, Table, read_table, read_texts
+from recbias.formats.delimited import BadLines, Kind, Layout, Table, read_table
 from recbias.formats.identifiers import encode, find_repeat, list_some
 from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import TableColumns, read_file
@@ -28,7 +28,6 @@ from recbias.formats.text_files import (
     read_first_line,
     read_first_lines,
     require_file,
-    shorten,
     split_line,
 )
 
@@ -37,7 +36,7 @@ InteractionLayout: TypeAlias = Literal["auto", "elliot", "qrels", "lightgcn"]
 
 _COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "elliot": {"user_id": "id", "item_id": "id", "rating": "float32", "timestamp": "text"},
-    "qrels": {"query_id": "id", "iteration": "id", "item_id": "id", "grade": "id"},
+    "qrels": {"query_id": "id", "iteration": "text", "item_id": "id", "grade": "float64"},
 }
 """The columns of files without a header; the timestamp may be missing."""
 
@@ -234,25 +233,25 @@ def read_qrels(path: Path, least_grade: float) -> Interactions:
     require_file(path)
     if get_suffix(path) == ".json":
         queries, items, grades, place = read_queries(path, _SHAPE)
-        written, numbers = grades or [], to_floats(grades or [])
         user_column, item_column = pa.array(queries, pa.string()), pa.array(items, pa.string())
+        numbers = to_floats(grades or [])
     else:
-        table = read_texts(path, "", [*_COLUMNS["qrels"]])
+        layout = Layout(columns=_COLUMNS["qrels"], delimiter="", header=False)
+        table = read_table(path, layout, encoded=True)
         user_column, item_column, place = table["query_id"], table["item_id"], table.place
-        written, numbers = table["grade"], table.numbers("grade")
-    infinite = np.flatnonzero(~np.isfinite(numbers))
-    if infinite.size:
-        row = int(infinite[0])
-        message = f"the grade {shorten(str(written[row]))} is not a number"
-        raise MalformedLine(message, where=place(row))
+        numbers = table.numbers("grade")
     user_ids, (users,) = encode(user_column)
-    item_ids, (items_,) = encode(item_column)
-    _, repeat = find_repeat(users.astype(np.int64) * max(len(item_ids), 1) + items_)
+    item_ids, (judged,) = encode(item_column)
+    if (infinite := np.flatnonzero(~np.isfinite(numbers))).size:
+        row = int(infinite[0])
+        message = f"the grade of item {item_ids.ids[judged[row]]!r} is no number"
+        raise MalformedLine(message, where=place(row))
+    _, repeat = find_repeat(users.astype(np.int64) * max(len(item_ids), 1) + judged)
     if repeat >= 0:
-        query, item = user_ids.ids[users[repeat]], item_ids.ids[items_[repeat]]
+        query, item = user_ids.ids[users[repeat]], item_ids.ids[judged[repeat]]
         message = f"item {item!r} of query {query!r} is judged twice"
         raise MalformedLine(message, where=place(repeat))
-    rows = Interactions(users, items_, numbers.astype(np.float32), None, user_ids, item_ids)
+    rows = Interactions(users, judged, numbers.astype(np.float32), None, user_ids, item_ids)
     return select_relevant(rows, least_grade, path)
 
 
