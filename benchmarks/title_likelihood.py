@@ -1,4 +1,4 @@
-"""Titles a second by ``TextScorer`` and ``TextSearch``, beside one forward pass a title.
+"""Titles a second by ``TextScorer``, all and the best only, beside one forward pass a title.
 
     python benchmarks/title_likelihood.py              # 200 titles, 20 of them one by one
     python benchmarks/title_likelihood.py --titles 0   # the whole catalogue
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from inputs.required import find_data, require_model
-from recbias.language.likelihood import TextScorer, TextSearch, score_separately
+from recbias.language.likelihood import TextScorer, score_separately
 from recbias.language.local_models import load_model
 from recbias.language.titles import restore_article, split_year
 
@@ -55,7 +55,7 @@ def main() -> None:
         scores = scorer.score(context)
         ours.append(len(texts) / (time.perf_counter() - start))
         start = time.perf_counter()
-        best = TextSearch(scorer).score_best(context, 10, excluded=nothing)
+        best = scorer.score_best(context, 10, excluded=nothing)
         searched.append(len(texts) / (time.perf_counter() - start))
         np.testing.assert_allclose(np.sort(best)[-10:], np.sort(scores)[-10:], atol=1e-4)
         start = time.perf_counter()

@@ -235,7 +235,6 @@ QUERIES = {
 
 DETECTORS = {
     "names": "recbias.detectors.names:Names",
-    "causal_lm": "recbias.detectors.groups:CausalLM",
     "masked_lm": "recbias.detectors.groups:MaskedLM",
     "column": "recbias.detectors.groups:Column",
     "sentences": "recbias.detectors.groups:Sentences",

@@ -260,7 +260,7 @@ def test_settings_of_detectors(name: str, tmp_path: Path) -> None:
 
 TESTED_ELSEWHERE = {
     "datasets": {"goodreads", "lmrec-release", *list_declared()} - {*DATASETS},
-    "detectors": {"causal_lm", "masked_lm", "sentences", "llm_judge"},
+    "detectors": {"masked_lm", "sentences", "llm_judge"},
 }
 """Plug-ins that need a publisher's files, a language model or a server."""
 

@@ -30,7 +30,7 @@ from recbias.data.sentences import (
     make_dataset,
 )
 from recbias.language.terms import load_terms
-from recbias.runner.codecs import load_queries, save_queries
+from recbias.runner.codecs import load_value, save_value
 from recbias.testing import check_dataset
 from support.worlds.small_worlds import make_interactions
 
@@ -400,8 +400,8 @@ def test_dialogues_follow_without_a_group(tmp_path: Path) -> None:
     assert frame["group"].tolist()[5:] == [None, None]
     assert frame["topic"].tolist()[5:] == ["doors", None]
     (folder := tmp_path / "stored").mkdir()
-    save_queries(queries, folder)
-    assert load_queries(folder).labels.frame.equals(frame)
+    save_value(queries, folder)
+    assert load_value(folder).labels.frame.equals(frame)
 
 
 @pytest.mark.parametrize(

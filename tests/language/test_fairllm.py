@@ -92,50 +92,10 @@ def test_a_repeated_prompt_is_excluded_with_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        [
-            {"instruction": "Recommend.", "input": "I am old.", "output": "x", "gender": "f"},
-            {"instruction": "Recommend.", "input": "", "gender": "m"},
-        ],
-        {
-            "a": {"Instruction": "Recommend.", "input": "I am old.", "gender": "f"},
-            "b": {"Instruction": "Recommend.", "gender": "m", "label": "x"},
-        },
-        {"prompt": ["Recommend.\nI am old.", "Recommend."], "gender": ["f", "m"]},
-    ],
-    ids=["list", "mapping", "columns"],
-)
-def test_records_are_read_from_lists_and_mappings(tmp_path: Path, content: Any) -> None:
-    prompts = read(write_file(tmp_path / "prompts.json", content))
-    assert prompts.to_dict("list") == {
-        "id": ["prompt-1", "prompt-2"],
-        "text": ["Recommend.\nI am old.", "Recommend."],
-        "gender": ["f", "m"],
-    }
-
-
-def test_records_have_ids_or_are_plain_text(tmp_path: Path) -> None:
-    prompts = read(
-        write_file(tmp_path / "a.json", [{"id": 7, "prompt": "x"}, {"id": "b", "text": "y"}])
-    )
-    assert prompts["id"].tolist() == ["7", "b"]
-    assert read(write_file(tmp_path / "b.json", ["x", "y"]))["text"].tolist() == ["x", "y"]
-
-
-@pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("a.json", [{"reply": "x"}], MalformedLine, "a.json: a record has no prompt"),
-        ("a.json", [], MalformedLine, "a.json: there are no prompts"),
+        ("a.json", ["x"], MalformedLine, "a.json: the attributes must be a mapping"),
         ("a.json", "[1,\n}", MalformedLine, "a.json:2: is not JSON"),
-        ("a.json", {"prompt": ["x"], "age": []}, MalformedLine, "differ in length"),
-        (
-            "a.json",
-            [{"id": 1, "text": "x"}, {"id": 1, "text": "y"}],
-            MalformedLine,
-            "identifier '1'",
-        ),
         ("a.json", {"race": ["a white"]}, WrongType, "names: a.json contains no names"),
         ("a.csv", "name,instructions\nx,y\n", UnknownColumn, "no column 'Instruction'"),
         ("a.csv", "", MalformedLine, "a.csv:1: the file is empty"),

@@ -14,7 +14,6 @@ from recbias.language.likelihood import (
     Context,
     PrefixTree,
     TextScorer,
-    TextSearch,
 )
 from recbias.language.local_models import LocalModel
 from support.models.small_causal import make_network, make_tokenizer, score_separately
@@ -146,7 +145,7 @@ def test_the_best_texts_and_their_scores_are_those_of_all_scores(
     scorer = TextScorer.from_texts(SEARCH_LLAMA, texts)
     excluded = rng.random(len(texts)) < 0.2
     offsets = rng.normal(size=len(texts)) if has_offsets else None
-    scores = TextSearch(scorer).score_best(CONTEXT, k, excluded=excluded, offsets=offsets)
+    scores = scorer.score_best(CONTEXT, k, excluded=excluded, offsets=offsets)
     expected = scorer.score(CONTEXT) - (0 if offsets is None else offsets)
     expected[excluded] = -np.inf
     assert np.sort(scores)[-k:] == pytest.approx(np.sort(expected)[-k:], abs=1e-5)
@@ -166,7 +165,7 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
     counts.clear()
     offsets = np.where(np.arange(len(texts)) < 40, 0.0, 100.0)
     nothing = np.zeros(len(texts), dtype=bool)
-    scores = TextSearch(scorer).score_best(CONTEXT, 5, excluded=nothing, offsets=offsets)
+    scores = scorer.score_best(CONTEXT, 5, excluded=nothing, offsets=offsets)
     assert np.sort(scores)[-5:] == pytest.approx(np.sort(full - offsets)[-5:], abs=1e-5)
     assert np.isneginf(scores).sum() > 60
     assert sum(counts) < n_all
@@ -175,4 +174,4 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
 def test_a_context_longer_than_the_model_is_refused() -> None:
     scorer = TextScorer.from_texts(SEARCH_LLAMA, ["a"])
     with pytest.raises(OutOfRange):
-        TextSearch(scorer).score_best("x" * 10_000, 1, excluded=np.zeros(1, dtype=bool))
+        scorer.score_best("x" * 10_000, 1, excluded=np.zeros(1, dtype=bool))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from recbias.language.prompts import (
     read_prompt,
 )
 from support.commands import invoke_recbias
-from support.files.prompt_files import PAPER, PROMPT, write_prompt
+from support.files.prompt_files import PROMPT, STATED, write_prompt
 
 HISTORY: list[HistoryItem] = [("Alpha", 1990), ("Beta", None), ("Gamma", 2000)]
 
@@ -63,8 +62,8 @@ def test_line_of_the_year_limit_is_left_out_without_a_limit(tmp_path: Path) -> N
 
 
 def test_mitigation_is_one_more_bullet_after_the_last(tmp_path: Path) -> None:
-    plain = render(read_text(tmp_path, PAPER), n_items=10)
-    mitigated = render(read_text(tmp_path, PAPER), n_items=10, mitigation="Stay {niche}.")
+    plain = render(read_text(tmp_path, STATED), n_items=10)
+    mitigated = render(read_text(tmp_path, STATED), n_items=10, mitigation="Stay {niche}.")
     bullet = "\n- Nothing newer than 2008.\n"
     assert mitigated == plain.replace(bullet, f"{bullet}- Stay {{niche}}.\n")
 
@@ -84,10 +83,10 @@ def test_mitigation_fills_its_slot_and_its_line_is_left_out_without_one(tmp_path
 
 def test_number_that_the_template_does_not_state_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(Contradiction, match=r"no slot \{year_limit\} and does not contain 2000"):
-        render(read_text(tmp_path, PAPER), year_limit=2000)
+        render(read_text(tmp_path, STATED), year_limit=2000)
     with pytest.raises(Contradiction, match=r"no slot \{n_items\} and does not contain 1$"):
         render(read_text(tmp_path, 'template: "{history} 10"'), n_items=1, year_limit=0)
-    assert render(read_text(tmp_path, PAPER), year_limit=2008)
+    assert render(read_text(tmp_path, STATED), year_limit=2008)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +140,6 @@ def test_slots_are_required(tmp_path: Path, template: str) -> None:
         find_request_prompt(write(tmp_path, template))
 
 
-REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"
-
-
 def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
     prompt = read_prompt(write_prompt(tmp_path, PROMPT))
     assert (prompt.about, prompt.source) == ("Asks for songs.", "Me.")
@@ -158,7 +154,7 @@ def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
         ("{history}", "{histroy}", "mine.yaml:3: line 1 of the template has the unknown slot"),
         ("Heard: {history}", "Heard:", "mine.yaml:3: the template has the slot {history} 0 times"),
         ("- Write {n_items}", "{history} {n_items}", "the slot {history} 2 times"),
-        ("{n_items}", "{n_items", "mine.yaml:3: line 2 of the template has a single '{'"),
+        ("{n_items}", "{n_items", "mine.yaml:3: line 2 of the template has a single brace"),
         ("{n_items}", "{}", "mine.yaml:3: line 2 of the template has the unknown slot {}"),
         ("template:", "tempalte:", "mine.yaml:3: the file has no key 'tempalte'"),
         ("newest_first", "newest", "mine.yaml:7: the order is oldest_first or newest_first"),
@@ -185,25 +181,6 @@ def test_file_without_template_and_file_that_is_not_yaml_are_rejected(tmp_path: 
         read_prompt(tmp_path / "none.yaml")
 
 
-def test_file_of_the_paper_brings_its_own_mitigations(tmp_path: Path) -> None:
-    prompt = read_prompt(write_prompt(tmp_path, PAPER))
-    assert prompt.slots == {"history", "n_items"}
-    assert prompt.mitigations == {"mitigate": "Match the level.", "minimize": "Stay niche."}
-    assert prompt.source == "A. Author. A study. 2024"
-
-
-@pytest.mark.skipif(not REFERENCE.is_file(), reason="the paper's file is not here")
-def test_prompt_of_the_paper_is_written_as_published() -> None:
-    prompt = read_prompt(REFERENCE)
-    text = prompt.render([("Heat", 1995)], n_items=10, year_limit=2008).messages[0].content
-    published = REFERENCE.read_text(encoding="utf-8").partition("base_prompt: |-\n")[2]
-    published = published.partition("placeholders:")[0]
-    lines = [line.removeprefix("  ") for line in published.rstrip().splitlines()]
-    expected = "\n".join(lines).replace("{watch_history}", "- Heat (1995)")
-    assert text == expected.replace("{nr_items}", "10")
-    assert set(prompt.mitigations) == {"mitigate", "minimize"}
-
-
 def test_braces_are_written_twice(tmp_path: Path) -> None:
     path = write_prompt(tmp_path, 'template: "{history} {{\\"n\\": {n_items}}}"')
     message = read_prompt(path).render([("Heat", None)], n_items=3).messages[0]
@@ -226,7 +203,7 @@ def test_packaged_mitigation_is_one_sentence_on_one_line(
 
 
 def test_file_of_a_prompt_brings_its_own_sentences(tmp_path: Path) -> None:
-    paper = read_prompt(write_prompt(tmp_path, PAPER))
+    paper = read_prompt(write_prompt(tmp_path, STATED))
     assert find_mitigation("mitigate", paper).sentence == "Match the level."
     assert find_mitigation("mitigate", paper).source == "A. Author. A study. 2024"
 

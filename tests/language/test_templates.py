@@ -201,10 +201,8 @@ def test_a_list_without_words_is_an_error(slot: str, groups: list[Group], messag
     assert str(caught.value) == message
 
 
-def test_slots_in_either_bracket_can_be_renamed() -> None:
-    (kind,) = parse_kinds(
-        make_sentences("For {name}", "At [PLACE] "), WORD_LISTS, {"PLACE": "place"}
-    )
+def test_slots_have_either_bracket() -> None:
+    (kind,) = parse_kinds(make_sentences("For {name}", "At [place] "), WORD_LISTS)
     assert kind.sentences == ("For [name]", "At [place]")
     assert list(kind.words) == ["name", "place"]
 
@@ -222,14 +220,14 @@ def test_an_invalid_sentence_is_an_error(
     texts: tuple[str, ...], message: str, remedy: str
 ) -> None:
     with pytest.raises(MalformedLine) as caught:
-        parse_kinds(make_sentences(*texts), WORD_LISTS, {})
+        parse_kinds(make_sentences(*texts), WORD_LISTS)
     assert str(caught.value) == message
     assert remedy in caught.value.remedy
 
 
 def test_a_file_without_kinds_is_an_error() -> None:
     with pytest.raises(MalformedLine, match="there are no templates"):
-        parse_kinds(MarkedValue({}, "f:1"), WORD_LISTS, {})
+        parse_kinds(MarkedValue({}, "f:1"), WORD_LISTS)
 
 
 DOCTORS = """\
@@ -311,9 +309,6 @@ def test_the_packaged_set_has_the_design_of_the_paper() -> None:
     }
 
 
-PAPER = Path(__file__).parents[2].parent / "shared" / "reference" / "templates" / "lmrec.yaml"
-needs_paper = pytest.mark.skipif(not PAPER.is_file(), reason="no reference folder")
-
 TEMPLATES = {
     "names": ["Seat {}?", "Feed {} now"],
     "relationships": ["my {} and {} {} eat", "my {} takes {} {} out"],
@@ -341,62 +336,6 @@ def write_release(folder: Path, *kinds: str, templates: Any = None) -> tuple[Pat
     for file in words:
         file.write_text(json.dumps(WORDS.get(file.stem, {})), encoding="utf-8")
     return path, words
-
-
-@needs_paper
-def test_the_papers_file_has_all_templates_and_words() -> None:
-    with collect_warnings() as warnings:
-        template_set = read_templates(PAPER)
-    names, couples, places = template_set.kinds
-    assert template_set.names == ["names", "sexual_orientation", "location"]
-    # white 22 + 22, black 21 + 22 names; 18 sentences
-    assert len(names.words["name"].words) == 22 + 22 + 21 + 22 == 87
-    assert len(names) == 18 * 87 == 1566
-    # 8 + 8 first, 3 + 3 second relationships
-    assert len(couples) == 18 * 16 * 6 == 1728
-    # 28 locations are printed, the office twice; 3 religious places
-    assert len(places) == 18 * (28 - 1 + 3) == 540
-    assert warnings == ["repeated words of the slot location are used once: office"]
-    assert "Unintended Bias" in template_set.source
-
-
-@needs_paper
-def test_the_papers_prompts_have_labels_and_pronouns() -> None:
-    with collect_warnings():
-        prompts = fill_templates(read_templates(PAPER).kinds)
-    assert prompts.groupby(["race", "gender"]).size().to_dict() == {
-        ("black", "female"): 18 * 21,
-        ("black", "male"): 18 * 22,
-        ("white", "female"): 18 * 22,
-        ("white", "male"): 18 * 22,
-    }
-    # of each 16 x 6 couples 8 x 3 are F F and 8 x 3 are M M
-    assert prompts["orientation"].value_counts().to_dict() == {
-        "homosexual": 18 * 48,
-        "heterosexual": 18 * 48,
-    }
-    assert prompts["religion"].value_counts().to_dict() == {
-        "christian": 18,
-        "muslim": 18,
-        "jewish": 18,
-    }
-    assert prompts["place"].value_counts().to_dict() == {"location": 18 * 27, "religion": 18 * 3}
-    assert not prompts["text"].str.contains("his/her|[\\[\\]]").any()
-    brother = prompts[(prompts["first"] == "brother") & (prompts["second"] == "boyfriend")]
-    assert brother["text"].str.contains("brother .*his boyfriend").all()
-    sister = prompts[(prompts["first"] == "sister") & (prompts["second"] == "boyfriend")]
-    assert sister["text"].str.contains("sister .*her boyfriend").all()
-
-
-@needs_paper
-def test_the_packaged_set_has_the_papers_words_but_other_sentences() -> None:
-    kinds = load_packaged()["restaurants"].kinds
-    with collect_warnings():
-        paper_kinds = read_templates(PAPER).kinds
-    for kind, paper_kind in zip(kinds, paper_kinds, strict=True):
-        assert kind.name == paper_kind.name
-        assert kind.words == paper_kind.words
-        assert not set(kind.sentences) & set(paper_kind.sentences)
 
 
 def test_a_word_in_two_lists_of_the_authors_has_two_labels(tmp_path: Path) -> None:
@@ -464,10 +403,3 @@ def test_another_number_of_braces_is_an_error(tmp_path: Path) -> None:
     path, words = write_release(tmp_path, "names", templates={"names": ["Seat {} and {}"]})
     with pytest.raises(MalformedLine, match="2 pairs of braces, not 1"):
         read_templates(path, words)
-
-
-def test_substitutions_without_templates_are_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "paper.yaml"
-    path.write_text("substitutions: {locations: [bank]}\n", encoding="utf-8")
-    with pytest.raises(MalformedLine, match="there are substitutions, but no templates"):
-        read_templates(path)

@@ -192,11 +192,11 @@ def plan_and_store(tmp_path: Path) -> tuple[Plan, Store]:
 
 
 def take_titles(jobs: Jobs) -> list[str]:
-    return [job.stages[0].title for job in jobs.take()]
+    return [job.stages[-1].title for job in jobs.take()]
 
 
-def make_records(job: Job) -> list[StageRecord]:
-    return [make_record(stage) for stage in job.stages]
+def finish(jobs: Jobs, job: Job) -> None:
+    jobs.finish([make_record(stage) for stage in job.stages], job)
 
 
 def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
@@ -205,36 +205,46 @@ def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
     plan, store = plan_and_store
     jobs = Jobs.from_plan(plan, Executor(store, Silent()))
     first, second, *other_jobs = jobs.take()
-    assert [job.stages[0].title for job in (first, second)] == [
-        "trial 1 of ItemKNN",
-        "trial 2 of ItemKNN",
+    assert [[stage.title for stage in job.stages] for job in (first, second)] == [
+        ["trial 1 of ItemKNN"],
+        ["trial 2 of ItemKNN"],
     ]
     # trials that depend on one another stay with their model, which is ready
     assert [job.stages[0].title for job in other_jobs] == ["fit MostPop", "trial 1 of UserKNN"]
     assert len(other_jobs[1].stages) == 2 + 1 + 3
-    jobs.finish(make_records(second))
+    finish(jobs, second)
     assert take_titles(jobs) == []
-    jobs.finish(make_records(first))
+    finish(jobs, first)
     (third,) = jobs.take()
-    assert third.stages[0].title == "trial 3 of ItemKNN"
-    jobs.finish(make_records(third))
+    assert third.stages[-1].title == "trial 3 of ItemKNN"
+    finish(jobs, third)
     (last,) = jobs.take()
-    assert [stage.title for stage in last.stages] == [
+    assert [stage.title for stage in last.stages[3:]] == [
         *("search ItemKNN", "fit ItemKNN", "recommend ItemKNN", "measure nDCG of ItemKNN")
     ]
 
 
-def test_jobs_that_need_a_failed_trial_never_start(plan_and_store: tuple[Plan, Store]) -> None:
+def run(jobs: Jobs, job: Job, fresh: bool = False) -> list[StageRecord]:
+    records, code = jobs.select_records(job), digest_code(job)
+    return run_job(jobs.executor.store, job, records, fresh=fresh, run_id="1", code=code)
+
+
+def test_jobs_that_need_a_failed_trial_compute_nothing(
+    plan_and_store: tuple[Plan, Store],
+) -> None:
     plan, store = plan_and_store
     executor = Executor(store, observer := RecordingObserverJobs())
     jobs = Jobs.from_plan(plan, executor)
     first, second, *_ = jobs.take()
-    jobs.finish(make_records(first))
-    (record,) = jobs.finish(jobs.report_dead_worker(second))
+    finish(jobs, first)
+    (record,) = jobs.finish(jobs.report_dead_worker(second), second)
     assert (record.stage, record.model) == ("trial 2 of ItemKNN", "ItemKNN")
     assert record.failure is not None
     assert record.failure.message == "the worker process died"
-    assert take_titles(jobs) == []
+    (third,) = jobs.take()
+    assert jobs.finish(run(jobs, third), third) == []
+    (last,) = jobs.take()
+    assert jobs.finish(run(jobs, last), last) == []
     assert observer.records[-1] is executor.records[record.digest] is record
 
 
@@ -286,16 +296,7 @@ def test_workers_reuse_results_of_this_run(
     while ready := jobs.take():
         rounds += 1
         for job in ready:
-            jobs.finish(
-                run_job(
-                    store,
-                    job,
-                    jobs.select_input_records(job),
-                    fresh=fresh,
-                    run_id="1",
-                    code=digest_code(job),
-                )
-            )
+            jobs.finish(run(jobs, job, fresh), job)
     assert rounds == 3
     records = [record for record in executor.records.values() if record.model]
     assert len(records) == sum(len(model_plan.stages) for model_plan in plan.model_plans)
@@ -313,7 +314,9 @@ def test_jobs_that_compute_on_cuda_need_a_gpu(
     plan, store = api.plan(spec, out=tmp_path)
     jobs = Jobs.from_plan(plan, Executor(store, Silent()))
     assert [jobs.count_gpus(job) for job in jobs.waiting] == n_gpus
-    one_model = [Job(stage) for stage in plan.stages if stage.kind in {"fit", "trial", "measure"}]
+    one_model = [
+        Job((stage,)) for stage in plan.stages if stage.kind in {"fit", "trial", "measure"}
+    ]
     expected = {"fit": n_gpus[1], "trial": n_gpus[1], "measure": 0}
     for job in one_model[-5:]:
         assert jobs.count_gpus(job) == expected[job.stages[0].kind]
@@ -336,8 +339,8 @@ def test_trials_wait_for_the_baseline_that_they_are_compared_with(tmp_path: Path
     (first,) = jobs.take()
     assert [stage.kind for stage in first.stages] == ["baseline"]
     assert jobs.take() == []
-    jobs.finish(make_records(first))
-    assert [job.stages[0].kind for job in jobs.take()] == ["trial", "trial"]
+    finish(jobs, first)
+    assert [job.stages[-1].kind for job in jobs.take()] == ["trial", "trial"]
 
 
 @pytest.mark.parametrize(

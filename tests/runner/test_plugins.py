@@ -60,7 +60,6 @@ STATES = {
     "None": "returns NoneType, not a dict of arrays",
     "{{1: [1.0]}}": "has a name that is not text: 1",
     "{{'a': [None]}}": "has Python objects in 'a'",
-    "{{'file': [1.0]}}": "multiple values for argument 'file'",
     "sys.exit(0)": "SystemExit: 0",
 }
 """States that cannot be stored, with what is said of each."""

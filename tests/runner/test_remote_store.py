@@ -16,8 +16,8 @@ import pytest
 import recbias
 from recbias.core.context import Stored
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
+from recbias.runner.codecs import ARRAYS
 from recbias.runner.stage import Silent
-from recbias.runner.store import RECORD
 from recbias.runner.store_url import RemoteStore, open_store
 from support.bucket import Bucket, serve_bucket
 from support.commands import invoke_recbias, write_small_spec
@@ -66,7 +66,7 @@ def test_a_damaged_copy_is_stored_again(tmp_path: Path) -> None:
     first, second = make_stores(tmp_path)
     first.save(DIGEST, STATE, STORED)
     folder = tmp_path / "shared" / "ab" / DIGEST
-    (data,) = [path for path in folder.iterdir() if path.name != RECORD]
+    data = folder / ARRAYS
     intact = data.read_bytes()
     data.write_bytes(intact[:-1] + bytes([intact[-1] ^ 1]))
     with pytest.warns(UserWarning, match="was damaged and is computed again"):
@@ -80,7 +80,7 @@ def test_a_damaged_result_of_the_folder_is_copied_again(tmp_path: Path) -> None:
     first, second = make_stores(tmp_path)
     first.save(DIGEST, STATE, STORED)
     assert second.load(DIGEST) is not None
-    (data,) = [path for path in second.path(DIGEST).iterdir() if path.name != RECORD]
+    data = second.path(DIGEST) / ARRAYS
     data.write_bytes(b"x" * data.stat().st_size)
     with pytest.warns(UserWarning, match="was damaged"):
         assert second.load(DIGEST)["x"].tolist() == [0, 1, 2]

@@ -19,7 +19,8 @@ from recbias.core.context import Stored, collect_warnings
 from recbias.core.dataset import Attributes, Dataset, Reviews, Vocabulary
 from recbias.core.errors import Unwritable
 from recbias.core.files import digest_file
-from recbias.runner.codecs import FORMATS
+from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.runner.codecs import load_value, save_value
 from recbias.runner.store import (
     RECORD,
     VALUES,
@@ -266,10 +267,9 @@ def test_clean_names_what_it_cannot_read(tmp_path: Path, obstacle: str) -> None:
 ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]
 
 
-def save_and_load(kind: str, value: Any, folder: Path) -> Any:
-    save, load = FORMATS[kind]
-    save(value, folder)
-    return load(folder)
+def save_and_load(value: Any, folder: Path) -> Any:
+    save_value(value, folder)
+    return load_value(folder)
 
 
 def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: 
         reviews=Reviews(zero, zero, texts),
         counts={"bad": 2},
     )
-    restored = save_and_load("dataset", dataset, tmp_path)
+    restored = save_and_load(dataset, tmp_path)
     assert restored.item_ids.ids.tolist() == ODD
     assert restored.interactions.times.tolist() == [5, 6]
     assert restored.items.frame["genres"].tolist() == ["A|B", *[None] * 7]
@@ -301,6 +301,29 @@ def test_a_dataset_is_restored_with_odd_identifiers_and_missing_cells(tmp_path: 
     assert restored.reviews.texts.tolist() == ["", "fine 🎬"]
     assert restored.counts == {"bad": 2}
     assert restored.users is None
+
+
+def test_measurements_are_restored_and_share_their_units(tmp_path: Path) -> None:
+    units = UnitScores("user", np.array(["a", "b"], dtype=object), np.array([0.5, np.nan]))
+    contrast = Contrast("groups", "x=1", "x=2", "welch_t", 3, 1.0, 2.0, -1.0, 0.1, 0.2)
+    axes = {"gender/1": np.array([0.6, 0.8])}
+    values = (
+        Measurement(0.5, 1, 1, group="x=1", units=units, contrasts=(contrast,), axes=axes),
+        Measurement(math.nan, 0, 2, units=units, log_scale=True),
+    )
+    first, second = save_and_load(values, tmp_path)
+    assert (first.value, first.group) == (0.5, "x=1")
+    assert repr(first.contrasts) == repr((contrast,))
+    assert math.isnan(second.value)
+    assert second.log_scale
+    assert first.units.ids is second.units.ids
+    np.testing.assert_array_equal(first.units.values, units.values)
+    np.testing.assert_array_equal(first.axes["gender/1"], [0.6, 0.8])
+
+
+def test_objects_of_other_classes_are_not_stored(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a PosixPath cannot be stored"):
+        save_value({"path": tmp_path}, tmp_path)
 
 
 ROWS = np.array([[0.1, np.nan, 1 / 3], [-1.0, 2e-17, np.inf]])

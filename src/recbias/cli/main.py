@@ -50,15 +50,6 @@ _COMMANDS = {
         "data:describe",
         "Print the counts, popularity and labels of a dataset.",
     ),
-    "sentences": ("", "Build a corpus of sentence pairs."),
-    "sentences collect": ("sentences:collect", "Collect sentences with two terms from posts."),
-    "sentences annotate": ("sentences:annotate", "Write a blinded sheet for each rater."),
-    "sentences agree": ("sentences:agree", "Keep the sentences that all raters call biased."),
-    "sentences split": (
-        "sentences:split",
-        "Divide sentences; add copies of the other group.",
-    ),
-    "sentences swap": ("sentences:swap", "Write sentences and their copies as pairs."),
     "human": ("", "Let people rate the responses of models."),
     "human export": ("human:export_sheets", "Write a blinded sheet of responses for each rater."),
     "human import": (

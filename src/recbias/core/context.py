@@ -46,7 +46,7 @@ class StageRecord:
     Args:
         stage: The title of the stage.
         kind: ``dataset``, ``split``, ``queries``, ``trial``, ``search``, ``fit``, ``answer``,
-            ``measure`` and so on: the keys of ``FORMATS``.
+            ``measure`` and so on.
         digest: The content address of its result.
         dataset: Label of the dataset, blank if it does not apply, like the next three.
         fold: The fold, from 1.

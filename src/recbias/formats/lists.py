@@ -341,7 +341,7 @@ def _rank_equal_ranks(rows: ListRows) -> ListRows:
     order = np.lexsort((-positions[rows.items], -rows.scores, rows.queries))
     by_score = np.empty(order.size)
     by_score[order] = np.arange(order.size)
-    return replace(rows, ranks=by_score)
+    return replace(rows, ranks=by_score.astype(np.float64))
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
@@ -364,7 +364,7 @@ def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
         return rows
     if order == "rows":
         counts = pd.Series(rows.queries).groupby(rows.queries).cumcount() + 1
-        return replace(rows, ranks=counts.to_numpy(np.float64), scores=None)
+        return replace(rows, ranks=np.asarray(counts, np.float64), scores=None)
     if (rows.ranks if order == "rank" else rows.scores) is None:
         raise UnknownColumn(f"there is no {order}", where=str(rows.path), remedy="change order")
     return replace(rows, scores=None) if order == "rank" else replace(rows, ranks=None)

@@ -18,16 +18,13 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from recbias.core.text import make_printable
-from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome, RequestKind
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome
 from recbias.language.limits import MAX_PAUSE
 from recbias.language.local_models import Generation, LocalModel, load_model
 
 _Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
 """What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
 ``reject`` this request; ``stop`` all requests."""
-
-NO_LIKELIHOOD = "no log-probabilities"
-"""The cause of a failure: a server that does not give the log-probabilities of a prompt."""
 
 QUOTA = "insufficient_quota"
 """The only code of an exhausted quota; some servers word a limit per minute as a quota."""
@@ -99,11 +96,9 @@ class Failure:
 class NoReply(Exception):
     """The answer of a server holds no reply; ``failure`` says why."""
 
-    def __init__(
-        self, message: str, *, cause: str = _MALFORMED, reaction: _Reaction = "retry"
-    ) -> None:
+    def __init__(self, message: str, *, cause: str = _MALFORMED) -> None:
         super().__init__(message)
-        self.failure = Failure(cause=cause, message=message, reaction=reaction)
+        self.failure = Failure(cause=cause, message=message)
 
 
 class Backend(ABC):
@@ -125,10 +120,8 @@ class Backend(ABC):
         """Close the connections, or release the memory of the model."""
 
 
-def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> Backend:
-    """Return the backend of a language model for requests of one kind.
-
-    Only servers with the interface of OpenAI give likelihoods; the model is one of these.
+def open_backend(model: LanguageModel) -> Backend:
+    """Return the backend of a language model.
 
     Raises:
         MissingExtra: The package of the provider is not installed.
@@ -142,7 +135,7 @@ def open_backend(model: LanguageModel, kind: RequestKind = "chat") -> Backend:
         return TransformersBackend(causal_model, model.concurrency)
     if model.provider == "anthropic":
         return _AnthropicBackend(model)
-    return LikelihoodBackend(model) if kind == "likelihood" else _OpenAIBackend(model)
+    return _OpenAIBackend(model)
 
 
 class _HttpBackend(Backend):
@@ -189,19 +182,15 @@ class _HttpBackend(Backend):
         """Return the JSON of a request."""
 
     @abstractmethod
-    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
-        """Return the reply in the JSON of the answer to a request."""
-
-    def judge(self, failure: Failure) -> Failure:
-        """Return a failure with the cause and the reaction that it has for these requests."""
-        return failure
+    def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
+        """Return the reply in the JSON of an answer."""
 
     def _send(self, request: ChatRequest) -> ChatReply | Failure:
         refused, sdk = sorted(self._refused), self._sdk
         payload = self._adapt(self.build_payload(request), refused)
         try:
             text = self._client.post(self.path, body=payload, cast_to=str)
-            return self._read(text, request, payload, refused)
+            return self._read(text, payload, refused)
         except NoReply as error:
             return self._clean(error.failure)
         except sdk.APITimeoutError:
@@ -216,7 +205,7 @@ class _HttpBackend(Backend):
             return self._react(response.status_code, body, response.headers, payload)
 
     def _read(
-        self, text: str, request: ChatRequest, payload: Mapping[str, Any], refused: Sequence[str]
+        self, text: str, payload: Mapping[str, Any], refused: Sequence[str]
     ) -> ChatReply | Failure:
         """Return the reply in an answer; some servers report errors by an answer of status 200."""
         body = _parse_json(text)
@@ -232,7 +221,7 @@ class _HttpBackend(Backend):
             code = _as_text(_read_error(error).get("code") or _read_error(error).get("status"))
             is_status = re.fullmatch("[45][0-9][0-9]", code)
             return self._react(int(code) if is_status else 500, error, {}, payload)
-        reply, hide = self.read_reply(body, request), self._credentials.hide_in
+        reply, hide = self.read_reply(body), self._credentials.hide_in
         return replace(
             reply,
             text=hide(reply.text),
@@ -251,7 +240,7 @@ class _HttpBackend(Backend):
         self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
     ) -> ChatReply | Failure:
         """Return what follows an answer that reports an error."""
-        failure = self.judge(self._clean(classify_status(status, body, headers)))
+        failure = self._clean(classify_status(status, body, headers))
         if failure.reaction != "reject":
             return failure
         if _as_text(_read_error(body).get("code")) == _CONTENT_FILTER:
@@ -305,7 +294,7 @@ class _OpenAIBackend(_HttpBackend):
             **decoding.extra_body,
         }
 
-    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+    def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
         """Return the reply in the message of the first choice."""
         choice = _get_choice(body)
         message = choice.get("message")
@@ -352,114 +341,12 @@ class _AnthropicBackend(_HttpBackend):
             **decoding.extra_body,
         }
 
-    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
+    def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
         """Return the text of the content."""
         if not isinstance(body.get("content"), list):
             raise NoReply("the answer has no content")
         text, reason = _read_text(body["content"]), _as_text(body.get("stop_reason"))
         return ChatReply(text=text, outcome=_classify_end(text, reason), finish_reason=reason)
-
-
-class LikelihoodBackend(_HttpBackend):
-    """Log-probabilities of given texts, through the completions interface of OpenAI.
-
-    The server is asked for a completion of no tokens with ``echo`` and ``logprobs``: it repeats
-    the prompt with the log-probability of each of its tokens. vLLM does, as did OpenAI; the server
-    of llama.cpp ignores ``echo`` or refuses it.
-    """
-
-    path = "/completions"
-
-    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the JSON of a request."""
-        return {
-            "max_tokens": request.decoding.max_tokens,
-            **request.decoding.extra_body,
-            "model": request.model,
-            "prompt": "".join(message.content for message in request.messages),
-            "echo": True,
-            "logprobs": 1,
-        }
-
-    def read_reply(self, body: Mapping[str, Any], request: ChatRequest) -> ChatReply:
-        """Return the tokens of the text and their log-probabilities, as a JSON object.
-
-        Tokens of the text begin at or after its first character. One that begins before is of the
-        context, and what the server generates after the text is left out.
-        """
-        context, text = (message.content for message in request.messages)
-        tokens, scores = _list_scores(body)
-        end = len(context) + len(text)
-        rows = zip(tokens, scores, _locate_tokens(tokens, context + text), strict=True)
-        of_text = [(token, score) for token, score, start in rows if len(context) <= start < end]
-        if not of_text or not all(_is_log_probability(score) for _, score in of_text):
-            raise NoReply("the answer lacks the log-probability of a token of the text")
-        names, values = zip(*of_text, strict=True)
-        return ChatReply(text=json.dumps({"tokens": names, "log_probabilities": values}))
-
-    def judge(self, failure: Failure) -> Failure:
-        """Return a failure; that of a server without likelihoods stops all requests."""
-        if failure.cause in _REFUSALS and _UNSUPPORTED.search(failure.message):
-            return replace(failure, cause=NO_LIKELIHOOD, reaction="stop")
-        return failure
-
-
-_REFUSALS = {"400", "404", "405", "422"}
-"""The causes of failures that may be about the interface and not about the key."""
-
-_UNSUPPORTED = re.compile(r"\becho\b|log_?prob|chat model|completions", re.IGNORECASE)
-"""Matches the message of a server that cannot repeat the prompt with log-probabilities."""
-
-_LEAST_SCORE, _ROUNDING = -1e6, 1e-3
-"""The least log-probability, and the most by which one may exceed 0; some servers send -9999 for
-minus infinity."""
-
-
-def _is_log_probability(score: Any) -> bool:
-    """Return whether a value can be a log-probability, rounded as it may be."""
-    return isinstance(score, (int, float)) and _LEAST_SCORE <= score <= _ROUNDING
-
-
-def _locate_tokens(tokens: Sequence[str], text: str) -> list[int]:
-    """Return the position in a text at which each of its tokens begins.
-
-    Positions are not taken from the server, because servers differ in how they count a start
-    token and the bytes of a character. A token that is not in the text, such as a part of the
-    bytes of a character, is at the position after the last token; the next one is looked for
-    after it.
-
-    >>> _locate_tokens(["<s>", "L'", "\ufffd", "\ufffd", "t", " Up"], "L'\u00e9t Up")
-    [0, 0, 2, 2, 3, 4]
-
-    Args:
-        tokens: The tokens of the text, and perhaps others before and after it.
-        text: The text.
-    """
-    offsets, end, n_skipped = [], 0, 0
-    for token in tokens:
-        start = text.find(token, end, end + n_skipped + len(token)) if token else -1
-        if start < 0:
-            offsets.append(end)
-            n_skipped += len(token)
-        else:
-            offsets.append(start)
-            end, n_skipped = start + len(token), 0
-    return offsets
-
-
-def _list_scores(body: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    """Return the tokens of the prompt, and their log-probabilities."""
-    if not (choice := _get_choice(body)):
-        raise NoReply("the answer has no choices")
-    logprobs = choice.get("logprobs")
-    columns = logprobs if isinstance(logprobs, Mapping) else {}
-    tokens, scores = columns.get("tokens"), columns.get("token_logprobs")
-    if not isinstance(tokens, list) or not isinstance(scores, list):
-        message = "the server returns no log-probabilities of the prompt (echo with logprobs)"
-        raise NoReply(message, cause=NO_LIKELIHOOD, reaction="stop")
-    if len(tokens) != len(scores):
-        raise NoReply("the answer has not one log-probability for each token")
-    return [_as_text(token) for token in tokens], scores
 
 
 _SEED_DIGITS = 15  # the hexadecimal digits of an address that seed the sampling of its reply

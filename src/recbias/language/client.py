@@ -22,7 +22,6 @@ from recbias.core.plugins import PlannedRequest
 from recbias.core.signals import allow_seconds
 from recbias.core.text import make_printable
 from recbias.language.backends import (
-    NO_LIKELIHOOD,
     QUOTA,
     Backend,
     Failure,
@@ -59,10 +58,6 @@ _MAX_NAME_LENGTH = 80
 
 _REMEDIES = {
     QUOTA: "add credit to the account, then run again: stored replies are used",
-    NO_LIKELIHOOD: (
-        "run it in the process: model: instead of llm:; or use a server that repeats the prompt "
-        "with log-probabilities, such as vLLM"
-    ),
     "401": "check the key in the environment variable {variable}",
     "403": "check what the key in the environment variable {variable} is allowed to do",
     "404": "check model and base_url; {url}/models lists the models of many servers",
@@ -86,7 +81,7 @@ def complete(
     that are the same.
 
     Args:
-        requests: The requests to the model, all of one kind; those at one address get one reply.
+        requests: The requests to the model; those at one address get one reply.
         model: The model.
         folder: The folder of the stored replies; None is that of the stage, or a temporary one.
         read: Returns the titles of an answer: repeated replies are compared by them and by text.
@@ -110,7 +105,7 @@ def complete(
             message = f"{len(missing):,} replies of {model.model} are not stored in {store.folder}"
             remedy = "run without --offline, or copy the files of the replies there"
             raise MissingReplies(message, where="llm", remedy=remedy)
-        dispatch = _Dispatch(model, open_backend(model, missing[0].kind), store, bool(replies))
+        dispatch = _Dispatch(model, open_backend(model), store, bool(replies))
         replies |= dispatch.send(missing)
     ordered = [replies[request.address] for request in requests]
     _report_replies(ordered, model)

@@ -12,153 +12,28 @@ import numpy as np
 
 from recbias.core.context import report_progress
 from recbias.core.dataset import AnyArray, Ids
+from recbias.formats.yaml import read_marked
 from recbias.language.masking import TextWords, divide_into_blocks
 from recbias.language.templates import load_packaged
-from recbias.language.terms import match_case
+from recbias.language.terms import find_packaged, match_case
 
 Side: TypeAlias = Literal["gender", "race"]
 """The attribute that is exchanged."""
 
 _POSSESSIVE = " _"  # the suffix of words in Swaps that stand directly before a noun
 
-_PAIRS = """
-she he|herself himself|woman man|women men|girl boy|girls boys|lady gentleman|ladies gentlemen
-female male|females males|gal guy|madam sir|ma'am sir|mrs mr|ms mr|mother father|mothers fathers
-mom dad|moms dads|mum dad|mommy daddy|mama papa|daughter son|daughters sons|sister brother
-sisters brothers|wife husband|wives husbands|girlfriend boyfriend|girlfriends boyfriends
-fiancée fiancé|fiancee fiance|bride groom|aunt uncle|aunts uncles|niece nephew|nieces nephews
-grandmother grandfather|grandma grandpa|granny grandpa|granddaughter grandson
-stepmother stepfather|stepdaughter stepson|stepsister stepbrother|waitress waiter
-waitresses waiters|actress actor
-"""
-"""Words for women and men; of several pairs with one word, the first is its replacement."""
-
 _ALONE = {"her": "him", "him": "her", "hers": "his", "his": "hers", "hostess": "host"}
 _BEFORE_A_NOUN = {"her": "his", "his": "her"}
 _AMBIGUOUS_NAMES = {"Asia", "Kenya"}
 """First names that mean places in most texts; they are not replaced."""
 
-_WORDS = {
-    name: frozenset(words.split())
-    for name, words in {
-        # what ends a phrase: "I told her that"
-        "stop": """
-a about above across after again against ago all also although am an and another anymore anything
-anyway anywhere are around as at away be because been before behind below beside between beyond
-both but by can cannot could did do does down during each either everybody everyone everything
-everywhere except for forever from had has have he hello her here hers hi him his how i if in
-inside instead into is it its like may maybe me might mine must my near nearby neither no nobody
-none nor not nothing now of off on once or our ours out outside over please shall she should since
-somebody someone something somewhere sorry than that the their theirs them then there these they
-this those though through till to today together tomorrow tonight toward towards twice under unless
-until up upon us was we well were what whatever when whenever where whether which while who whom
-whose why will with within without would yes yesterday yet you your yours monday tuesday wednesday
-thursday friday saturday sunday
-""",
-        "modifier": """
-afraid alive alone always amazing american ancient angry annoying asleep average awake aware
-awesome awful awkward bad basic better big bigger bitter black bland blind blonde blue boring brief
-bright broken brown busy calm careful certain charming cheap chinese classic clean clear clever
-close cold comfy complete cool correct crazy creamy cruel crispy curly cute daily dark dead deaf
-dear decent deep different difficult direct dirty drunk dry due dumb dull early easy elderly else
-empty english entire even ever every exact excellent expensive extra extreme fair fake fancy fast
-fat few fierce final fine firm first fit fluffy foreign former free french frequent fresh friendly
-frozen full fun funny further general gentle genuine german giant glad good gorgeous grand grateful
-great green gray grey gross guilty happy hard healthy heavy high homemade honest hot huge hungry
-ill important impressive insane interesting italian japanese just juicy kind korean large last late
-later lazy left less light little local lonely long loose loud low loyal lucky mad main mean mere
-mexican mild minor modern more most much naked narrow nasty natural naughty neat negative nervous
-never new next nice noisy normal obvious odd often okay old online only open original other pale
-past patient perfect personal petty pink plain pleasant polite poor popular positive pregnant
-pretty previous private professional proper proud public pure purple quick quiet quite rather raw
-ready real recent red regular rich right romantic rotten rough round royal rude sad safe salty same
-scary second secret senior several severe sexy shallow sharp short shy sick silent silly similar
-simple sincere slow small smart smooth so social soft soggy some sour special spicy still strange
-strict strong stunning stupid such super sure sweet tall tasty tender tense terrific thick thin
-third thirsty tight tiny tired too top tough true typical ugly unhappy unique upset usually vague
-vegan very warm weak weird welcome wet white whole wide wild wise wonderful worse worst wrong young
-""",
-        "number": """
-one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty
-sixty hundred thousand many more most some several few extra free additional enough
-""",
-        "verb": """
-add agree am arrive arrived ask asked became become began begin believe bring brought came choose
-come decide did died eat enjoy ensure explain fell felt find forget found gave get give go goes got
-grew grow happen join keep kept knew know knows lacked learn leave let listen lived looked lost
-make makes needed prepare put ran realize receive relax said say says seem seemed seems sell send
-sing speak spend struggle suffer take tasted tell think thinks throw told took understand walked
-wanted went worked write wrote feel
-""",
-        # a noun, or a verb after a verb of "cause": "let her order first"
-        "either": """
-bark bite break breathe call change check clean cook cry cut dance drink drive drop drown fail
-fight finish fix grab hand help hold hurt jump laugh lie live look love meet move order open pack
-park pass pay pick play pour pull push read rest return ride run scream seat see serve set share
-shop shout sip sit slice sleep slip smell smile smoke spill spit stand start stay step stop swear
-sweat swim switch talk taste throw touch train travel treat try turn use visit wait walk wander
-wash watch win wonder work yell
-""",
-        # despite the ending of a modifier, or after a possessive
-        "noun": """
-barrier being belly best blessing booking bully butterfly cable cashier clothing cooking courier
-dressing earring evening family favorite favourite feeling filling greeting handful hearing jelly
-king meeting morning need own painting parking reading reply ring savings seating serving setting
-singing spring styling table thing training understanding upbringing usual vegetable wedding wing
-writing
-""",
-        "cause": """
-help helped helping helps hear heard hearing hears let lets letting made make makes making saw see
-seeing seen sees watch watched watches watching
-""",
-        "have": "had has have having want wanted",
-        "determiner": "a an any his it me my our some that the them these this those us your",
-        "perceive": """
-catch caught find found have hear heard hearing imagine keep keeping keeps kept leave left leaving
-notice noticed picture remember saw see seeing seen sees spot spotted watch watched watching with
-""",
-        # verbs with two objects: "gave her flowers"
-        "give": """
-ask asked asking asks bought bring bringing brings brought buy buying cause caused cost costs
-denied denies deny denying fed feed feeding gave give given gives giving hand handed handing lend
-lent offer offered offering offers owe owed owes pour poured promise promised refuse refused
-refuses refusing sell send sending sends sent serve served serves serving show showed showing shows
-sold taught teach tell telling tells told wish wished wishing
-""",
-        # further verbs with an object and a number: "charged her ten dollars"
-        "count": """
-charge charged charges charging email emailed fined leave left paid pay pays take takes text texted
-tip tipped took
-""",
-        # what is given without an article, besides plurals
-        "mass": """
-access advice attention attitude birthday bread breakfast cake candy cash change chocolate
-christmas coffee comfort confidence credit crap dessert dinner encouragement entry feedback food
-grief hell homework hope ice information joy kudos luck lunch medicine milk money pain peace
-permission pleasure poisoning praise preference priority proof respect service soup space support
-tea time trouble water wine
-""",
-        # plurals that are a person's own also after these verbs: "told her friends"
-        "owned": """
-belongings boss boyfriend brother brothers cat cats child children client clients clothes
-colleagues coworkers customers dad daughter daughters dog dogs employees eyes family fans father
-followers friend friends girls glasses guests hands husband keys kids legs leftovers mom mother
-nails neighbors neighbours parents passengers patients pet pets readers regards results sister
-sisters son sons staff students team thanks thoughts
-""",
-        "period": """
-time times day days night nights week weeks weekend month months year years hour hours minute
-minutes morning evening afternoon spring summer fall winter
-""",
-        # verbs before "her back" and "her home" that are of her: "called her back"
-        "move": """
-ask bring bringing brought call called calling driving drive driven drop dropped drove email
-emailed escorted flew get getting got have invite invited order paid pay phoned ride send sending
-sent take taken takes taking text texted took walk walked want wanted welcome welcomed
-""",
-    }.items()
-}
-"""Classes of English words, for the role of ``her`` and ``his``."""
+
+@cache
+def _load_words() -> dict[str, dict[str, None]]:
+    """Return classes of English words, for the role of ``her`` and ``his``, and ``pairs``."""
+    classes = read_marked(find_packaged("words", "english.yaml")).mapping("the words")
+    return {name: dict.fromkeys(words.text(name).split()) for name, words in classes.items()}
+
 
 _MODIFIER_ENDING = re.compile(
     r".{2,}(?:ly|[^e]ed|ful|less|able|ible|ous|ish|ier|iest)|\d+(?:st|nd|rd|th)?"
@@ -238,8 +113,8 @@ def build_swaps(side: Side) -> Swaps:
     if side == "race":
         return Swaps({}, names)
     words: dict[str, tuple[str, ...]] = {}
-    for pair in _PAIRS.strip().replace("\n", "|").split("|"):
-        woman, man = pair.split()
+    for pair in _load_words()["pairs"]:
+        woman, man = pair.split("/")
         words.setdefault(woman, (man,))
         words.setdefault(man, (woman,))
     words |= {word: (replacement,) for word, replacement in _ALONE.items()}
@@ -338,11 +213,11 @@ def _continues(classes: list[str]) -> bool:
 def _classify(word: str) -> str:
     stem = word.partition("'")[0]
     for name in ("noun", "modifier", "verb", "either"):
-        if word in _WORDS[name]:
+        if word in _load_words()[name]:
             return name
-    if stem in _WORDS["stop"] or word.endswith("n't"):
+    if stem in _load_words()["stop"] or word.endswith("n't"):
         return "stop"
-    if word in _WORDS["number"] or _MODIFIER_ENDING.fullmatch(word):
+    if word in _load_words()["number"] or _MODIFIER_ENDING.fullmatch(word):
         return "modifier"
     return "participle" if word.endswith("ing") else "noun"
 
@@ -365,12 +240,13 @@ def _precedes_noun(pronoun: str, before: str, phrase: list[str]) -> bool:
 
 def _governs_verb(before: str, phrase: list[str], classes: list[str]) -> bool:
     """Return whether the word before ``her`` is a verb with what ``her`` does: ``let her go``."""
-    acts = classes[0] == "either" and before in _WORDS["cause"] and classes[1] != "verb"
+    acts = classes[0] == "either" and before in _load_words()["cause"] and classes[1] != "verb"
     acts_on = (
-        before in _WORDS["cause"] | _WORDS["have"] and (*phrase, "", "")[1] in _WORDS["determiner"]
+        before in _load_words()["cause"] | _load_words()["have"]
+        and (*phrase, "", "")[1] in _load_words()["determiner"]
     )
-    is_doing = classes[0] == "participle" and before in _WORDS["perceive"]
-    moves = phrase[0] in {"back", "home"} and before in _WORDS["move"]
+    is_doing = classes[0] == "participle" and before in _load_words()["perceive"]
+    moves = phrase[0] in {"back", "home"} and before in _load_words()["move"]
     return acts or acts_on or is_doing or moves
 
 
@@ -379,12 +255,16 @@ def _governs_nouns(before: str, phrase: list[str], classes: list[str], head: int
     is_noun = [name in {"noun", "either", "participle"} for name in classes]
     end = is_noun.index(False, head)
     first, last, following = phrase[head], phrase[end - 1], (*phrase[end:], "")[0]
-    modifiers = {word for word in phrase[:head] if word in _WORDS["number"] or word[0].isdigit()}
-    if last in _WORDS["period"] and (modifiers or phrase[0] in {"last", "next", "every"}):
+    modifiers = {
+        word for word in phrase[:head] if word in _load_words()["number"] or word[0].isdigit()
+    }
+    if last in _load_words()["period"] and (modifiers or phrase[0] in {"last", "next", "every"}):
         return before != "" and _classify(before) != "stop"
-    is_given = first not in _WORDS["owned"] and (
-        last in _WORDS["mass"] or re.search("[^sui']s$", last) is not None or "one" in modifiers
+    is_given = first not in _load_words()["owned"] and (
+        last in _load_words()["mass"]
+        or re.search("[^sui']s$", last) is not None
+        or "one" in modifiers
     )
-    if modifiers and before in _WORDS["count"]:
+    if modifiers and before in _load_words()["count"]:
         return is_given
-    return before in _WORDS["give"] and is_given and following not in {"to", "back"}
+    return before in _load_words()["give"] and is_given and following not in {"to", "back"}

@@ -32,9 +32,6 @@ Outcome: TypeAlias = Literal["complete", "length", "refusal", "empty", "failed"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-RequestKind: TypeAlias = Literal["chat", "likelihood"]
-"""What is asked for: a reply to a conversation, or the log-probabilities of a given text."""
-
 REPEAT = -1
 """The number of the sample of a request that is sent once more, see ``select_repeats``."""
 
@@ -93,19 +90,17 @@ class Decoding:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
-    """A request for one reply, or for the log-probabilities of one text.
+    """A request for one reply.
 
     Args:
         provider: The kind of backend: ``openai``, ``anthropic``.
         base_url: The address of the server; a user name, password and query are removed.
         model: The name of the model.
         revision: The version of the model, where its name does not identify it; may be empty.
-        messages: The conversation; for a likelihood, the text before, and the text itself as the
-            words of the assistant.
+        messages: The conversation.
         decoding: How the reply is generated.
         sample: The number of the sample, from 0, where one conversation is asked several times;
             ``REPEAT`` for one that is sent once more.
-        kind: What is asked for.
     """
 
     provider: str
@@ -115,15 +110,12 @@ class ChatRequest:
     revision: str = ""
     decoding: Decoding = field(default_factory=Decoding)
     sample: int = 0
-    kind: RequestKind = "chat"
     address: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base_url", strip_url(self.base_url))
         fields = asdict(self)
         del fields["address"]
-        if self.kind == "chat":  # the addresses of stored replies are older than the kinds
-            del fields["kind"]
         object.__setattr__(self, "address", compute_digest(fields))
 
     @property
@@ -137,8 +129,7 @@ class ChatReply:
     """The reply to one request.
 
     Args:
-        text: What the model wrote, unchanged but for lone surrogates, which no file can hold; of a
-            likelihood, the tokens of the text and their log-probabilities, a JSON object.
+        text: What the model wrote, unchanged but for lone surrogates, which no file can hold.
         outcome: ``complete``; ``length`` if a limit of tokens or time cut it off, or it ends
             within the thought of the model; ``refusal`` if the model or a content filter refused;
             ``empty`` without an answer; ``failed`` if the server rejected this request.
@@ -493,23 +484,6 @@ class LanguageModel:
             messages=tuple(messages),
             decoding=decoding,
             sample=sample,
-        )
-
-    def build_likelihood_request(self, context: Message, text: str) -> ChatRequest:
-        """Return the request for the log-probabilities of a text after a context.
-
-        Args:
-            context: The text before.
-            text: The text; it begins with a space where the tokens of its first word do.
-        """
-        return ChatRequest(
-            provider=self.provider,
-            base_url=self.server,
-            model=self.model,
-            revision=self._identify_revision(),
-            messages=(context, Message("assistant", text)),
-            decoding=Decoding(max_tokens=0, extra_body=self.extra_body),
-            kind="likelihood",
         )
 
     def _identify_revision(self) -> str:

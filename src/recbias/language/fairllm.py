@@ -1,4 +1,4 @@
-"""The prompts of FaiRLLM, from its attributes, its results, or records of a prompt each."""
+"""The prompts of FaiRLLM, from its attributes or its results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,8 @@ from recbias.language.templates import NEUTRAL, add_samples
 _PROMPT, _VALUE = "Instruction", "Prompt sensitive attr"
 """The columns of the authors' results with the prompt and the value of the attribute."""
 
-_PROMPT_KEYS = ("instruction", "prompt", "text", "input")
-"""Keys of a record for its prompt; the first that occurs is used."""
-
 _REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
-"""Keys of a record that are not labels."""
+"""Columns of a table that are not names or prompts."""
 
 
 def read_prompts(
@@ -41,13 +38,8 @@ def read_prompts(
     def read_file(path: Path) -> pd.DataFrame:
         if path.suffix.lower() != ".json":
             return _read_results(path)
-        tree = read_marked(path)
-        if isinstance(tree.value, dict) and _are_attributes(tree.value):
-            return _fill_sentence(tree.value, sentence, _read_names(names, path)[:n_names])
-        records = [_parse_record(record) for record in _list_records(tree)]
-        if not records:
-            raise tree.fault("there are no prompts")
-        return pd.DataFrame(records, dtype=object)
+        attributes = read_marked(path).mapping("the attributes")
+        return _fill_sentence(attributes, sentence, _read_names(names, path)[:n_names])
 
     table = pd.concat([read_file(path) for path in paths], ignore_index=True).astype(object)
     is_repeated = table.duplicated()
@@ -56,17 +48,8 @@ def read_prompts(
     table = table[~is_repeated].reset_index(drop=True)
     table.insert(0, "id", _make_ids(table, paths[0]))
     table = table.where(table.notna(), None)
-    if "attribute" in table.columns and NEUTRAL not in table.columns:
-        table[NEUTRAL] = (table["attribute"] == NEUTRAL).astype(float)
+    table[NEUTRAL] = (table["attribute"] == NEUTRAL).astype(float)
     return table
-
-
-def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:
-    are_texts = all(
-        isinstance(node.value, tuple) and all(isinstance(entry.value, str) for entry in node.value)
-        for node in top.values()
-    )
-    return are_texts and not {name.casefold() for name in top} & set(_PROMPT_KEYS)
 
 
 def _fill_sentence(
@@ -78,7 +61,7 @@ def _fill_sentence(
         remedy = "write sentence: I am [value] fan of [name]. What should I watch?"
         raise WrongType(message, where="sentence", remedy=remedy)
     pairs = [
-        (attribute, str(entry.value))
+        (attribute, entry.text("a value") if entry.value else "")
         for attribute, values in attributes.items()
         for entry in values.entries(attribute)
     ]
@@ -129,57 +112,15 @@ def _label_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _list_records(tree: MarkedValue) -> list[MarkedValue]:
-    """Return the records of a list, of a mapping of records, or of a mapping of columns."""
-    if isinstance(tree.value, tuple):
-        return list(tree.value)
-    top = tree.mapping("the prompts")
-    if all(isinstance(node.value, dict) for node in top.values()):
-        return list(top.values())
-    columns = {name: node.entries(name) for name, node in top.items()}
-    if len({len(entries) for entries in columns.values()}) > 1:
-        raise tree.fault("the columns differ in length")
-    rows = zip(*columns.values(), strict=True)
-    return [MarkedValue(dict(zip(columns, row, strict=True)), tree.where) for row in rows]
-
-
-def _parse_record(record: MarkedValue) -> dict[str, str | None]:
-    """Return the prompt of a record as ``text``, and its labels."""
-    if isinstance(record.value, str):
-        return {"text": record.text("a prompt")}
-    nodes = record.mapping("a prompt")
-    cells = {name: node.value for name, node in nodes.items() if isinstance(node.value, str)}
-    keys = {name.casefold(): name for name in cells}
-    filled = [key for key in _PROMPT_KEYS if key in keys and cells[keys[key]].strip()]
-    if not filled:
-        raise record.fault("a record has no prompt", remedy=f"name it {', '.join(_PROMPT_KEYS)}")
-    used = [keys[filled[0]]]
-    if filled[0] == "instruction" and "input" in keys:
-        used.append(keys["input"])
-    text = "\n".join(cells[name] for name in used if cells[name])
-    labels = {
-        name: cell or None
-        for name, cell in cells.items()
-        if name not in used and name.casefold() not in _REPLY_KEYS
-    }
-    return {"text": text, **labels}
-
-
 def _make_ids(table: pd.DataFrame, path: Path) -> Any:
-    """Return ``religion:Buddhist:Ang Lee``, or ``prompt-0001`` for other records."""
-    if "id" in table.columns:
-        ids = table.pop("id").astype(object)
-    elif {"attribute", "value", "name"} <= set(table.columns):
-        value = table["value"].fillna("").map(lambda text: re.sub(r"^an?\s+", "", text))
-        ids = table["attribute"] + ":" + value + ":" + table["name"].fillna("")
-        ids = ids.str.replace(r":{2,}", ":", regex=True).str.strip(":")
-    else:
-        width = len(str(len(table)))
-        ids = pd.Series([f"prompt-{number:0{width}d}" for number in range(1, len(table) + 1)])
-    is_invalid = ids.duplicated() | ids.isna()
-    if is_invalid.any():
-        message = f"two prompts have the identifier {ids[is_invalid].iloc[0]!r}"
-        raise MalformedLine(message, where=str(path), remedy="give each prompt a different id")
+    """Return identifiers such as ``religion:Buddhist:Ang Lee``."""
+    value = table["value"].fillna("").map(lambda text: re.sub(r"^an?\s+", "", text))
+    ids = table["attribute"] + ":" + value + ":" + table["name"].fillna("")
+    ids = ids.str.replace(r":{2,}", ":", regex=True).str.strip(":")
+    is_repeated = ids.duplicated()
+    if is_repeated.any():
+        message = f"two prompts have the identifier {ids[is_repeated].iloc[0]!r}"
+        raise MalformedLine(message, where=str(path), remedy="keep one of them")
     return ids.to_numpy(dtype=object)
 
 
@@ -207,9 +148,8 @@ class FaiRLLMPrompts:
     - **the authors' results** (``.csv`` with ``name``, ``Instruction`` and ``Prompt sensitive
       attr``). The prompts are those sent to the model. The attribute is the name of the folder of
       the file, as the authors save them (``top_20/religion/a Buddhist.csv``).
-    - **records** (``.json``: a list of mappings, or a mapping of lists or of mappings). The prompt
-      is under ``prompt``, ``text``, ``input`` or ``instruction`` (followed by ``input``); replies
-      are ignored, and any other text is a label.
+
+    Prompts of your own are a table with a column ``text``: ``queries: {name: table, path: ...}``.
 
     Args:
         paths: The files.
@@ -226,7 +166,7 @@ class FaiRLLMPrompts:
         WrongType: ``sentence`` or ``names`` is missing for the attributes, or the sentence lacks
             ``[value]`` or ``[name]``.
         UnknownColumn: A table has no prompts.
-        MalformedLine: A record has no prompt, or two prompts have the same identifier.
+        MalformedLine: The attributes are not lists, or two prompts have the same identifier.
         NothingLeft: There are control samples, but no neutral prompt.
 
     Source:

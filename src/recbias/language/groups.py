@@ -1,7 +1,7 @@
 """Words that name groups of people, and how probable each group is where one stands in a text.
 
-Word lists give the kinds of groups, the groups of each and their words; a masked or a causal
-language model gives the probability of each group, and the certainty factor combines them.
+Word lists give the kinds of groups, the groups of each and their words; a masked language model
+gives the probability of each group, and the certainty factor combines them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,9 +24,8 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName
 from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
-from recbias.language.corpora import split_sentences
-from recbias.language.likelihood import score_sentences
-from recbias.language.local_models import LocalModel, ScoringSettings, TokenSpans
+from recbias.language.local_models import LocalModel
+from recbias.language.terms import find_packaged
 
 _MASK_SLOT = "[MASK]"  # where the word of a group stands in a neutral sentence
 
@@ -138,11 +135,7 @@ def load_group_words(path: Path | None = None) -> GroupWords:
         MalformedLine: A key is unknown, a kind has fewer than two groups, a group has no word, or
             a word is in two groups of one kind.
     """
-    if path is not None:
-        return _parse(read_marked(path))
-    packaged = files("recbias.language").joinpath("packaged", "groups", "biasmeter.yaml")
-    with as_file(packaged) as file:
-        return _parse(read_marked(file))
+    return _parse(read_marked(path or find_packaged("groups", "biasmeter.yaml")))
 
 
 def _parse(tree: MarkedValue) -> GroupWords:
@@ -204,6 +197,53 @@ def _match_any(words: Iterable[str]) -> str:
 
 def _is_unspaced(letter: str) -> bool:
     return unicodedata.name(letter, "").startswith(_UNSPACED)
+
+
+_ABBREVIATIONS = frozenset(
+    (  # noqa: SIM905  one abbreviation a line would be 40 lines
+        "adm al apr aug ave capt cmdr co col corp dec dept dr ed esp est etc feb ft gen gov hon "
+        "inc jan jr lt ltd maj messrs mr mrs ms mt no nov oct ph prof rep rev sen sep sept sgt sr "
+        "st ste vol vs"
+    ).split()
+)
+"""Words before a period that does not end a sentence, without their periods."""
+
+_END = re.compile(
+    r"""
+    [.!?…]+["'”’»)\]]*(?=\s+["'“‘«(\[¿¡]*[^\W_a-z])   # before a capital or a digit
+    | [。！？｡]+["'”’」』）]*                            # without a blank after it
+    | \n+
+    """,
+    re.VERBOSE,
+)
+
+_LAST_WORD = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without the blanks around them.
+
+    A sentence ends at a period, an exclamation or a question mark before a capital letter, a digit
+    or a letter of a script without capitals, at an ideographic full stop, and at a line's end. The
+    period of an abbreviation (``Dr.``) or of initials (``J. R.``) does not end one.
+
+    >>> split_sentences("Dr. No met J. R. Ewing. They left! Who won? The U.S. team.")
+    ['Dr. No met J. R. Ewing.', 'They left!', 'Who won?', 'The U.S. team.']
+    """
+    sentences, start = [], 0
+    for match in _END.finditer(text):
+        if match.group() != "." or not _is_abbreviation(text[start : match.start()]):
+            sentences.append(text[start : match.end()].strip())
+            start = match.end()
+    return [sentence for sentence in (*sentences, text[start:].strip()) if sentence]
+
+
+def _is_abbreviation(before: str) -> bool:
+    """Return whether the text before a period ends with an abbreviation or an initial."""
+    match = _LAST_WORD.search(before[-20:])
+    word = match.group() if match else ""
+    is_initial = "." in word or (len(word) == 1 and word.isupper() and word != "I")
+    return is_initial or word.lower() in _ABBREVIATIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +415,7 @@ class MaskedGroups:
             if not of_group:
                 what = "the name" if self.candidates == "names" else "every word"
                 message = f"the tokenizer divides {what} of the group {group.name!r}"
-                remedy = "set candidates: words, add a common word to the group, or use causal_lm"
+                remedy = "set candidates: words, or add a common word to the group"
                 raise OutOfRange(message, where="groups", remedy=remedy)
             for token in of_group:
                 other = owners.setdefault((group.kind, token), group.name)
@@ -408,120 +448,6 @@ def report_part(task: str, start: int, stop: int, total: int) -> Iterator[None]:
     with stage_context(on_progress=report):
         yield
     listener(task, stop, total)
-
-
-@dataclass(frozen=True, eq=False)
-class SwappedGroups:
-    """A causal language model and the words of groups.
-
-    Args:
-        load: Returns the model; called when a text is to be scored.
-        words: The groups.
-        uses_all_words: Whether a group is the sum over its words, or its name.
-        tokens_per_batch: The number of tokens in a pass of the model.
-        max_length: The number of tokens of a sentence that are read at most.
-    """
-
-    load: Callable[[], LocalModel]
-    words: GroupWords
-    uses_all_words: bool = False
-    tokens_per_batch: int = 1024
-    max_length: int = 512
-
-    @cached_property
-    def model(self) -> LocalModel:
-        """The model."""
-        return self.load()
-
-    def check(self) -> None:
-        """Refuse nothing before the model is loaded."""
-
-    def score(self, mentions: Mentions) -> tuple[FloatArray, BoolArray]:
-        """Return ln p(sentence) with the word of each group, and which sentences are shortened.
-
-        A word with a capital is replaced by one with a capital. Of a sentence that is longer than
-        the model can read, or than ``max_length``, the tokens around the word are read.
-
-        Returns:
-            ``float64[m, groups]``, and ``bool[m]`` for each occurrence.
-
-        Raises:
-            Contradiction: The tokenizer has no token that begins a text.
-        """
-        tokens = TokenSpans.from_sentences(
-            self.model.tokenizer, mentions.sentences, mentions.spans
-        )
-        is_shortened = np.asarray(tokens.sizes + self._reserve > self._length)
-        scores = np.empty((len(mentions), len(self.words.groups)))
-        n_rows = max(1, 4096 // sum(map(len, self._candidates)))
-        for start in range(0, len(mentions), n_rows):
-            rows = range(start, min(start + n_rows, len(mentions)))
-            texts = [
-                text
-                for row in rows
-                for text in self._swap(mentions, row, tokens if is_shortened[row] else None)
-            ]
-            with report_part("group words", rows.start, rows.stop, len(mentions)):
-                logarithms = self._score_texts(texts).reshape(len(rows), -1)
-            bounds = np.cumsum([0, *map(len, self._candidates)])
-            scores[start : start + len(rows)] = np.stack(
-                [
-                    np.logaddexp.reduce(logarithms[:, first:last], axis=1)
-                    for first, last in pairwise(bounds)
-                ],
-                axis=1,
-            )
-        return scores, is_shortened
-
-    @cached_property
-    def _candidates(self) -> list[tuple[str, ...]]:
-        groups = self.words.groups
-        return [group.words if self.uses_all_words else (group.name,) for group in groups]
-
-    @cached_property
-    def _length(self) -> int:
-        return min(self.max_length, self.model.max_length)
-
-    @cached_property
-    def _reserve(self) -> int:
-        """The tokens of the longest candidate, of the start and of a divided neighbour."""
-        words = [f" {word}" for words in self._candidates for word in words]
-        encoded = self.model.tokenizer(words, add_special_tokens=False).input_ids
-        return max(map(len, encoded)) + 4
-
-    def _swap(self, mentions: Mentions, row: int, tokens: TokenSpans | None) -> list[str]:
-        """Return a sentence, or its tokens around an occurrence, with each candidate."""
-        at, start, end = mentions.spans[row].tolist()
-        sentence = mentions.sentences[at]
-        left, right = 0, len(sentence)
-        if tokens is not None:
-            offsets = tokens.offsets[at]
-            half = max(1, (self._length - self._reserve) // 2)
-            first, last = int(tokens.starts[row]), int(tokens.ends[row])
-            left = offsets[max(0, first - half)][0]
-            right = offsets[min(len(offsets), last + half) - 1][1]
-        is_capital = sentence[start].isupper()
-        return [
-            sentence[left:start]
-            + (word[:1].upper() + word[1:] if is_capital else word)
-            + sentence[end:right]
-            for words in self._candidates
-            for word in words
-        ]
-
-    def _score_texts(self, texts: Sequence[str]) -> FloatArray:
-        """Return the sum of the log-probabilities of the tokens of each text, ``float64[n]``."""
-        settings = ScoringSettings(
-            special_tokens=False,
-            first_token=True,
-            max_length=self._length,
-            batch_tokens=self.tokens_per_batch,
-        )
-        likelihoods = score_sentences(self.model, texts, settings)
-        is_scored = likelihoods.tokens.is_scored
-        owners, values = likelihoods.owners[is_scored], likelihoods.log_probabilities[is_scored]
-        sums = np.bincount(owners, weights=values, minlength=len(texts))
-        return np.asarray(sums, dtype=np.float64)
 
 
 def certainty_factor(

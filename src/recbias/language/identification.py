@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,30 +11,11 @@ import numpy as np
 from recbias.core.context import report_progress
 from recbias.core.dataset import AnyArray, BoolArray, Dataset, Ids, encode_pairs
 from recbias.core.errors import MissingEvidence, NothingLeft
+from recbias.formats.yaml import read_marked
 from recbias.language.masking import TextWords, divide_into_blocks
+from recbias.language.terms import find_packaged
 
 _Code = Literal["en", "fr", "de", "es", "it", "pt", "nl"]
-
-_FREQUENT: dict[_Code, str] = {
-    "en": """the and a i to of was it is in for my we that they you with this had but not have
-so are were on be at very as all our there just if me from here out when would which an no do
-can their""",
-    "fr": """le la les et de des du un une est je nous pas très pour dans en que qui à au aux
-avec ce cette il elle on mais plus sur c'est était vous sont bien tout trop ne se ma mon ou où
-par""",
-    "de": """der die das und ist ich wir nicht sehr war ein eine einen zu den dem mit für auf
-es auch aber sind im von man hier nur wenn oder waren hat haben wie bei schon noch uns mir sich
-zum""",
-    "es": """el la los las y de que en es un una no muy por con para lo se su del al pero como
-más está fue nos me mi todo son si este esta bien hay tiene también era aquí yo le sin""",
-    "it": """il la lo gli le e di che è un una non per con in del della sono molto ma mi si da
-come anche più abbiamo ho ci al alla questo questa nel tutto era dei i se ottimo""",
-    "pt": """o a os as e de que é um uma não muito por com para em no na do da se mais mas como
-foi eu nós são está bem dos das ao pelo meu minha tem também bom aqui este esta""",
-    "nl": """de het een en van is niet in ik we was op voor met dat die zijn heel maar te er
-ook aan om als bij nog wel naar wij hebben heeft goed hier werd waren je zeer geen veel""",
-}
-"""The most frequent words of each language; several languages may share one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +64,13 @@ class Language:
         return replace(dataset, reviews=reviews, counts=counts).select_rows(~is_lost)
 
 
+@cache
+def _load_frequent_words() -> dict[str, frozenset[str]]:
+    """Return the most frequent words of each language."""
+    languages = read_marked(find_packaged("words", "frequent.yaml")).mapping("the words")
+    return {code: frozenset(words.text(code).split()) for code, words in languages.items()}
+
+
 def find_language(texts: Ids, language: _Code) -> BoolArray:
     """Return which texts are in a language, ``bool[t]``.
 
@@ -104,7 +93,7 @@ def find_language(texts: Ids, language: _Code) -> BoolArray:
 
 
 def _count_frequent(block: TextWords, language: _Code) -> AnyArray:
-    words = frozenset(_FREQUENT[language].split())
+    words = _load_frequent_words()[language]
     is_frequent = block.match_words(lambda word: word.casefold().replace("’", "'") in words)
     n_texts = block.starts.size - 1
     return np.bincount(block.text, weights=is_frequent, minlength=n_texts)

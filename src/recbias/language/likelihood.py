@@ -1,6 +1,6 @@
 """Probabilities of texts and sentences, with the beginnings that they share read once.
 
-Texts after one context (``TextScorer``, ``TextSearch``) and sentences alone (``score_sentences``)
+Texts after one context (``TextScorer``) and sentences alone (``score_sentences``)
 are trees of prefixes, each of which is one pass with a mask of its own; perplexities of sentences
 and their outliers are computed from the probabilities of tokens.
 """
@@ -172,6 +172,13 @@ def _build_prefix_trees(texts: Sequence[_Tokens], max_nodes: int = _MAX_NODES) -
     return trees
 
 
+LENGTHS = (3, 6)
+"""The numbers of first tokens by which texts are excluded."""
+
+_SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
+"""By how much an upper bound may be below the score for lack of precision."""
+
+
 _TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 """By how much the score of a text in a tree may differ from its score alone."""
 
@@ -241,9 +248,67 @@ class TextScorer:
         self._check_length(len(context_ids))
         return self._evaluate_context(context_ids)
 
-    def score_after(self, contexts: Sequence[str]) -> Iterator[FloatArray]:
-        """Yield the scores of the texts after each context; see ``score``."""
-        return map(self.score, contexts)
+    def score_best(
+        self, context: str, k: int, *, excluded: BoolArray, offsets: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the scores of the ``k`` best texts, ``float64[n]``.
+
+            score(text) = (1/m) Σ_j ln p(token j) ≤ (1/m) Σ_(j ≤ l) ln p(token j)    for l ≤ m
+
+        since no logarithm of a probability exceeds 0. The first 3, then 6, tokens of texts give
+        upper bounds of their scores; a text whose bound is below the k-th highest score so far is
+        excluded. Of the other texts, those that had to be scored have their scores, and all others
+        -inf.
+
+        Args:
+            context: The text before.
+            k: The number of texts.
+            excluded: Texts that are not searched, ``bool[n]``.
+            offsets: What is subtracted from the score of each text, ``float64[n]``.
+
+        Raises:
+            OutOfRange: As ``score``.
+        """
+        n_tokens = np.array([len(text) for text in self.texts])
+        penalties = np.zeros(n_tokens.size) if offsets is None else offsets
+        evaluated = self.read_context(context)
+        scores = np.full(n_tokens.size, -np.inf)
+        rows, threshold = np.flatnonzero(~excluded), -np.inf
+
+        def score_rows(block: AnyArray) -> float:
+            totals = self._sum_first_tokens(block, None, evaluated)
+            scores[block] = totals / n_tokens[block] - penalties[block]
+            return _select_kth_largest(scores, k) - self._tolerance
+
+        for length in LENGTHS:
+            totals = self._sum_first_tokens(rows, length, evaluated)
+            guesses = totals / np.minimum(length, n_tokens[rows]) - penalties[rows]
+            bounds = totals / n_tokens[rows] - penalties[rows]
+            order = np.argsort(-guesses, kind="stable")
+            best = next(self._divide(rows[order]), rows[:0])
+            threshold = score_rows(best)
+            rows = rows[(bounds >= threshold) & np.isneginf(scores[rows])]
+        for block in self._divide(rows):
+            score_rows(block)
+        return scores
+
+    @property
+    def _tolerance(self) -> float:
+        return _SEARCH_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+
+    def _sum_first_tokens(
+        self, rows: AnyArray, length: int | None, context: Context
+    ) -> FloatArray:
+        """Return the log-probability of the first tokens of some texts; None for all tokens."""
+        texts = [self.texts[row][:length] for row in rows]
+        scorer = replace(self, texts=texts, trees=_build_prefix_trees(texts))
+        return scorer.sum_trees(scorer.trees, context)
+
+    def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
+        """Yield rows in blocks of about one tree."""
+        if rows.size:
+            n_nodes = np.cumsum([len(self.texts[row]) - 1 for row in rows])
+            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // _MAX_NODES)) + 1)
 
     def sum_trees(self, trees: Sequence[PrefixTree], context: Context) -> FloatArray:
         """Return the sum of the log-probabilities in trees for each text, ``float64[n]``."""
@@ -355,86 +420,6 @@ def _score_tokens(model: LocalModel, context_ids: _Tokens, tokens: _Tokens) -> f
         logits = model.network(ids).logits[0, len(context_ids) - 1 : -1].float()
     log_probabilities = logits.log_softmax(dim=-1)
     return float(log_probabilities[range(len(tokens)), tokens].double().mean())
-
-
-LENGTHS = (3, 6)
-"""The numbers of first tokens by which texts are excluded."""
-
-_SEARCH_TOLERANCES = {"float32": 1e-4, "bfloat16": 0.05}
-"""By how much an upper bound may be below the score for lack of precision."""
-
-
-@dataclass(frozen=True, eq=False)
-class TextSearch:
-    """Finds the texts with the highest scores after any number of contexts.
-
-        score(text) = (1/m) Σ_j ln p(token j) ≤ (1/m) Σ_(j ≤ l) ln p(token j)    for l ≤ m
-
-    since no logarithm of a probability exceeds 0. The first 3, then 6, tokens of texts give upper
-    bounds of their scores; a text whose bound is below the k-th highest score so far is excluded.
-
-    Args:
-        scorer: The texts and the model.
-    """
-
-    scorer: TextScorer
-
-    def score_best(
-        self, context: str, k: int, *, excluded: BoolArray, offsets: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the scores of the ``k`` best texts, ``float64[n]``.
-
-        Of the other texts, those that had to be scored have their scores, and all others -inf.
-
-        Args:
-            context: The text before.
-            k: The number of texts.
-            excluded: Texts that are not searched, ``bool[n]``.
-            offsets: What is subtracted from the score of each text, ``float64[n]``.
-
-        Raises:
-            OutOfRange: As ``TextScorer.score``.
-        """
-        n_tokens = np.array([len(text) for text in self.scorer.texts])
-        penalties = np.zeros(n_tokens.size) if offsets is None else offsets
-        evaluated = self.scorer.read_context(context)
-        scores = np.full(n_tokens.size, -np.inf)
-        rows, threshold = np.flatnonzero(~excluded), -np.inf
-
-        def score_rows(block: AnyArray) -> float:
-            totals = self._sum_first_tokens(block, None, evaluated)
-            scores[block] = totals / n_tokens[block] - penalties[block]
-            return _select_kth_largest(scores, k) - self._tolerance
-
-        for length in LENGTHS:
-            totals = self._sum_first_tokens(rows, length, evaluated)
-            guesses = totals / np.minimum(length, n_tokens[rows]) - penalties[rows]
-            bounds = totals / n_tokens[rows] - penalties[rows]
-            order = np.argsort(-guesses, kind="stable")
-            best = next(self._divide(rows[order]), rows[:0])
-            threshold = score_rows(best)
-            rows = rows[(bounds >= threshold) & np.isneginf(scores[rows])]
-        for block in self._divide(rows):
-            score_rows(block)
-        return scores
-
-    @property
-    def _tolerance(self) -> float:
-        return _SEARCH_TOLERANCES[str(self.scorer.model.network.dtype).removeprefix("torch.")]
-
-    def _sum_first_tokens(
-        self, rows: AnyArray, length: int | None, context: Context
-    ) -> FloatArray:
-        """Return the log-probability of the first tokens of some texts; None for all tokens."""
-        texts = [self.scorer.texts[row][:length] for row in rows]
-        scorer = replace(self.scorer, texts=texts, trees=_build_prefix_trees(texts))
-        return scorer.sum_trees(scorer.trees, context)
-
-    def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
-        """Yield rows in blocks of about one tree."""
-        if rows.size:
-            n_nodes = np.cumsum([len(self.scorer.texts[row]) - 1 for row in rows])
-            yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // _MAX_NODES)) + 1)
 
 
 def _select_kth_largest(scores: FloatArray, k: int) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib.resources import as_file, files
 from itertools import count
 from pathlib import Path
+from string import Formatter
 from typing import Literal, TypeAlias, TypeVar, cast
 
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownName
@@ -16,74 +17,90 @@ from recbias.core.files import has_file
 from recbias.core.text import make_printable, normalize_name, suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.endpoints import Message
+from recbias.language.terms import find_packaged
 
 P = TypeVar("P")
-_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True)
-class SlottedText:
-    """One line of text with slots.
+class _Template:
+    """A prompt with slots.
 
     Args:
-        texts: The text before, between and after the slots: one more than there are slots.
-        slots: The names of the slots in order.
+        name: The packaged name or the file.
+        about: What it asks for, in one sentence.
+        source: Where it comes from.
+        lines: The lines of the template, in which slots are written as for ``str.format``.
     """
 
-    texts: tuple[str, ...]
-    slots: tuple[str, ...]
+    name: str
+    about: str
+    source: str
+    lines: tuple[str, ...]
 
-    def fill(self, values: Mapping[str, str]) -> str:
-        """Return the line with the value of each slot; braces in a value are text."""
-        pairs = zip(self.slots, self.texts[1:], strict=True)
-        return self.texts[0] + "".join(values[slot] + text for slot, text in pairs)
+    @property
+    def slots(self) -> frozenset[str]:
+        """The slots that occur."""
+        return frozenset(_list_slots(self.lines))
 
-    def show_slots(self) -> str:
-        """Return the line with the name of each slot in braces."""
-        return self.fill({slot: f"{{{slot}}}" for slot in self.slots})
+    @property
+    def content(self) -> str:
+        """The template."""
+        return "\n".join(map(_show_line, self.lines))
 
-
-def _parse_slots(
-    text: str, marked: MarkedValue, names: Mapping[str, str], line: str
-) -> SlottedText:
-    """Return a line of text with its slots."""
-    texts, slots = [""], []
-    end = 0
-    for match in _TOKEN.finditer(text):
-        texts[-1] += text[end : match.start()]
-        end = match.end()
-        if match[0] in {"{{", "}}"}:
-            texts[-1] += match[0][0]
-        elif match[0] in {"{", "}"}:
-            message = f"{line} has a single {match[0]!r}: {text.strip()!r}"
-            raise marked.fault(message, remedy="write {{ and }} for braces")
-        else:
-            slots.append(_name_slot(match[1], marked, names, line))
-            texts.append("")
-    texts[-1] += text[end:]
-    return SlottedText(tuple(texts), tuple(slots))
+    def fill(self, values: Mapping[str, str]) -> Message:
+        """Return the message with a value in each slot; braces in a value are text."""
+        return Message("user", "\n".join(line.format_map(values) for line in self.lines))
 
 
-def _name_slot(spelling: str, marked: MarkedValue, names: Mapping[str, str], line: str) -> str:
-    if spelling not in names:
-        message = f"{line} has the unknown slot {{{spelling}}}"
-        raise marked.fault(message, remedy=_suggest_slot(spelling, names))
-    return names[spelling]
+def _list_slots(lines: Iterable[str]) -> list[str]:
+    """Return the slots of lines, in order."""
+    parts = (part for line in lines for part in Formatter().parse(line))
+    return [name for _, name, _, _ in parts if name is not None]
 
 
-def _suggest_slot(spelling: str, names: Iterable[str]) -> str:
-    return f"{suggest(spelling, names)}; write {{{{ and }}}} for braces"
+def _show_line(line: str) -> str:
+    """Return a line with the name of each slot in braces, and single braces."""
+    return line.format_map({slot: f"{{{slot}}}" for slot in _list_slots([line])})
 
 
-def parse_template(marked: MarkedValue, names: Mapping[str, str]) -> tuple[SlottedText, ...]:
-    """Return the lines of a template; see ``_parse_slots``."""
-    return tuple(
-        _parse_slots(line, marked, names, f"line {number} of the template")
-        for number, line in enumerate(marked.text("the template").splitlines(), 1)
+def _parse_line(text: str, marked: MarkedValue, names: Iterable[str], place: str) -> str:
+    """Return a line as a format string with known slots only."""
+    line, remedy = "", "write {{ and }} for braces"
+    try:
+        parts = [*Formatter().parse(text)]
+    except ValueError as error:
+        raise marked.fault(f"{place} has a single brace: {text!r}", remedy=remedy) from error
+    for literal, slot, form, conversion in parts:
+        line += literal.replace("{", "{{").replace("}", "}}")
+        if slot is None:
+            continue
+        if slot not in names or form or conversion:
+            remedy = f"{suggest(slot, names)}; {remedy}"
+            raise marked.fault(f"{place} has the unknown slot {{{slot}}}", remedy=remedy)
+        line += f"{{{slot}}}"
+    return line
+
+
+def _parse_lines(
+    marked: MarkedValue, names: Iterable[str], once: str, *needed: str
+) -> tuple[str, ...]:
+    """Return the lines of a template with the slot ``once``, and those that are ``needed``."""
+    written = enumerate(marked.text("the template").splitlines(), 1)
+    lines = tuple(
+        _parse_line(line, marked, names, f"line {number} of the template")
+        for number, line in written
     )
+    counts = Counter(_list_slots(lines))
+    for slot in (once, *needed):
+        if not counts[slot] or counts[once] > 1:
+            message = f"the template has the slot {{{slot}}} {counts[slot]} times"
+            others = "".join(f", and {{{other}}}" for other in needed)
+            raise marked.fault(message, remedy=f"write {{{once}}} once{others}")
+    return lines
 
 
-def read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
+def _read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
     """Return ``about``, ``source`` and the template of a file, which may have other keys."""
     top = tree.mapping("the file", ("about", "source", "template", *others))
     if "template" not in top:
@@ -92,14 +109,13 @@ def read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
     return about, source, top["template"]
 
 
-def load_folder(folder: str, parse: Callable[[MarkedValue, str], P]) -> dict[str, P]:
+def _load_folder(folder: str, parse: Callable[[MarkedValue, str], P]) -> dict[str, P]:
     """Return what the YAML files of a packaged folder hold, by name."""
-    with as_file(files("recbias.language").joinpath("packaged", folder)) as path:
-        names = sorted(path.glob("*.yaml"))
-        return {file.stem: parse(read_marked(file), file.stem) for file in names}
+    paths = sorted(find_packaged(folder).glob("*.yaml"))
+    return {path.stem: parse(read_marked(path), path.stem) for path in paths}
 
 
-def find_in(
+def _find(
     packaged: Mapping[str, P], name: str, parse: Callable[[MarkedValue, str], P], kind: str
 ) -> P:
     """Return what a name means: a packaged prompt, or else a file.
@@ -148,8 +164,8 @@ class _HistoryFormat:
         max_items: The largest number of items: the newest are kept; None for all.
     """
 
-    item: SlottedText
-    undated_item: SlottedText
+    item: str
+    undated_item: str
     order: Literal["oldest_first", "newest_first"] = "oldest_first"
     max_items: int | None = None
 
@@ -162,15 +178,15 @@ class _HistoryFormat:
     def write(self, items: Sequence[HistoryItem]) -> str:
         """Return the lines of items; control characters in a title are escaped."""
         return "\n".join(
-            self.undated_item.fill({"title": _write_title(title)})
-            if year is None
-            else self.item.fill({"title": _write_title(title), "year": str(year)})
+            (self.undated_item if year is None else self.item).format(
+                title=_write_title(title), year=year
+            )
             for title, year in items
         )
 
 
 @dataclass(frozen=True)
-class RecommendationPrompt:
+class RecommendationPrompt(_Template):
     """A prompt with slots: history, candidates, number of items, year limit and mitigation.
 
     A line with ``{year_limit}`` or ``{mitigation}`` is left out if there is none. If there is a
@@ -178,34 +194,20 @@ class RecommendationPrompt:
     with ``- ``, or at the end if there is no such line.
 
     Args:
-        name: The packaged name or the file.
-        about: What it asks for, in one sentence.
-        source: Where it comes from.
-        lines: The lines of the template.
         history: How the history is written.
         mitigations: The sentences of the file's own mitigations, by name.
     """
 
-    name: str
-    about: str
-    source: str
-    lines: tuple[SlottedText, ...]
     history: _HistoryFormat
     mitigations: Mapping[str, str]
 
     @property
-    def slots(self) -> frozenset[str]:
-        """The slots that occur."""
-        return frozenset(slot for line in self.lines for slot in line.slots)
-
-    @property
     def content(self) -> str:
         """The template, and how the history is written."""
-        lines = [line.show_slots() for line in self.lines]
         n_items = self.history.max_items or "all"
         order = self.history.order.replace("_", " ")
-        item = self.history.item.show_slots()
-        return "\n".join([*lines, "", f"{{history}}: {n_items} items, {order}: {item}"])
+        shown = f"{n_items} items, {order}: {_show_line(self.history.item)}"
+        return f"{super().content}\n\n{{history}}: {shown}"
 
     def render(
         self,
@@ -245,14 +247,12 @@ class RecommendationPrompt:
         displayed = self.history.select(history)
         values |= {"history": self.history.write(displayed), "mitigation": mitigation or ""}
         values["candidates"] = self.history.write(candidates)
-        content = "\n".join(line.fill(values) for line in self._select_lines(values))
-        return RenderedPrompt(
-            (Message("user", content),), len(displayed), len(history) - len(displayed)
-        )
+        message = replace(self, lines=self._select_lines(values)).fill(values)
+        return RenderedPrompt((message,), len(displayed), len(history) - len(displayed))
 
     def _require_stated(self, slot: str, value: str) -> None:
         """Raise Contradiction if the text has neither the slot nor the number."""
-        text = "\n".join(text for line in self.lines for text in line.texts)
+        text = "\n".join(line.format_map(dict.fromkeys(self.slots, "")) for line in self.lines)
         if value and slot not in self.slots and not re.search(rf"(?<!\d){value}(?!\d)", text):
             message = f"the template has no slot {{{slot}}} and does not contain {value}"
             remedy = f"add {{{slot}}} to the template"
@@ -268,28 +268,23 @@ class RecommendationPrompt:
             remedy = "use a prompt without it, or the model LMRerank"
         raise Contradiction(message, where=self.name, remedy=remedy)
 
-    def _select_lines(self, values: Mapping[str, str]) -> list[SlottedText]:
-        optional = [slot for slot in ("year_limit", "mitigation") if not values[slot]]
+    def _select_lines(self, values: Mapping[str, str]) -> tuple[str, ...]:
         lines = list(self.lines)
         if values["mitigation"] and "mitigation" not in self.slots:
-            bullets = [row for row, line in enumerate(lines) if line.texts[0].startswith("- ")]
-            row = bullets[-1] + 1 if bullets else len(lines)
-            lines.insert(row, SlottedText(("- ", ""), ("mitigation",)))
-        return [line for line in lines if not set(line.slots) & set(optional)]
+            bullets = [row for row, line in enumerate(lines) if line.startswith("- ")]
+            lines.insert(bullets[-1] + 1 if bullets else len(lines), "- {mitigation}")
+        unused = {slot for slot in ("year_limit", "mitigation") if not values[slot]}
+        return tuple(line for line in lines if unused.isdisjoint(_list_slots([line])))
 
 
 def _write_title(title: str) -> str:
     return make_printable(" ".join(title.split()), _MAX_TITLE_LENGTH)
 
 
-_SLOTS = {
-    **{slot: slot for slot in ("history", "candidates", "n_items", "year_limit", "mitigation")},
-    "watch_history": "history",
-    "nr_items": "n_items",
-}
-"""The slots of a template, by their spellings."""
+_SLOTS = ("history", "candidates", "n_items", "year_limit", "mitigation")
+"""The slots of a template."""
 
-_ITEM_SLOTS = {"title": "title", "year": "year"}  # the slots of the line of an item
+_ITEM_SLOTS = ("title", "year")  # the slots of the line of an item
 
 _DEFAULT_ITEM = "- {title} ({year})"
 """The line of an item in a file that does not say how to write it."""
@@ -299,7 +294,7 @@ _YEAR_WITH_BRACKETS = re.compile(r"\s*[(\[]\{year\}[)\]]|[\s,]*\{year\}")
 
 def load_packaged() -> dict[str, RecommendationPrompt]:
     """Return the packaged prompts by name."""
-    return load_folder("prompts", _parse_prompt)
+    return _load_folder("prompts", _parse_prompt)
 
 
 def find_prompt(name: str) -> RecommendationPrompt:
@@ -309,15 +304,14 @@ def find_prompt(name: str) -> RecommendationPrompt:
         UnknownName: The name is neither.
         MalformedLine: The file is not a prompt; see ``read_prompt``.
     """
-    return find_in(load_packaged(), name, _parse_prompt, "prompt")
+    return _find(load_packaged(), name, _parse_prompt, "prompt")
 
 
 def read_prompt(path: Path) -> RecommendationPrompt:
     """Return the prompt of a file.
 
-    The project's own format has ``template`` and may have ``about``, ``source``, ``history`` (with
-    ``order``, ``max_items`` and ``item``) and ``mitigations`` (name to sentence). A file with
-    ``base_prompt`` is in the format of the paper: its ``extra_instructions`` are the mitigations.
+    The file has ``template`` and may have ``about``, ``source``, ``history`` (with ``order``,
+    ``max_items`` and ``item``) and ``mitigations`` (name to sentence).
 
     Raises:
         MissingFile: The file does not exist.
@@ -329,57 +323,26 @@ def read_prompt(path: Path) -> RecommendationPrompt:
 
 
 def _parse_prompt(tree: MarkedValue, name: str) -> RecommendationPrompt:
+    about, source, template = _read_head(tree, "history", "mitigations")
     top = tree.mapping("the file")
-    if "base_prompt" in top:
-        return _parse_paper(top, name)
-    about, source, template = read_head(tree, "history", "mitigations")
     written = top["mitigations"].mapping("mitigations") if "mitigations" in top else {}
     mitigations = {key: value.text("a mitigation") for key, value in written.items()}
     history = _parse_history(top.get("history", MarkedValue({}, tree.where)))
-    lines = _parse_template(template)
+    lines = _parse_lines(template, _SLOTS, "history")
     return RecommendationPrompt(name, about, source, lines, history, mitigations)
-
-
-def _parse_paper(top: Mapping[str, MarkedValue], name: str) -> RecommendationPrompt:
-    lines = _parse_template(top["base_prompt"])
-    extra = (
-        top["extra_instructions"].mapping("extra_instructions")
-        if "extra_instructions" in top
-        else {}
-    )
-    mitigations = {
-        key: value.value["text"].text("text")
-        for key, value in extra.items()
-        if isinstance(value.value, dict) and "text" in value.value
-    }
-    source = top["source"].mapping("source") if "source" in top else {}
-    citation = [source[key].text(key) for key in ("authors", "title", "year") if key in source]
-    history = _parse_history(MarkedValue({}, top["base_prompt"].where))
-    return RecommendationPrompt(
-        name, "The prompt of a paper.", ". ".join(citation), lines, history, mitigations
-    )
-
-
-def _parse_template(marked: MarkedValue) -> tuple[SlottedText, ...]:
-    lines = parse_template(marked, _SLOTS)
-    slots = [slot for line in lines for slot in line.slots]
-    if slots.count("history") != 1:
-        message = f"the template has the slot {{history}} {slots.count('history')} times"
-        raise marked.fault(message, remedy="write {history} once, on a line of its own")
-    return lines
 
 
 def _parse_history(marked: MarkedValue) -> _HistoryFormat:
     settings = marked.mapping("the history", ("order", "max_items", "item"))
     item = settings.get("item", MarkedValue(_DEFAULT_ITEM, marked.where))
     text = item.text("item")
-    slotted = _parse_slots(text, item, _ITEM_SLOTS, "the item")
-    if "title" not in slotted.slots or "\n" in text:
+    dated = _parse_line(text, item, _ITEM_SLOTS, "the item")
+    if "title" not in _list_slots([dated]) or "\n" in text:
         raise item.fault(
             "the item must be one line with {title}", remedy=f"write {_DEFAULT_ITEM!r}"
         )
-    undated = _parse_slots(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
-    return _HistoryFormat(slotted, undated, _parse_order(settings), _parse_maximum(settings))
+    undated = _parse_line(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
+    return _HistoryFormat(dated, undated, _parse_order(settings), _parse_maximum(settings))
 
 
 def _parse_order(settings: Mapping[str, MarkedValue]) -> Literal["oldest_first", "newest_first"]:
@@ -402,40 +365,22 @@ def _parse_maximum(settings: Mapping[str, MarkedValue]) -> int | None:
     return int(text)
 
 
-_REQUEST_SLOTS = {"request": "request", "n_items": "n_items"}  # the slots of a template
+_REQUEST_SLOTS = ("request", "n_items")  # the slots of a template
 
 
 @dataclass(frozen=True)
-class RequestPrompt:
-    """A prompt with slots for the text of a query and the number of items.
-
-    Args:
-        name: The packaged name or the file.
-        about: What it asks for, in one sentence.
-        source: Where it comes from.
-        lines: The lines of the template.
-    """
-
-    name: str
-    about: str
-    source: str
-    lines: tuple[SlottedText, ...]
-
-    @property
-    def content(self) -> str:
-        """The template."""
-        return "\n".join(line.show_slots() for line in self.lines)
+class RequestPrompt(_Template):
+    """A prompt with slots for the text of a query and the number of items."""
 
     def render(self, request: str, n_items: int) -> RenderedPrompt:
         """Return the messages for one query; braces in its text are text."""
-        values = {"request": request, "n_items": str(n_items)}
-        content = "\n".join(line.fill(values) for line in self.lines)
-        return RenderedPrompt((Message("user", content),), 0, 0)
+        message = self.fill({"request": request, "n_items": str(n_items)})
+        return RenderedPrompt((message,), 0, 0)
 
 
 def load_request_prompts() -> dict[str, RequestPrompt]:
     """Return the packaged prompts by name."""
-    return load_folder("prompts/requests", _parse_request)
+    return _load_folder("prompts/requests", _parse_request)
 
 
 def find_request_prompt(name: str) -> RequestPrompt:
@@ -445,17 +390,12 @@ def find_request_prompt(name: str) -> RequestPrompt:
         UnknownName: The name is neither.
         MalformedLine: The template does not have each slot once.
     """
-    return find_in(load_request_prompts(), name, _parse_request, "prompt of requests")
+    return _find(load_request_prompts(), name, _parse_request, "prompt of requests")
 
 
 def _parse_request(tree: MarkedValue, name: str) -> RequestPrompt:
-    about, source, template = read_head(tree)
-    lines = parse_template(template, _REQUEST_SLOTS)
-    slots = [slot for line in lines for slot in line.slots]
-    for slot in _REQUEST_SLOTS:
-        if slot not in slots or (slot == "request" and slots.count(slot) > 1):
-            message = f"the template has the slot {{{slot}}} {slots.count(slot)} times"
-            raise template.fault(message, remedy="write {request} once, and {n_items}")
+    about, source, template = _read_head(tree)
+    lines = _parse_lines(template, _REQUEST_SLOTS, "request", "n_items")
     return RequestPrompt(name, about, source, lines)
 
 
@@ -489,8 +429,7 @@ class _Mitigation:
 
 def load_mitigations() -> dict[str, _Mitigation]:
     """Return the packaged mitigations by name."""
-    with as_file(files("recbias.language").joinpath("packaged", "mitigations.yaml")) as path:
-        entries = read_marked(path).entries("the mitigations")
+    entries = read_marked(find_packaged("mitigations.yaml")).entries("the mitigations")
     mitigations = [_parse_mitigation(entry) for entry in entries]
     return {mitigation.name: mitigation for mitigation in mitigations}
 
@@ -540,33 +479,18 @@ def _make_sentence(text: str) -> str:
     return make_printable(" ".join(text.split()), None)
 
 
-_RUBRIC_SLOTS = {
-    slot: slot for slot in ("text", "marker", "kinds", "answer")
-}  # the slots of a template
+_RUBRIC_SLOTS = ("text", "marker", "kinds", "answer")  # the slots of a template
 
 
 @dataclass(frozen=True)
-class Rubric:
+class Rubric(_Template):
     """A prompt with slots for a text and the kinds of label.
 
     Args:
-        name: The packaged name or the file.
-        about: What it asks for, in one sentence.
-        source: Where it comes from.
         words: The words by which a reply may name each kind, in lower case.
-        lines: The lines of the template.
     """
 
-    name: str
-    about: str
-    source: str
     words: Mapping[str, tuple[str, ...]]
-    lines: tuple[SlottedText, ...]
-
-    @property
-    def content(self) -> str:
-        """The template."""
-        return "\n".join(line.show_slots() for line in self.lines)
 
     def render(self, text: str, kinds: Sequence[str]) -> Message:
         """Return the message about one text, which stands between two lines with its marker.
@@ -585,7 +509,7 @@ class Rubric:
             "kinds": ", ".join(kinds),
             "answer": "\n".join(f"{kind}: <probability>" for kind in kinds),
         }
-        return Message("user", "\n".join(line.fill(values) for line in self.lines))
+        return self.fill(values)
 
 
 def _make_marker(text: str) -> str:
@@ -600,7 +524,7 @@ def _make_marker(text: str) -> str:
 
 def load_rubrics() -> dict[str, Rubric]:
     """Return the packaged rubrics by name."""
-    return load_folder("prompts/rubrics", _parse_rubric)
+    return _load_folder("prompts/rubrics", _parse_rubric)
 
 
 def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt | Rubric]:
@@ -615,20 +539,16 @@ def find_rubric(name: str) -> Rubric:
         UnknownName: The name is neither.
         MalformedLine: The file has no kinds or no template, or the template lacks the text.
     """
-    return find_in(load_rubrics(), name, _parse_rubric, "rubric")
+    return _find(load_rubrics(), name, _parse_rubric, "rubric")
 
 
 def _parse_rubric(tree: MarkedValue, name: str) -> Rubric:
-    about, source, template = read_head(tree, "kinds")
+    about, source, template = _read_head(tree, "kinds")
     top = tree.mapping("the file")
     if "kinds" not in top:
         raise tree.fault("there are no kinds", remedy="write kinds: {age: [age, old, young]}")
-    lines = parse_template(template, _RUBRIC_SLOTS)
-    n_texts = [slot for line in lines for slot in line.slots].count("text")
-    if n_texts != 1:
-        message = f"the template has the slot {{text}} {n_texts} times"
-        raise template.fault(message, remedy="write {text} once, on a line of its own")
-    return Rubric(name, about, source, _parse_kinds(top["kinds"]), lines)
+    lines = _parse_lines(template, _RUBRIC_SLOTS, "text")
+    return Rubric(name, about, source, lines, _parse_kinds(top["kinds"]))
 
 
 def _parse_kinds(marked: MarkedValue) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,6 @@
 """Sentences with slots, the labelled words of the slots, and the prompts made from them.
 
-Template files are a YAML of one's own, or those of the LMRec study: the YAML of its paper and the
-JSON of its authors.
+Template files are a YAML of one's own, or the JSON of the authors of LMRec.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +30,7 @@ from recbias.core.plugins import InputFile
 from recbias.core.queries import SAMPLE, Queries
 from recbias.core.text import suggest
 from recbias.formats.yaml import MarkedValue, read_marked
+from recbias.language.terms import find_packaged
 
 _PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
@@ -300,28 +299,22 @@ def _refuse_two_values(
             raise marked.fault(message, remedy="keep it in one of the lists")
 
 
-def parse_kinds(
-    node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
-) -> tuple[Kind, ...]:
-    """Return the kinds of a mapping to sentences, whose slots are ``renamed``.
+def parse_kinds(node: MarkedValue, word_lists: Mapping[str, WordList]) -> tuple[Kind, ...]:
+    """Return the kinds of a mapping to sentences.
 
     MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
     """
     kinds = node.mapping("templates")
     if not kinds:
         raise node.fault("there are no templates")
-    return tuple(_parse_kind(name, kind, word_lists, renamed) for name, kind in kinds.items())
+    return tuple(_parse_kind(name, kind, word_lists) for name, kind in kinds.items())
 
 
-def _parse_kind(
-    name: str, node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
-) -> Kind:
+def _parse_kind(name: str, node: MarkedValue, word_lists: Mapping[str, WordList]) -> Kind:
     """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
     sentences: dict[str, list[str]] = {}
     for marked in node.entries(f"the templates {name!r}"):
         sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
-        for old, new in renamed.items():
-            sentence = sentence.replace(f"[{old}]", f"[{new}]")
         if sentence in sentences:
             raise marked.fault("this template occurs twice", remedy="remove one of them")
         sentences[sentence] = find_slots(sentence)
@@ -343,12 +336,6 @@ def _refuse_missing_words(
             raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
 
 
-_PLACEHOLDERS = {"NAME": "name", "1ST RELP": "first", "2ND RELP": "second", "LOCATION": "location"}
-"""The slots in the paper, and their names here."""
-
-_RELIGIONS = {"church": "christian", "mosque": "muslim", "synagogue": "jewish"}
-"""The religion of each religious place in the paper."""
-
 _SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
 """The slots of the kinds in the authors' files; the slot of any other kind is named ``word``."""
 
@@ -364,51 +351,6 @@ _PARTNERS = {
     "male": ("boyfriend", "husband", "fiance"),
 }
 """The second words of couples in the authors' sentences; none of their files lists them."""
-
-
-def _parse_paper(tree: MarkedValue) -> _TemplateSet:
-    """Return the templates of the paper's YAML: ``templates`` and ``substitutions``."""
-    top = tree.mapping("the file")
-    if "templates" not in top:
-        raise tree.fault("there are substitutions, but no templates")
-    node = top["substitutions"]
-    groups = _collect_paper_groups(node)
-    word_lists = {slot: merge_groups(slot, groups[slot], node) for slot in groups}
-    kinds = parse_kinds(top["templates"], word_lists, _PLACEHOLDERS)
-    source = top["source"].mapping("source") if "source" in top else {}
-    citation = [source[key].text(key) for key in ("authors", "title", "year") if key in source]
-    return _TemplateSet("The templates of the LMRec paper.", ". ".join(citation), kinds)
-
-
-def _collect_paper_groups(node: MarkedValue) -> dict[str, list[Group]]:
-    substitutions = node.mapping("substitutions")
-    groups: dict[str, list[Group]] = {}
-    if "race_names" in substitutions:
-        groups["name"] = [
-            Group(group.words, {"race": race, **group.labels})
-            for race, names in substitutions["race_names"].mapping("race_names").items()
-            for group in _iterate_genders(names)
-        ]
-    if "relationships" in substitutions:
-        couples = substitutions["relationships"].mapping("relationships", ("first", "second"))
-        groups |= {slot: list(_iterate_genders(words)) for slot, words in couples.items()}
-    places = [
-        Group((word,), _label_place(word) | labels)
-        for key, labels in (("locations", {}), ("religion", {"place": "religion"}))
-        if key in substitutions
-        for word in substitutions[key].entries(key)
-    ]
-    return {**groups, "location": places} if places else groups
-
-
-def _iterate_genders(node: MarkedValue) -> Iterator[Group]:
-    for gender, words in node.mapping("words by gender").items():
-        yield Group(words.entries(gender), {"gender": gender})
-
-
-def _label_place(node: MarkedValue) -> dict[str, str]:
-    religion = _RELIGIONS.get(node.text("a place"))
-    return {"place": "religion", "religion": religion} if religion else {"place": "location"}
 
 
 def _parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> _TemplateSet:
@@ -441,7 +383,7 @@ def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kin
             for gender, gendered in _PARTNERS.items()
         ]
         word_lists[slots[1]] = merge_groups(slots[1], partners, words)
-    return _parse_kind(name, _name_slots(node, slots), word_lists, {})
+    return _parse_kind(name, _name_slots(node, slots), word_lists)
 
 
 def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[Group]:
@@ -469,8 +411,8 @@ def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
 
 def load_packaged() -> dict[str, _TemplateSet]:
     """Return the packaged sets of templates by name."""
-    with as_file(files("recbias.language").joinpath("packaged", "templates")) as folder:
-        return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
+    paths = sorted(find_packaged("templates").glob("*.yaml"))
+    return {path.stem: read_templates(path) for path in paths}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -489,13 +431,12 @@ class Templates:
 
     The packaged set ``restaurants`` has 18 sentences of each of the kinds ``names``,
     ``sexual_orientation`` and ``location``: 3,834 prompts (``recbias show restaurants``). A file
-    has one of three formats:
+    has one of two formats:
 
     - **your own YAML**: ``words:`` contains the words of each slot, in groups with labels
       (``name: [{gender: female, words: [Ann]}]``), ``templates:`` the sentences of each kind, with
       slots as ``[name]`` or ``{name}``. You choose the labels; in a kind with several slots their
       names begin with the slot (``first_gender``). Repeated words are used once.
-    - **the YAML of the LMRec paper**, with ``templates:`` and ``substitutions:``.
     - **the LMRec authors' JSON**: ``templates/yelp_templates.json``, with files of
       ``example_labels`` in ``words``, which select the kinds.
 
@@ -592,8 +533,7 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> _TemplateSet:
     """Return the templates of a file; the errors are those of ``Templates``.
 
     A ``.json`` file is in the format of the LMRec authors, with files of ``words`` named by kind
-    (``names.json``); a YAML file with ``substitutions`` is in that of their paper, and any other
-    YAML file in the project's own.
+    (``names.json``); a YAML file is in the project's own.
     """
     tree = read_marked(path)
     if path.suffix.lower() == ".json":
@@ -601,8 +541,6 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> _TemplateSet:
     if words:
         message, remedy = f"{path.name} already contains its words", "remove the setting words"
         raise WrongType(message, where="words", remedy=remedy)
-    if "substitutions" in tree.mapping("the file"):
-        return _parse_paper(tree)
     return _parse_own(tree)
 
 
@@ -615,7 +553,7 @@ def _parse_own(tree: MarkedValue) -> _TemplateSet:
         slot: merge_groups(slot, _iterate_groups(node), node)
         for slot, node in top["words"].mapping("words").items()
     }
-    kinds = parse_kinds(top["templates"], word_lists, {})
+    kinds = parse_kinds(top["templates"], word_lists)
     about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
     return _TemplateSet(about, source, kinds)
 

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from recbias.core.errors import NothingLeft, UnknownName
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import MarkedValue, read_marked
+
+
+def find_packaged(*parts: str) -> Path:
+    """Return a packaged folder or file of words, templates or prompts."""
+    return Path(__file__).parent.joinpath("packaged", *parts)
 
 
 @dataclass(frozen=True)
@@ -203,8 +207,7 @@ def _describe(pairs: TermPairs) -> Iterator[str]:
 
 def load_term_lists() -> dict[str, _TermList]:
     """Return the packaged files of terms by name."""
-    with as_file(files("recbias.language").joinpath("packaged", "terms")) as folder:
-        return {path.stem: _read_list(path) for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: _read_list(path) for path in sorted(find_packaged("terms").glob("*.yaml"))}
 
 
 def _read_list(path: Path) -> _TermList:

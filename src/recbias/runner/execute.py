@@ -245,13 +245,19 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
 
 
 def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
-    """Compute the stages of one model; after a failure other than a metric's, skip the rest."""
+    """Compute the stages of one model that are needed."""
+    return _run_stages(executor, _select_needed_stages(executor, model_plan))
+
+
+def _run_stages(executor: Executor, stages: Sequence[Stage]) -> list[StageRecord]:
+    """Compute stages in order; after a failure other than a metric's, skip the rest."""
     records = []
-    for stage in _select_needed_stages(executor, model_plan):
+    for stage in stages:
         records.append(executor.ensure(stage))
         if records[-1].failure is not None and stage.kind != "measure":
             break
-    executor.forget([*model_plan.stages, *model_plan.choices])
+    read = [each for stage in stages for each in (stage, *stage.inputs)]
+    executor.forget(stage for stage in read if stage.keys.model)
     return records
 
 
@@ -363,41 +369,33 @@ _SEARCHING = frozenset({"baseline", "trial"})
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """The unit of work of a worker.
+    """The unit of work of a worker: the stages of a model, or a trial with those before it.
 
     Args:
-        needs: The addresses of the stages that must succeed before: trials and their baseline,
-            and an answer that the models of several folds share.
-        after: The addresses of the stages that must end before: answers of earlier models by which
-            metrics choose members, or whose training or candidates a re-ranked model shares.
+        stages: The stages in order; the first ones may be those of other jobs.
+        after: The addresses that earlier jobs compute, which end before.
     """
 
-    work: Stage | ModelPlan
-    needs: frozenset[str] = frozenset()
+    stages: tuple[Stage, ...]
     after: frozenset[str] = frozenset()
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
-        """Its stages, in order."""
-        return self.work.stages if isinstance(self.work, ModelPlan) else (self.work,)
+    def read(self) -> tuple[Stage, ...]:
+        """Its stages and their inputs."""
+        return tuple(each for stage in self.stages for each in (stage, *stage.inputs))
 
 
 @dataclass
 class Jobs:
     """The remaining jobs of a plan.
 
-    If every trial of a search depends on the one before, the trials stay with their model, and one
-    worker runs them in order.
-
     Args:
         waiting: The jobs that no worker has started, in the order of the plan.
-        done: The addresses of the stored trials and shared answers.
         ended: The addresses of the stages of ended jobs, also of those without a record.
     """
 
     executor: Executor
     waiting: list[Job] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
 
     @classmethod
@@ -405,64 +403,33 @@ class Jobs:
         """Return the jobs of a plan, without the trials that are already stored."""
         jobs, planned = cls(executor), set[str]()
         for model_plan in plan.model_plans:
-            answer = model_plan.shared_answer
-            if answer is not None and answer.digest in planned:
-                jobs.waiting.append(Job(model_plan, frozenset({answer.digest})))
-                continue
-            planned |= {answer.digest} if answer is not None else set()
-            stages = _select_needed_stages(executor, model_plan)
-            trials = [stage for stage in stages if stage.kind in _SEARCHING]
-            if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
-                jobs.waiting.append(Job(model_plan))
-                continue
-            for trial in trials:
-                if trial.digest in planned:
+            for stages in _divide(_select_needed_stages(executor, model_plan)):
+                if stages[-1].kind in _SEARCHING and executor.is_stored(stages[-1]):
+                    executor.ensure(stages[-1])
                     continue
-                if executor.is_stored(trial):
-                    executor.ensure(trial)
-                    jobs.done.add(trial.digest)
-                else:
-                    jobs.waiting.append(Job(trial, _list_earlier(trial)))
-            digests = frozenset(trial.digest for trial in trials)
-            planned |= digests
-            jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
-        jobs.waiting = _wait_for_models(jobs.waiting)
+                job = Job(stages)
+                after = frozenset(stage.digest for stage in job.read) & planned
+                if stages[-1].digest not in planned:
+                    jobs.waiting.append(replace(job, after=after))
+                planned |= {stage.digest for stage in stages}
         return jobs
 
     def take(self, limit: int | None = None) -> Sequence[Job]:
         """Remove the next jobs that can start from the queue and return them."""
-        ended = self.executor.records.keys() | self.ended | self._list_lost_answers()
-        ready = [job for job in self.waiting if job.needs <= self.done and job.after <= ended][
-            :limit
-        ]
+        ended = self.executor.records.keys() | self.ended
+        ready = [job for job in self.waiting if job.after <= ended][:limit]
         self.waiting = [job for job in self.waiting if job not in ready]
         return ready
 
-    def _list_lost_answers(self) -> set[str]:
-        """Return the addresses of the answers of waiting jobs that need a failed stage."""
-        records = self.executor.records
-        failed = {digest for digest, record in records.items() if record.failure is not None}
-        return {
-            stage.digest
-            for job in self.waiting
-            if job.needs & failed
-            for stage in job.stages
-            if stage.kind == "answer"
-        }
-
     def count_gpus(self, job: Job) -> int:
         """Return the number of GPUs that a job needs: the most of a stage to run."""
-        stages = job.stages
-        if isinstance(job.work, ModelPlan):
-            stages = _select_needed_stages(self.executor, job.work)
-        missing = [stage for stage in stages if not self.executor.is_stored(stage)]
+        missing = [stage for stage in job.stages if not self.executor.is_stored(stage)]
         return max((sum(map(is_cuda, stage.devices)) for stage in missing), default=0)
 
-    def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
-        """Return the records of this run for the inputs of a job."""
-        inputs = {source.digest for stage in job.stages for source in stage.inputs}
+    def select_records(self, job: Job) -> Mapping[str, StageRecord]:
+        """Return the records of this run for the stages of a job and their inputs."""
         records = self.executor.records
-        return {digest: records[digest] for digest in inputs if digest in records}
+        return {each.digest: records[each.digest] for each in job.read if each.digest in records}
 
     def report_dead_worker(self, job: Job, exit_code: int | None = None) -> list[StageRecord]:
         """Return the record of the stage that a worker was computing when its process died.
@@ -471,29 +438,37 @@ class Jobs:
             job: What it was computing.
             exit_code: The exit code of the process, negative for a signal; None if unknown.
         """
-        executor, stages = self.executor, job.stages
-        for stage in stages:
-            executor.store.look_again(stage.digest)
-        if isinstance(job.work, ModelPlan):
-            stages = _select_needed_stages(executor, job.work)
-        unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
-        stage = next(unfinished, stages[0])
-        failure = _describe_death(exit_code)
-        return [make_record(stage, failure=failure)]
+        store = self.executor.store
+        for stage in job.stages:
+            store.look_again(stage.digest)
+        unfinished = (stage for stage in job.stages if not store.has(stage.digest))
+        stage = next(unfinished, job.stages[-1])
+        return [make_record(stage, failure=_describe_death(exit_code))]
 
     def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
-        """Take over the records of a worker for a job, and pass them to the observer.
-
-        Jobs that need a failed trial never start.
-        """
+        """Take over the new records of a worker for a job, and pass them to the observer."""
         self.ended |= {stage.digest for stage in job.stages} if job else set()
-        for record in records:
+        new = [record for record in records if record.digest not in self.executor.records]
+        for record in new:
             self.executor.records[record.digest] = record
             self.executor.store.look_again(record.digest)
             self.executor.observer.finished(record)
-            if record.failure is None and record.kind in {*_SEARCHING, "answer"}:
-                self.done.add(record.digest)
-        return records
+        return new
+
+
+def _divide(stages: tuple[Stage, ...]) -> Iterator[tuple[Stage, ...]]:
+    """Yield the stages of each job of a model: what trials share, every trial, then the model.
+
+    If every trial depends on all before, one worker runs them in order with the model.
+    """
+    trials = [stage for stage in stages if stage.kind in _SEARCHING]
+    earlier = [tuple(each for each in trial.inputs if each.kind in _SEARCHING) for trial in trials]
+    if any(len(before) < at for at, before in enumerate(earlier)):
+        if shared := stages[: stages.index(trials[0])]:
+            yield shared
+        for before, trial in zip(earlier, trials, strict=True):
+            yield (*shared, *before, trial)
+    yield stages
 
 
 def _describe_death(exit_code: int | None) -> Failure:
@@ -505,11 +480,6 @@ def _describe_death(exit_code: int | None) -> Failure:
         "negatives, embedding_size, the dataset), or give it more memory"
     )
     return Failure(f"the worker process died{how}", remedy)
-
-
-def _list_earlier(trial: Stage) -> frozenset[str]:
-    """Return the addresses of the baseline and of the trials that a trial depends on."""
-    return frozenset(stage.digest for stage in trial.inputs if stage.kind in _SEARCHING)
 
 
 def digest_code(job: Job) -> str:
@@ -528,39 +498,15 @@ def run_job(
 ) -> list[StageRecord]:
     """Run a job in a worker process.
 
-    ``records`` are those of this run for its inputs; ``code`` is the digest of the code when the
-    run was planned: with other code the job fails.
+    ``records`` are those of ``select_records``; ``code`` is the digest of the code when the run
+    was planned: with other code the job fails.
     """
     if digest_code(job) != code:
         message = "the code of its plug-in changed while the run was using it"
         remedy = "run again, and do not change the code before the run has ended"
-        return [make_record(job.stages[0], failure=Failure(message, remedy, user=True))]
+        return [make_record(job.stages[-1], failure=Failure(message, remedy, user=True))]
     executor = Executor(store, Silent(), fresh=fresh, records=dict(records), run_id=run_id)
-    if isinstance(job.work, ModelPlan):
-        return run_model(executor, job.work)
-    return [executor.ensure(job.work)]
-
-
-def _wait_for_models(waiting: Sequence[Job]) -> list[Job]:
-    """Return the jobs, those of a model after the earlier models that it depends on."""
-    jobs, answers, owners = [], set[str](), dict[str, str]()
-    for job in waiting:
-        after = set[str]()
-        if isinstance(job.work, ModelPlan):
-            after = {stage.digest for stage in job.work.choices} & answers
-            shared = [*job.work.candidates, *filter(None, [job.work.fit])]
-            digests = [stage.digest for stage in (shared if job.work.candidates else ())]
-            after |= {owners[digest] for digest in digests if digest in owners}
-            if job.work.answer is not None:
-                answers.add(job.work.answer.digest)
-                for stage in shared:
-                    owners.setdefault(stage.digest, job.work.answer.digest)
-        else:
-            inputs = job.work.inputs  # of a re-ranker, candidates whose inputs a model shares
-            digests = [each.digest for stage in inputs for each in (stage, *stage.inputs)]
-            after = {owners[digest] for digest in digests if digest in owners}
-        jobs.append(replace(job, after=frozenset(after)))
-    return jobs
+    return _run_stages(executor, job.stages)
 
 
 @dataclass(frozen=True)
@@ -641,7 +587,7 @@ class _Worker:
 
     def send(self, jobs: Jobs, job: Job) -> None:
         """Let the process run a job; that it has died is seen when its answer is received."""
-        executor, records = jobs.executor, jobs.select_input_records(job)
+        executor, records = jobs.executor, jobs.select_records(job)
         options = {"fresh": executor.fresh, "run_id": executor.run_id, "code": digest_code(job)}
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(((executor.store, job, records), options))

@@ -165,17 +165,6 @@ class ModelPlan:
         return (*search, *fit, *answers, *self.measuring)
 
     @property
-    def choices(self) -> tuple[Stage, ...]:
-        """The answers of other models by which metrics choose members."""
-        answers = [
-            stage
-            for measure in self.measures
-            for stage in measure.inputs
-            if stage.kind == "answer" and stage != self.answer
-        ]
-        return tuple({stage.digest: stage for stage in answers}.values())
-
-    @property
     def measuring(self) -> tuple[Stage, ...]:
         """The stages that measure, each once: a metric before its values by group."""
         ungrouped = [

@@ -27,7 +27,7 @@ from recbias.core.plugins import is_cuda, sends_requests
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.address import digest_package
 from recbias.runner.execute import Executor, Job, Jobs, digest_code, run_job
-from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.plan import Plan
 from recbias.runner.stage import make_record
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
@@ -234,10 +234,11 @@ class _RunningTasks:
         self.facts = (_read_version(), digest_package()), self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
-        executor, records = self.executor, self.jobs.select_input_records(job)
+        executor, records = self.executor, self.jobs.select_records(job)
         arguments = self.store, job, records, executor.fresh, executor.run_id, digest_code(job)
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
-        asks = isinstance(job.work, ModelPlan) and sends_requests(job.work.model.plugin)
+        works = (getattr(stage.work, "work", stage.work) for stage in job.stages)
+        asks = any(sends_requests(getattr(work, "model", None)) for work in works)
         if isinstance(self.store, RemoteStore) and asks:
             options |= _stay_on(self.origin, self.ray)
         # A task unpickles its job after it has imported the plug-in files.
@@ -292,5 +293,5 @@ def _run_task(
     store = take_store(store, node=node, origin=origin)
     failure = find_lacking_files(job, store)
     if failure is not None:
-        return [make_record(job.stages[0], failure=failure)]
+        return [make_record(job.stages[-1], failure=failure)]
     return run_job(store, job, records, fresh=fresh, run_id=run_id, code=code)

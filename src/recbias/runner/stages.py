@@ -216,7 +216,7 @@ def _require_state(fitted: object, model: str) -> State:
             raise _make_state_error(f"state() of {model} has a name that is not text: {name!r}")
         if np.asarray(array).dtype.hasobject:
             raise _make_state_error(f"state() of {model} has Python objects in {name!r}")
-    return state
+    return {name: np.asarray(array) for name, array in state.items()}
 
 
 def _make_state_error(message: str) -> BrokenContract:

@@ -53,7 +53,7 @@ from recbias.core.files import (
 )
 from recbias.core.machine import is_shortage, measure_peak_memory_mb
 from recbias.runner.boundary import attempt
-from recbias.runner.codecs import FORMATS
+from recbias.runner.codecs import copy_files, load_value, save_value
 from recbias.runner.stage import Stage
 
 RECORD = "stage.json"
@@ -79,8 +79,8 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         address: The address at which the file is.
 
     Returns:
-        The record; None if it is damaged, of another result or of an unknown kind, or names files
-        in other folders: a store may come from somebody else.
+        The record; None if it is damaged or of another result, or names files in other folders: a
+        store may come from somebody else.
     """
     try:
         record = unseal_record(content.decode("utf-8"))
@@ -90,9 +90,7 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
         return None
     paths = [Path(name) for name in stored.files]
     is_inside = not any(path.is_absolute() or {"..", ""} & {*path.parts} for path in paths)
-    if not is_of_address or stored.kind not in FORMATS or not is_inside:
-        return None
-    return stored
+    return stored if is_of_address and is_inside else None
 
 
 def seal_record(record: Mapping[str, Any]) -> str:
@@ -199,7 +197,7 @@ class Store:
             return None
         remove, value = partial(self.remove, digest), None
         if self._is_intact(stored, folder):
-            load = partial(FORMATS[stored.kind][1], folder)
+            load = partial(load_value, folder)
             value, _ = attempt(load, on_lasting_failure=remove, passes_on=is_shortage)
         else:
             remove()
@@ -213,7 +211,7 @@ class Store:
         if stored is None or not self._is_intact(stored, source):
             return None
         try:
-            FORMATS[stored.kind][0](source, folder)
+            copy_files(source, folder)
             (folder / RECORD).unlink()
         except FileNotFoundError:  # another process has replaced it
             return None
@@ -238,7 +236,7 @@ class Store:
             Unwritable: The folder is read-only or the disk is full.
         """
         with report_unwritable(self.folder), self.temporary() as folder:
-            FORMATS[stored.kind][0](value, folder)
+            (copy_files if stored.kind == "files" else save_value)(value, folder)
             files = {
                 path.relative_to(folder).as_posix(): (path.stat().st_size, digest_file(path))
                 for path in sorted(folder.rglob("*"))

@@ -1,6 +1,6 @@
 """The combinations of settings in a search space.
 
-The result of one trial of a search, and its storage.
+The result of one trial of a search.
 Sampling and pruning by Optuna, each time in a new study of the earlier trials.
 The importance of each setting in a search.
 The value of a model on the validation set, which a search optimizes.
@@ -18,9 +18,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,10 +123,6 @@ def find_choice(choice: Choice, value: Any) -> int:
     raise BrokenContract(f"{value!r} is not among the values of {choice.parameter}")
 
 
-_FILE = "trials.json"
-"""The file of a stored trial, and of a stored search."""
-
-
 @dataclass(frozen=True)
 class Trial:
     """The result of one combination of settings.
@@ -177,30 +172,9 @@ def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> lis
     ]
 
 
-def save_trials(trials: Sequence[Trial], folder: Path) -> None:
-    """Write trials to a folder."""
-    records = [asdict(trial) | {"value": nan_to_none(trial.value)} for trial in trials]
-    (folder / _FILE).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
-
-
-def load_trials(folder: Path) -> tuple[Trial, ...]:
-    """Read the trials of a folder."""
-    trials = []
-    for record in json.loads((folder / _FILE).read_text(encoding="utf-8")):
-        failure = None if record["failure"] is None else Failure(**record["failure"])
-        value, curve = none_to_nan(record["value"]), tuple(record["curve"])
-        trials.append(Trial(**record | {"failure": failure, "value": value, "curve": curve}))
-    return tuple(trials)
-
-
 def nan_to_none(value: float) -> float | None:
     """Return a value for JSON, which has null instead of NaN."""
     return None if math.isnan(value) else value
-
-
-def none_to_nan(value: float | None) -> float:
-    """Return a value from JSON, which has null instead of NaN."""
-    return math.nan if value is None else value
 
 
 _MIN_COMPLETE_TRIALS = 5
@@ -728,9 +702,6 @@ class RunRerankTrial(RunTrial):
         return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
 
 
-_FILE_SEARCH = "importances.json"
-"""The file of a stored search beside its trials."""
-
 TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
 """The work of a stage whose model may be searched."""
 
@@ -848,18 +819,3 @@ def make_importance_rows(
         {**fit_keys, "setting": name, "importance": share}
         for name, share in search.importances.items()
     ]
-
-
-def save_search(search: SearchResult, folder: Path) -> None:
-    """Write a search to a folder: the best trial, all trials, and the importances."""
-    save_trials((search.best, *search.trials), folder)
-    shares = {name: nan_to_none(share) for name, share in search.importances.items()}
-    (folder / _FILE_SEARCH).write_text(json.dumps(shares, ensure_ascii=False), encoding="utf-8")
-
-
-def load_search(folder: Path) -> SearchResult:
-    """Read the search of a folder."""
-    best, *trials = load_trials(folder)
-    shares = json.loads((folder / _FILE_SEARCH).read_text(encoding="utf-8"))
-    importances = {name: none_to_nan(share) for name, share in shares.items()}
-    return SearchResult(best, tuple(trials), importances)

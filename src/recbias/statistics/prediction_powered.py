@@ -55,7 +55,7 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -221,24 +221,6 @@ class Audit:
         )
         errors, noise, rest = (weights @ part for part in (self.errors, self.noise, self.rest))
         return type(self)(errors, noise, self.shares, self.sampled, rest)
-
-    def to_arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays by which the audit is stored; both matrices have one layout."""
-        places = {"indices": self.errors.indices, "indptr": self.errors.indptr}
-        data = {"errors": self.errors.data, "noise": self.noise.data}
-        return {**vars(self), **places, **data}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Self:
-        """Return a stored audit."""
-        from scipy.sparse import csr_array
-
-        shape = arrays["indptr"].size - 1, arrays["shares"].size
-        errors, noise = (
-            csr_array((arrays[name], arrays["indices"], arrays["indptr"]), shape)
-            for name in ("errors", "noise")
-        )
-        return cls(errors, noise, *(arrays[name] for name in ("shares", "sampled", "rest")))
 
     @property
     def item_df(self) -> float:

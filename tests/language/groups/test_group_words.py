@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownName
-from recbias.language.groups import Mentions, load_group_words
+from recbias.language.groups import Mentions, load_group_words, split_sentences
 
 SIZES = {
     "man": 23,
@@ -105,3 +105,25 @@ def test_a_missing_list_and_an_unknown_kind_are_refused(tmp_path: Path) -> None:
         load_group_words(tmp_path / "none.yaml")
     with pytest.raises(UnknownName, match="no kind 'gendre'"):
         load_group_words().select(("gendre",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Mr. Fox met Dr. Owl vs. St. John.", ["Mr. Fox met Dr. Owl vs. St. John."]),
+        (
+            "He paid 3.50 in the U.S. Army, e.g. once.",
+            ["He paid 3.50 in the U.S. Army, e.g. once."],
+        ),
+        ('"Run!" She ran... Then 2 more.', ['"Run!"', "She ran...", "Then 2 more."]),
+        ("So did I. Then it ended.", ["So did I.", "Then it ended."]),
+        ("A line\nanother\n\n", ["A line", "another"]),
+        ("他来了。她走了！再见", ["他来了。", "她走了！", "再见"]),
+        ("Он пришёл. Она ушла.", ["Он пришёл.", "Она ушла."]),
+        ("", []),
+        ("  ", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert split_sentences(text) == expected

@@ -121,7 +121,7 @@ def make_file_stage(path: Path) -> Stage:
 
 def test_a_node_that_lacks_the_files_of_a_task_names_them(tmp_path: Path) -> None:
     store, path = Store(tmp_path / "store"), tmp_path / "lists.csv"
-    job = Job(make_file_stage(path))
+    job = Job((make_file_stage(path),))
     failure = find_lacking_files(job, store)
     assert failure is not None
     assert re.fullmatch(rf"node \S+ lacks {re.escape(str(path))}", failure.message)

@@ -1,4 +1,4 @@
-"""Prompt files for tests: one in the project's own format and one in that of a paper."""
+"""Prompt files for tests; STATED states the year limit and its own mitigations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ history: {order: newest_first, max_items: 2, item: "* {title}, {year}"}
 mitigations: {niche: Prefer rare songs.}
 """
 
-PAPER = """\
-source: {authors: A. Author, title: A study, year: 2024}
-base_prompt: |-
+STATED = """\
+source: A. Author. A study. 2024
+template: |-
   Watched:
-  {watch_history}
+  {history}
   # Output
-  - List {nr_items} movies.
+  - List {n_items} movies.
   - Nothing newer than 2008.
   Go!
-placeholders: {nr_items: ten}
-extra_instructions:
-  mitigate: {suffix: -mitigate, text: Match the level.}
-  minimize: {suffix: -minimize, text: Stay niche.}
-  note: where they go is not said
+mitigations: {mitigate: Match the level., minimize: Stay niche.}
 """
 
 
