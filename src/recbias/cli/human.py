@@ -94,14 +94,14 @@ def _list_responses(
     if not has_file(path):
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
-    for number, row in read_records(path):
+    for number, record in read_records(path):
         place = f"{path}:{number}"
         try:
-            names = str(row["dataset"]), str(row["model"]), str(row["query_id"])
-            answer = "" if row["reply"] is None else str(row["reply"])
+            names = str(record["dataset"]), str(record["model"]), str(record["query_id"])
+            answer = "" if record["reply"] is None else str(record["reply"])
         except KeyError as error:
             raise MalformedLine("not a response of a run", where=place) from error
-        yield *names, answer, {"context": row.get("prompt")}, place
+        yield *names, answer, {"context": record.get("prompt")}, place
 
 
 def _get_label(labels: _Labels, query_id: str, by: str, option: str) -> object:
