@@ -133,9 +133,6 @@ PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.
 _COLUMNS = ("cast", "director")
 _ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
 
-_MAX_FILE_BYTES = 3 * 10**9
-"""The maximum size of a file; the largest had about 700 MB in 2025."""
-
 _NOBODY = "\\N"
 
 
@@ -193,7 +190,7 @@ class Imdb:
         for name in (PRINCIPALS, CREW, NAMES):
             if not has_file(self.folder / name):
                 url = f"{self.url.rstrip('/')}/{name}"
-                transfer(url, self.folder / name, max_bytes=_MAX_FILE_BYTES)
+                transfer(url, self.folder / name)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
@@ -254,7 +251,6 @@ _TMDB_TERMS = (
 )
 _TMDB_COLUMNS = ("overview", "cast", "director")
 
-_MAX_REPLY_BYTES = 8 * 2**20
 _NOT_FOUND, _REFUSED = 404, {401, 403}
 
 
@@ -336,7 +332,7 @@ class Tmdb:
         secret = {} if is_token else {"api_key": self.key}
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
-            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_REPLY_BYTES)
+            text = fetch_text(url, policy=self.policy, headers=headers)
         except RefusedRequest as error:
             if error.status == _NOT_FOUND:
                 return {}

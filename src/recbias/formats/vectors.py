@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,12 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import MalformedLine, WrongType
 from recbias.core.files import open_input
 from recbias.formats.text_files import BOM, get_suffix, open_binary
+
+_DAMAGED = (
+    *(ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
+    *(TokenError, TypeError, ValueError),
+)
+"""What numpy raises for a damaged array, whose header it reads as an expression of Python."""
 
 _SUFFIXES = (".txt", ".vec")
 """Text files with one word and its numbers per line; also with ``.gz``."""
@@ -38,7 +45,7 @@ def read_numbers(path: Path, n_axes: int, layout: str, remedy: str) -> AnyArray:
     with open_input(path):
         try:
             values = npy_format.open_memmap(path, mode="r")
-        except Exception as error:  # numpy reads the header as an expression of Python
+        except _DAMAGED as error:
             message = f"not a .npy file of numbers: {str(error)[:200]}"
             raise MalformedLine(message, where=str(path), remedy=remedy) from error
         if values.ndim != n_axes or values.dtype.kind not in "fiu":
