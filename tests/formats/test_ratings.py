@@ -190,7 +190,7 @@ def test_ratings_of_another_text_do_not_count() -> None:
         ([{"rating": "inf"}], "no number"),
         ([{"rating": 1}, {"rating": 0}], "'x' already rated this response to '1'"),
         ([{"rating": 1}, {"rating": 0, "rater": "y", "question": "r"}], "the question is 'r'"),
-        ([{"rating": 1, "rater": ""}], "an empty rater"),
+        ([{"rating": 1, "rater": ""}], "rater is empty"),
     ],
 )
 def test_faulty_ratings_are_named(tmp_path: Path, changes: list[Any], message: str) -> None:

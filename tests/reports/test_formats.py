@@ -114,11 +114,10 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
             "Agreement of the metrics (@10)",
             "Plots",
         ),
-        *("Significance", "Definitions", "Models", "Stages", "Provenance"),
+        *("Significance", "Definitions", "Models", "Provenance"),
     ]
     assert "](figures/accuracy-popularity.svg)" in text
     assert "| Random | MostPop |" in text
-    assert re.search(r"\n## Stages\n\n\| stage \| kind \| duration \|", text)
     assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
 
 

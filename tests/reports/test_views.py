@@ -11,8 +11,8 @@ import pytest
 import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
-from recbias.reports.llm import build_reply_tables, collect_searches
-from recbias.reports.provenance import build_stages_table, describe_data
+from recbias.reports.llm import build_reply_tables, tabulate_searches
+from recbias.reports.provenance import count_asked, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     POPULARITY,
@@ -24,7 +24,7 @@ from recbias.reports.views import (
     select_headline,
 )
 from recbias.reports.wording import Table
-from support.models.search_rows import FIVE_TRIALS, write_search_run
+from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -79,7 +79,9 @@ def test_the_main_metrics_are_selected_by_name(
 
 
 def test_data_and_settings_are_described(tmp_path: Path) -> None:
-    assert dict(describe_data(read_run(make_run(tmp_path)))) == {
+    run = read_run(make_run(tmp_path))
+    assert count_asked(run) == "5,949 users"
+    assert dict(describe_data(run)) == {
         "Dataset": "ml-1m: 5,949 users, 2,810 items, 571,531 interactions",
         "Filters": "threshold (at least 4), k_core (k 10)",
         "Queries": "5,949 users where age < 18",
@@ -87,24 +89,6 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
         "List length k": "10",
         "Seed": "42",
     }
-
-
-def test_the_cost_of_stages_is_shown_where_a_stage_has_it(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(models=("EASE", "SLIM"))))
-    first, second = run.manifest["stages"]
-    first["cost"] = {"cpu_seconds": 0.7, "gpu_seconds": 0.0}
-    second |= {"reused": True, "seconds": 0.0, "peak_memory_mb": None, "cost": None}
-    table = build_stages_table(run)
-    assert [column.title for column in table.columns] == [
-        *("stage", "kind", "duration", "CPU time", "peak memory", "from cache")
-    ]
-    assert [cell.text for cell in table.rows[0][2:]] == [
-        "0.40 s",
-        "0.70 s",
-        "300 MB",
-        "no",
-    ]
-    assert [cell.text for cell in table.rows[1][2:]] == ["", "", "", "yes"]
 
 
 @pytest.fixture
@@ -226,37 +210,16 @@ def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
     assert read_rows(table) == [("WOK", "20", "17", "18"), ("other", "4", "3", "")]
 
 
-def test_a_search_has_its_trials_and_importances(tmp_path: Path) -> None:
-    (search,) = collect_searches(write_search_run(tmp_path))
-    assert (search.title, search.metric, search.direction) == ("SLIM", "nDCG@10", "higher")
-    assert [trial["trial"] for trial in search.trials] == [1, 2, 3, 4, 5]
-    assert [trial["settings"] for trial in search.trials] == [
-        settings for _, _, settings in FIVE_TRIALS
+def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Path) -> None:
+    table = tabulate_searches(write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75}))
+    assert table is not None
+    assert [column.title for column in table.columns] == [
+        *("model", "metric", "best", "trials", "pruned", "excluded", "failed", "time"),
+        *("chosen settings", "importance"),
     ]
-    assert search.summary == "nDCG@10 0.3500 in trial 3 of 5"
-    assert "(3 done, 1 pruned, 1 failed), with alpha 1e-05" in search.sentence
-    assert search.importances == {"alpha": 0.75, "similarity": 0.25}
-
-
-def test_the_table_of_trials_has_one_column_per_setting(tmp_path: Path) -> None:
-    (search,) = collect_searches(write_search_run(tmp_path))
-    table = search.table
-    titles = ["trial", "nDCG@10", "alpha", "similarity", "outcome", "epochs", "time"]
-    assert [column.title for column in table.columns] == titles
-    numeric = [column.title for column in table.columns if column.numeric]
-    assert numeric == ["nDCG@10", "alpha", "epochs", "time"]
-    assert [[cell.text for cell in row] for row in table.rows] == [
-        ["1", "0.2000", "0.5", "cosine", "done", "", "1.50 s"],
-        ["2", "0.0500", "0.001", "dice", "pruned", "10", "3.00 s"],
-        ["3", "0.3500", "1e-05", "none", "best", "", "4.50 s"],
-        ["4", "", "9", "dice", "failed", "", "6.00 s"],
-        ["5", "0.3000", "0.25", "cosine", "done", "", "7.50 s"],
+    assert read_rows(table) == [
+        ("SLIM", "nDCG@10", "0.3500", "5", "1", "0", "1", "22 s", "alpha 1e-05", "a 0.75, b 0.25")
     ]
-    assert [row[1].best for row in table.rows] == [False, False, True, False, False]
-    # the score of a pruned trial is not comparable: it is marked and sorted last
-    assert [row[1].mark for row in table.rows] == ["", "p", "", "", ""]
-    assert [math.isnan(row[1].value) for row in table.rows] == [False, True, False, True, False]
-    assert table.notes[0].startswith("p: pruned")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, Wrong
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
-from recbias.formats.delimited import align_columns
+from recbias.formats.identifiers import align_columns
 from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
 from recbias.formats.text_files import require_file
 
@@ -136,7 +136,7 @@ class ImpressionTable(TableSettings):
         of_log = align_columns(codes, columns, user_ids, "user") if columns else None
         of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
         items = self._read(self.items, "item")
-        named = [] if items is None else items.rows.table["item_id"].to_pylist()
+        named = [] if items is None else items["item_id"].to_pylist()
         item_ids = Vocabulary.of([*check.items, *named])
         of_items = self._align(items, item_ids, "item", None)
         rows = Interactions.without_rows(user_ids, item_ids)
@@ -180,7 +180,7 @@ class ImpressionTable(TableSettings):
         """Return the columns of a table of users or items, and those of the log."""
         if table is None:
             return log
-        codes = ids.find(np.asarray(table.rows.table[f"{kind}_id"].to_numpy(), dtype=object))
+        codes = ids.find(np.asarray(table[f"{kind}_id"].to_numpy(), dtype=object))
         known = codes >= 0
         if n := int(np.count_nonzero(~known)):
             name = getattr(self, f"{kind}s").name

@@ -34,8 +34,8 @@ from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.data.books_yelp import SIGNS
 from recbias.data.declared import require_files
-from recbias.formats.delimited import require_every_line
-from recbias.formats.tables import TableColumns, TableFile, read_file
+from recbias.formats.delimited import Table
+from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import require_file
 
 _COLUMNS = TableColumns(
@@ -113,10 +113,9 @@ def parse_kind(path: Path) -> str:
     return path.name.partition(".")[0].removeprefix("yelp_qa_")
 
 
-def _read(path: Path) -> tuple[TableFile, pd.DataFrame]:
-    with require_every_line():
-        table = read_file(path, _COLUMNS)
-    frame = table.rows.table.to_pandas()
+def _read(path: Path) -> tuple[Table, pd.DataFrame]:
+    table = read_file(path, _COLUMNS)
+    frame = table.cells.to_pandas()
     for name in [name for name in _COLUMNS.optional if name not in frame.columns]:
         frame[name] = np.nan if name == "avg_stars" else None
     frame = frame.replace({"": None})
@@ -130,7 +129,7 @@ def _read(path: Path) -> tuple[TableFile, pd.DataFrame]:
     return table, frame[~is_repeated].assign(row=np.flatnonzero(~is_repeated))
 
 
-def _parse_levels(prices: pd.Series[Any], table: TableFile) -> pd.Series[Any]:
+def _parse_levels(prices: pd.Series[Any], table: Table) -> pd.Series[Any]:
     """Return ``2``, ``2.0`` and ``$$`` as 2; a missing price as NaN."""
     texts = prices.astype(object).str.strip()
     signs = texts.str.fullmatch(r"\$+").eq(True)  # noqa: FBT003  a value, no flag
@@ -143,13 +142,13 @@ def _parse_levels(prices: pd.Series[Any], table: TableFile) -> pd.Series[Any]:
     return levels
 
 
-def _refuse_rows(is_wrong: BoolArray, message: str, table: TableFile) -> None:
+def _refuse_rows(is_wrong: BoolArray, message: str, table: Table) -> None:
     if is_wrong.any():
         row = int(np.flatnonzero(is_wrong)[0])
-        raise MalformedLine(message, where=table.where(row), remedy="correct the line")
+        raise MalformedLine(message, where=table.place(row), remedy="correct the line")
 
 
-def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[TableFile], ends: Any) -> None:
+def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[Table], ends: Any) -> None:
     """Refuse a sentence that has different lists under different labels."""
     first = rows.groupby(["input_sentence", "rank"], sort=False)["business"].transform("first")
     conflicts = np.flatnonzero((first != rows["business"]).to_numpy())
@@ -158,7 +157,7 @@ def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[TableFile], ends: Any
         table = tables[int(np.searchsorted(ends, conflicts[0], side="right"))]
         message = f"{row['input_sentence']!r} has two items at rank {row['rank']:g}"
         remedy = "keep the rows of one list of that sentence"
-        raise MalformedLine(message, where=table.where(int(row["row"])), remedy=remedy)
+        raise MalformedLine(message, where=table.place(int(row["row"])), remedy=remedy)
 
 
 def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:

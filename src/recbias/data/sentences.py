@@ -32,7 +32,8 @@ from recbias.core.errors import (
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, tabulate_part
 from recbias.data.declared import find_folder, require_files
-from recbias.formats.tables import TextTable, find_suffix, read_text_table
+from recbias.formats.delimited import Table
+from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.text_files import read_text, require_file
 
 _Overlap: TypeAlias = Literal["keep", "drop"]
@@ -605,7 +606,7 @@ class SentenceTables(_Sentences):
         return {part: path for part, path in paths.items() if path is not None}
 
 
-def _read_part(table: TextTable, part: str) -> pd.DataFrame:
+def _read_part(table: Table, part: str) -> pd.DataFrame:
     table.need("id", "text")
     if "part" in table.columns:
         message = "has a column 'part', but the part is that of the setting"
@@ -630,7 +631,7 @@ def _read_part(table: TextTable, part: str) -> pd.DataFrame:
     return pd.concat([keys, table.labels(_COLUMNS)], axis=1)
 
 
-def _refuse_odd_pairs(table: TextTable, pairs: list[str | None], groups: list[str | None]) -> None:
+def _refuse_odd_pairs(table: Table, pairs: list[str | None], groups: list[str | None]) -> None:
     """Raise MalformedLine if a pair has one sentence only, or two of the same group."""
     rows_of: dict[str, dict[str | None, int]] = {}
     for row, (pair, group) in enumerate(zip(pairs, groups, strict=True)):
@@ -650,7 +651,7 @@ def _refuse_odd_pairs(table: TextTable, pairs: list[str | None], groups: list[st
             raise MalformedLine(message, where=table.place(row), remedy=remedy)
 
 
-def _refuse_repeated_ids(ids: list[str], tables: list[TextTable]) -> None:
+def _refuse_repeated_ids(ids: list[str], tables: list[Table]) -> None:
     places = [(table, row) for table in tables for row in range(len(table))]
     first_rows: dict[str, int] = {}
     for row, identifier in enumerate(ids):

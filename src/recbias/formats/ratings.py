@@ -15,7 +15,8 @@ from recbias.core.context import warn
 from recbias.core.dataset import FloatArray, Ids
 from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
 from recbias.core.files import compute_digest, digest_file
-from recbias.formats.tables import TextTable, read_text_table
+from recbias.formats.delimited import Table
+from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import write_json_lines, write_sheet
 
 _ITEM, _COLUMNS, _DIGEST = "item", "columns", "sha256"
@@ -195,7 +196,7 @@ def _compare_sheets(paths: Sequence[Path]) -> None:
             warn(f"{path} is the same as {other}: a rater may count twice")
 
 
-def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Sequence[str]) -> None:
+def _refuse_changes(sheet: Table, digests: Mapping[str, str], columns: Sequence[str]) -> None:
     """Refuse items that are not in the key, or whose texts are not those of the key."""
     texts = [sheet.texts(name) for name in columns]
     for row, item in enumerate(sheet.ids(_ITEM)):
@@ -211,7 +212,7 @@ def _refuse_changes(sheet: TextTable, digests: Mapping[str, str], columns: Seque
 
 def _fill_row(
     ratings: FloatArray,
-    sheet: TextTable,
+    sheet: Table,
     positions: Mapping[str, int],
     question: str,
     answers: Mapping[str, float],

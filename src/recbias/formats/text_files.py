@@ -79,10 +79,8 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
 
 def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
     """Raise MalformedLine for UTF-16, with or without its mark."""
-    start = stream.peek(1)
-    halves = start[:64:2], start[1:64:2]
-    is_wide = len(start) > 8 and any(start[:64]) and not all(map(any, halves))
-    if is_wide or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    start = stream.peek(1)[:64]
+    if b"\0" in start or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         message = "is UTF-16 or UTF-32, not UTF-8"
         raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
 

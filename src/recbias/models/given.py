@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
 from recbias.core.dataset import (
     AnyArray,
     BoolArray,
-    Codes,
     FloatArray,
     Ids,
     TrainingData,
@@ -51,17 +51,17 @@ from recbias.core.evidence import (
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
 from recbias.core.queries import Queries
-from recbias.formats.delimited import check_ids
+from recbias.formats.delimited import Table, parse_numbers
+from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (
     ListOrder,
     ListRows,
-    RowOrder,
     check_list_ids,
     check_name,
     order_rows,
     read_rows,
 )
-from recbias.formats.tables import TextTable, find_suffix, parse_numbers, read_text_table
+from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.text_files import read_text
 from recbias.formats.vectors import read_numbers
 from recbias.language.likelihood import compute_perplexities
@@ -181,14 +181,14 @@ class GivenLists:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLists:
         """Read and validate the file; nothing is trained."""
-        rows, order = order_rows(self._read_rows(), data.dataset)
+        rows = order_rows(self._read_rows(), data.dataset)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
-        return _FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
+        return _FittedLists(rows, np.concatenate([[0], np.cumsum(counts)]), self.seen)
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the rows of each dataset."""
         rows = self._read_rows()
-        for label in datasets if rows.datasets else datasets[:1]:
+        for label in datasets if rows.dataset_ids else datasets[:1]:
             order_rows(rows, label)
 
     def _read_rows(self) -> ListRows:
@@ -205,63 +205,52 @@ class _FittedLists:
     """The lists of a file.
 
     Args:
-        rows: The rows of the file.
-        order: The rows sorted by query and rank, ``int64[n]``.
-        starts: The start of the list of each query of the file in ``order``, ``int64[q + 1]``.
+        rows: The rows of the file, by query and rank.
+        starts: The start of the list of each query of the file, ``int64[q + 1]``.
         seen: Whether an item of the query's own training rows is an error.
     """
 
     rows: ListRows
-    order: RowOrder
-    starts: RowOrder
+    starts: npt.NDArray[np.int64]
     seen: Literal["refuse", "keep"]
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of the list of each query; an empty list if it has none."""
-        check_list_ids(self.rows, queries, data)
-        file_rows = self._find_rows(queries, k)
-        codes, unknown = self._encode_items(data)
-        items = np.where(file_rows >= 0, _take_clipped(codes[self.rows.items], file_rows), -1)
-        scores = np.full(items.shape, np.nan, dtype=np.float32)
-        if self.rows.scores is not None:
-            scores[file_rows >= 0] = self.rows.scores[file_rows[file_rows >= 0]]
-        lists = RankedLists(items.astype(np.int32), scores, self.rows.item_ids.ids[unknown])
-        if self.seen == "refuse" and len(data.train):
-            self._refuse_seen(lists, file_rows, queries, data)
-        return lists
-
-    def _find_rows(self, queries: Queries, k: int) -> RowOrder:
-        """Return the row of the file at each rank, ``int64[q, k]``; -1 beyond the end."""
-        codes = self.rows.query_ids.find(queries.ids.ids)
-        lengths = np.where(codes >= 0, np.diff(self.starts, append=0)[codes], 0)
-        ranks = np.arange(k)
-        positions = np.append(self.starts[:-1], 0)[codes][:, None] + ranks
-        self._warn_about_queries(codes)
-        return np.where(ranks < lengths[:, None], _take_clipped(self.order, positions), -1)
-
-    def _warn_about_queries(self, codes: Codes) -> None:
-        name = self.rows.path.name
-        n_missing = int((codes < 0).sum())
-        if n_missing:
-            warn(f"{name} has no list for {n_missing:,} of {codes.size:,} queries: empty lists")
-        n_excluded = len(self.rows.query_ids) - count_distinct(codes[codes >= 0])
-        if n_excluded:
-            warn(f"{name} has lists for {n_excluded:,} queries that are not in the run: excluded")
-
-    def _encode_items(self, data: TrainingData) -> tuple[Codes, RowOrder]:
-        """Return the code of each item of the file, and the items that are not in the dataset."""
-        codes = data.train.item_ids.find(self.rows.item_ids.ids)
+        rows = self.rows
+        check_list_ids(rows, queries, data)
+        positions, is_listed = self._find_rows(queries, k)
+        codes = data.train.item_ids.find(rows.item_ids.ids)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = data.train.n_items + np.arange(unknown.size)
-        return codes, unknown
+        items = np.full(positions.shape, -1, dtype=np.int32)
+        items[is_listed] = codes[rows.items[positions[is_listed]]]
+        scores = np.full(items.shape, np.nan, dtype=np.float32)
+        if rows.scores is not None:
+            scores[is_listed] = rows.scores[positions[is_listed]]
+        lists = RankedLists(items, scores, rows.item_ids.ids[unknown])
+        if self.seen == "refuse" and len(data.train):
+            self._refuse_seen(lists, positions, queries, data)
+        return lists
+
+    def _find_rows(self, queries: Queries, k: int) -> tuple[AnyArray, BoolArray]:
+        """Return the row at each rank, ``int64[q, k]``, and whether the list has that rank."""
+        codes, name = self.rows.query_ids.find(queries.ids.ids), self.rows.path.name
+        if n_missing := int((codes < 0).sum()):
+            warn(f"{name} has no list for {n_missing:,} of {codes.size:,} queries: empty lists")
+        if n_excluded := len(self.rows.query_ids) - count_distinct(codes[codes >= 0]):
+            warn(f"{name} has lists for {n_excluded:,} queries that are not in the run: excluded")
+        lengths = np.where(codes >= 0, np.diff(self.starts)[codes], 0)
+        positions = self.starts[codes][:, None] + np.arange(k)
+        return positions, np.arange(k) < lengths[:, None]
 
     def _refuse_seen(
-        self, lists: RankedLists, file_rows: RowOrder, queries: Queries, data: TrainingData
+        self, lists: RankedLists, positions: AnyArray, queries: Queries, data: TrainingData
     ) -> None:
         histories = data.train.binary[np.maximum(queries.users, 0)]
         is_seen = mark_contained(histories, lists) & (queries.users >= 0)[:, None]
         if is_seen.any():
-            row = int(file_rows[is_seen].min())
+            seen = positions[is_seen]
+            row = int(seen[self.rows.numbers[seen].argmin()])
             item = self.rows.item_ids.ids[self.rows.items[row]]
             problem = (
                 f"item {item!r} is in the query's own training rows "
@@ -269,13 +258,6 @@ class _FittedLists:
             )
             remedy = "make the lists on the training set of this split, or set seen: keep"
             raise BrokenContract(problem, where=self.rows.place(row), remedy=remedy)
-
-
-def _take_clipped(values: AnyArray, positions: RowOrder) -> AnyArray:
-    """Return the values at the positions, which are clipped to the array; -1 if it is empty."""
-    if not values.size:
-        return np.full(positions.shape, -1, dtype=np.int64)
-    return values[np.clip(positions, 0, values.size - 1)]
 
 
 _LIST, _SEPARATOR = "recommended", "\x1f"
@@ -518,7 +500,7 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
     return SentenceScores(ids, pairs, groups, perplexity, labels)
 
 
-def _find_score_column(table: TextTable) -> str:
+def _find_score_column(table: Table) -> str:
     columns = [name for name in _SCORES if name in table.columns]
     if not columns:
         remedy = f"add one of the columns {', '.join(_SCORES)}"
@@ -529,10 +511,10 @@ def _find_score_column(table: TextTable) -> str:
     return columns[0]
 
 
-def _read_token_lists(table: TextTable) -> FloatArray:
+def _read_token_lists(table: Table) -> FloatArray:
     from pyarrow import compute
 
-    trimmed = compute.utf8_trim_whitespace(table.columns["log_probabilities"])
+    trimmed = compute.utf8_trim_whitespace(table["log_probabilities"])
     cells = compute.utf8_split_whitespace(trimmed).combine_chunks()
     rows = compute.list_parent_indices(cells).to_numpy()
 
@@ -560,7 +542,7 @@ def _refuse(
         raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
 
 
-def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame) -> None:
+def _refuse_repeated_groups(table: Table, keys: pd.DataFrame) -> None:
     for column, noun in (("pair", "pair"), ("id", "sentence")):
         has_key = keys[column].notna().to_numpy()
         groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()

@@ -26,7 +26,7 @@ from recbias.reports.questions import (
     rank_effect,
 )
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.turns import describe_turns
+from recbias.reports.turns import collect_curves
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
@@ -666,9 +666,10 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
     )
     values = _describe_values(run, questions)
     turns = (
-        Conclusion(kind="value", metric=title, dataset=dataset, sentence=sentence)
+        Conclusion(kind="value", metric=curve.metric.title, dataset=dataset, sentence=sentence)
         for dataset in views.list_single_datasets(run)
-        for title, sentence in describe_turns(run, dataset)
+        for curve in collect_curves(run, dataset)
+        if (sentence := curve.describe())
     )
     return (*_describe_reranking(run), *answers, *values, *turns)
 

@@ -12,13 +12,19 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.reports import svg
-from recbias.reports.plots_prompts import Forest, Mark, Panel, Row, draw_forest
+from recbias.reports.charts import (
+    Axis,
+    Dot,
+    Mark,
+    Row,
+    Rows,
+    draw_points,
+    draw_rows,
+)
 from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records
 from recbias.reports.sections import Section, write_sections
 from recbias.reports.svg import Interval, Plot
-from recbias.reports.wording import join
 
 TITLES: Mapping[str, tuple[str, str]] = {
     "parts": (
@@ -59,24 +65,24 @@ def _mark(row: Mapping[str, Any], column: str, series: int, name: str) -> Mark:
 def _draw_parts(parts: pd.DataFrame) -> Plot:
     """Return the part of each property by both methods, the largest first, and the rest."""
     methods = [*dict.fromkeys(parts["method"])]
-    lines = []
+    rows = []
     for name, own in parts.groupby("property", sort=False):
         marks = [
             _mark(row, "part", methods.index(row["method"]), f"{name}, {row['method']}")
             for row in to_records(own)
         ]
-        lines.append(Row(str(name), tuple(marks)))
-    *known, rest = lines
+        rows.append(Row(str(name), tuple(marks)))
+    *known, rest = rows
     known.sort(key=lambda row: -abs(row.marks[0].interval.value))
-    forest = Forest(
-        panels=(Panel("", (*known, rest)),),
-        series=tuple(methods),
+    chart = Rows(
+        (*known, rest),
         axis="part of the gap",
-        neutral=0.0,
-        neutral_label="nothing",
+        series=tuple(methods),
+        lines=(0.0,),
+        line_label="nothing",
     )
     caption = "Lines are 95% intervals. The parts of a method add up to the gap."
-    return draw_forest(forest, name="parts", title="Parts of the gap", caption=caption)
+    return draw_rows(chart, name="parts", title="Parts of the gap", caption=caption)
 
 
 def _draw_interventions(interventions: pd.DataFrame) -> Plot:
@@ -84,37 +90,34 @@ def _draw_interventions(interventions: pd.DataFrame) -> Plot:
         Row(row["change"], (_mark(row, "effect", 0, row["change"]),))
         for row in to_records(interventions)
     )
-    panels = Panel("the gap", (before, after)), Panel("what each adds to it", tuple(changes))
-    forest = Forest(panels, ("",), axis="gap, and its change", neutral=0.0)
-    caption = "Lines are 95% intervals. The changes add up to the gap after less that before."
-    return draw_forest(
-        forest, name="interventions", title="The gap when training is changed", caption=caption
+    rows = (Row("the gap"), before, after, Row("what each adds to it"), *changes)
+    return draw_rows(
+        Rows(rows, axis="gap, and its change", lines=(0.0,)),
+        name="interventions",
+        title="The gap when training is changed",
+        caption="Lines are 95% intervals. The changes add up to the gap after less that before.",
     )
 
 
 def _draw_frontier(gap: Mapping[str, Any], changes: pd.DataFrame) -> Plot:
     """Return the gap against the mean of each model; those that no other beats are filled."""
-    limit = gap["difference"] / 2
-    axes = svg.make_axes(
-        svg.pad_range(changes["mean"]), svg.pad_range([*changes["gap"], limit, 0.0]), 340.0
-    )
-    rows = to_records(changes)
-    points = [axes.at(row["mean"], row["gap"]) for row in rows]
-    dots = []
-    for row, point in zip(rows, points, strict=True):
-        colour = "c1" if row["model"] == gap["model"] else "c0"
-        title = f"{row['model']}: gap {row['gap']:.4f}, mean {row['mean']:.4f}"
-        class_ = f"dot{' open' * (not row['frontier'])} {colour}"
-        dots.append(svg.draw_circle(point, 5, class_, title))
-    names = svg.shorten_all(row["model"] for row in rows)
-    half = axes.y.at(limit)
-    return svg.draw_chart(
-        axes,
-        svg.draw_line((axes.x.start, half), (axes.x.end, half), "neutral"),
-        *svg.draw_labels(points, names, axes.frame, obstacles=points),
-        join(*dots),
-        x_title=(gap["metric"], "mean"),
-        y_title=(f"gap by {gap['by']}", "without sign"),
+    dots = [
+        Dot(
+            Interval(row["mean"]),
+            Interval(row["gap"]),
+            label=row["model"],
+            title=f"{row['model']}: gap {row['gap']:.4f}, mean {row['mean']:.4f}",
+            series=int(row["model"] == gap["model"]),
+            kind="" if row["frontier"] else "open",
+        )
+        for row in to_records(changes)
+    ]
+    half = {gap["difference"] / 2: "neutral", 0.0: "zero"}
+    return draw_points(
+        dots,
+        Axis(gap["metric"], "mean"),
+        Axis(f"gap by {gap['by']}", "without sign", lines=half),
+        340.0,
         name="frontier",
         title="Gap against the mean",
         caption=(

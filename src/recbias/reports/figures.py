@@ -98,5 +98,5 @@ class Figure:
 def list_figures(content: Content) -> Iterator[Figure]:
     """Yield the figures of a run: the first picture of its page, then the others."""
     first = [content.first_picture] if content.first_picture else []
-    for plot in (*first, *content.gallery.plots()):
+    for plot in (*first, *content.plots):
         yield Figure(plot.name, plot.title, plot.caption, str(plot.document()))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
-from recbias.reports.plots import get_label_name, get_label_value
 from recbias.reports.questions import Question, collect_questions, find_worst_groups
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import (
@@ -21,7 +20,6 @@ from recbias.reports.tables import (
     build_cell,
     count_undefined,
     get_key,
-    get_title,
     lay_out,
     rank_cells,
     sort_heads,
@@ -32,6 +30,7 @@ from recbias.reports.views import (
     Definition,
     Row,
     collect_definitions,
+    get_title,
     select_varying,
 )
 from recbias.reports.wording import (
@@ -40,6 +39,8 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_value,
+    get_label_name,
+    get_label_value,
     make_columns,
     make_heading,
 )
@@ -54,39 +55,20 @@ MOST_GROUPS = 6
 """With more groups than this they are the rows of a table, and models its columns."""
 
 
-@dataclass(frozen=True, eq=False)
-class Card:
-    """The values of a metric by group and target, and the tested gap between groups."""
-
-    metric: Definition
-    groups: Table
-    gaps: Table | None
-
-    @property
-    def tables(self) -> list[Table]:
-        """The tables of the card."""
-        return [self.groups, *([self.gaps] if self.gaps else [])]
-
-
-def build_cards(run: RunTables) -> list[Card]:
-    """Return the values by query label and item attribute of each metric that has any."""
+def build_group_tables(run: RunTables) -> list[Table]:
+    """Return the properties of the dataset, and the values by group and target of each metric."""
     definitions, questions = collect_definitions(run), _group_questions(run)
-    frame = views.select_headline(run, views.collect_estimates(run))
-    is_part = ((frame["group"] != "") | (frame["target"] != "")) & (frame["model"] != DATASET)
-    rows: dict[str, list[Row]] = {title: [] for title in definitions}
-    for row in to_records(frame[is_part]):
-        rows[get_title(row)].append(row)
-    cards = []
+    rows: dict[str, list[Row]] = {}
+    for (title, _), own in views.list_headline(run).items():
+        parts = [row for row in own if row["group"] or row["target"]]
+        rows.setdefault(title, []).extend(row for row in parts if row["model"] != DATASET)
+    tables = build_dataset_tables(run)
     for title, metric in definitions.items():
-        asked = questions.get(title, [])
-        values = [row for row in rows[title] if row["group"] != SERVED] or rows[title]
-        if values:
+        own = rows.get(title, [])
+        if values := [row for row in own if row["group"] != SERVED] or own:
             keys = select_varying(pd.DataFrame(values), ["dataset"])
-            groups = _build_groups(run, metric, values, asked, keys)
-            has_targets = any(row["target"] for row in values)
-            gaps = None if has_targets else _build_gaps(run, metric, asked, keys)
-            cards.append(Card(metric, groups, gaps))
-    return cards
+            tables.append(_build_groups(run, metric, values, questions.get(title, []), keys))
+    return tables
 
 
 def _group_questions(run: RunTables) -> dict[str, list[Question]]:
@@ -96,11 +78,6 @@ def _group_questions(run: RunTables) -> dict[str, list[Question]]:
         if question.between == "groups" and question.comparisons[0].test != trend.NAME:
             questions.setdefault(question.metric.title, []).append(question)
     return questions
-
-
-def build_group_tables(run: RunTables) -> list[Table]:
-    """Return the properties of the dataset, and the values by group and target."""
-    return [*build_dataset_tables(run), *(card.groups for card in build_cards(run))]
 
 
 def build_dataset_tables(run: RunTables) -> list[Table]:
@@ -230,7 +207,7 @@ def _measure_gaps(
     questions: Sequence[Question],
     names: Sequence[str],
 ) -> dict[Head, Cell]:
-    """Return the largest minus the smallest mean of the groups, marked if it is significant."""
+    """Return the largest minus the smallest mean of the groups, with its test if it has one."""
     tests = {get_key(row, names): row for row in _find_largest_gaps(questions).values()}
     least = int(metric.parameters.get("min_group") or 0)
     compared = _group_by([row for row in rows if not row["n"] < least], names)
@@ -239,14 +216,26 @@ def _measure_gaps(
         head: max(values) - min(values) for head, values in means.items() if len(values) > 1
     }
     places = count_decimals(spreads.values())
-    return {
-        head: Cell(
-            format_value(spread, places),
-            spread,
-            mark="*" if head in tests and views.is_significant(tests[head]) else "",
-        )
-        for head, spread in spreads.items()
-    }
+    return {head: _build_gap(spread, tests.get(head), places) for head, spread in spreads.items()}
+
+
+def _build_gap(spread: float, test: Row | None, places: int) -> Cell:
+    """Return a gap, marked if it is significant, with the interval and p of the largest one."""
+    text = format_value(spread, places)
+    if test is None:
+        return Cell(text, spread)
+    sign = -1.0 if test["difference"] < 0 else 1.0
+    low, high = sorted((sign * test["ci_low"], sign * test["ci_high"]))
+    interval = wording.format_interval(low, high, places)
+    higher, lower = (test["b"], test["a"]) if sign < 0 else (test["a"], test["b"])
+    p = wording.format_p_value(test["p_adjusted"], test["alpha"])
+    return Cell(
+        text,
+        spread,
+        mark="*" if views.is_significant(test) else "",
+        interval=interval,
+        note=f"{higher} less {lower}, 95% interval {interval or 'unknown'}, adjusted p {p}",
+    )
 
 
 def _explain_groups(
@@ -303,53 +292,3 @@ def _find_largest_gaps(questions: Sequence[Question]) -> dict[Head, Row]:
             if key not in pairs or abs(row["difference"]) > abs(pairs[key]["difference"]):
                 pairs[key] = row
     return pairs
-
-
-def _build_gaps(
-    run: RunTables, metric: Definition, questions: Sequence[Question], keys: Sequence[str]
-) -> Table | None:
-    """Return the largest difference between two groups of each model; None if none is tested."""
-    pairs = _find_largest_gaps(questions)
-    if not pairs:
-        return None
-    places = count_decimals(row["difference"] for row in pairs.values())
-    numbers = ("gap", "95% interval", "p", "adjusted p")
-    heads = [*keys, "model", "higher", "lower", *numbers, "significant"]
-    rows = tuple(_tabulate_gap(row, keys, places) for row in pairs.values())
-    columns, notes = make_columns(heads, numeric=numbers), _explain_gaps(run, metric, questions)
-    return Table(f"{metric.groups_heading}: gaps", columns, rows, tuple(notes))
-
-
-def _describe_place(run: RunTables, comparisons: views.Comparisons) -> str:
-    """Return the seed and fold of comparisons, if the run has several and no mean is compared."""
-    place = dict(zip(("dataset", "seed", "fold"), comparisons.place, strict=True))
-    varying = select_varying(run.metrics, ["seed", "fold"])
-    return " and ".join(f"{name} {place[name]}" for name in varying if place[name] != views.ALL)
-
-
-def _explain_gaps(run: RunTables, metric: Definition, questions: Sequence[Question]) -> list[str]:
-    """Return the notes of a table of gaps: tests, and compared groups."""
-    parts = [part for question in questions for part in question.comparisons]
-    methods = "; ".join(dict.fromkeys(part.method() for part in parts))
-    is_of_all = {part.test for part in parts} == {"welch_anova"}
-    lead = "The largest difference between two groups of each model"
-    notes = [f"{lead}{'; p is that of all groups' if is_of_all else ''}: {methods}."]
-    if least := metric.parameters.get("min_group"):
-        notes.append(f"Groups with n of at least {least:,} are compared.")
-    if place := _describe_place(run, parts[0]):
-        notes.append(f"The values and tests are those of {place}: no test averages over them.")
-    return notes
-
-
-def _tabulate_gap(row: Row, keys: Sequence[str], places: int) -> tuple[Cell, ...]:
-    sign = -1.0 if row["difference"] < 0 else 1.0
-    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
-    sides = ("b", "a") if sign < 0 else ("a", "b")
-    gap = sign * row["difference"]
-    return (
-        *(Cell(str(row[name])) for name in (*keys, "model", *sides)),
-        Cell(format_value(gap, places), gap),
-        Cell(wording.format_interval(low, high, places), low),
-        *(Cell(wording.format_p_value(row[p], row["alpha"]), row[p]) for p in ("p", "p_adjusted")),
-        Cell("yes" if views.is_significant(row) else "no"),
-    )

@@ -1,41 +1,63 @@
-"""The metric rows and per-unit values that plots show."""
+"""The plots of models and of groups of queries: what is drawn of a run, and where.
+
+Each yields nothing where it does not apply.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
-import pandas as pd
-
-from recbias.core.files import has_file
+from recbias.core.measures import to_loss
 from recbias.core.text import normalize_name
-from recbias.reports import svg, views
-from recbias.reports.run import RunTables, convert_parquet_errors, name_values, to_records
-from recbias.reports.views import Definition
-
-# with more datasets than this only the values over all of them are plotted
-_MOST_PLOTTED_DATASETS = 3
-
-MOST_MODELS = 6
-"""Models that get a plot of their own; tables have the others."""
-
-_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
-
-Row = Mapping[str, Any]
+from recbias.reports import svg, views, wording
+from recbias.reports.charts import (
+    Axis,
+    Dot,
+    Line,
+    Mark,
+    Row,
+    Rows,
+    describe_intervals,
+    draw_lines,
+    draw_points,
+    draw_rows,
+)
+from recbias.reports.run import RunTables
+from recbias.reports.svg import Interval, Plot
+from recbias.reports.turns import Curve, collect_curves
+from recbias.reports.views import Definition, collect_definitions
+from recbias.reports.wording import (
+    count_decimals,
+    format_setting,
+    format_value,
+    get_label_name,
+    get_label_value,
+    is_number,
+)
 
 NameFile = Callable[[str], str]
 """From the content of a plot to the name of its file."""
 
+Estimate: TypeAlias = Mapping[str, Any]
+"""A row of ``metrics.csv``."""
 
-def find_metrics(run: RunTables, name: str) -> list[Definition]:
-    """Return the metrics of the run whose plug-in has this name."""
-    metrics = views.collect_definitions(run).values()
-    return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
+Check: TypeAlias = Mapping[str, Any]
+"""A check in the manifest."""
+
+# ---- what is drawn ----
+
+# with more datasets than this only the values over all of them are plotted
+_MOST_PLOTTED_DATASETS = 3
+
+
+def find_metrics(run: RunTables, *names: str) -> list[Definition]:
+    """Return the metrics of the run whose plug-in has one of these names."""
+    metrics, wanted = collect_definitions(run).values(), {*map(normalize_name, names)}
+    return [metric for metric in metrics if normalize_name(metric.name) in wanted]
 
 
 def list_plotted_datasets(run: RunTables) -> list[str]:
@@ -44,196 +66,511 @@ def list_plotted_datasets(run: RunTables) -> list[str]:
     return [views.ALL] if views.ALL in names and len(names) > _MOST_PLOTTED_DATASETS + 1 else names
 
 
-def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
-    """Return the rows of ``list_defined_rows`` whose value fits an axis."""
-    rows = list_defined_rows(run, metric, dataset)
+def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate]:
+    """Return the headline values of a metric on one dataset that an axis can show."""
+    rows = views.list_headline(run).get((metric.title, dataset), ())
     return [row for row in rows if svg.fits_axis(row["value"])]
 
 
-def list_defined_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
-    """Return a metric's rows on one dataset, the mean over seeds and folds if there are several.
+def list_group_rows(
+    run: RunTables, metric: Definition, dataset: str, target: str = ""
+) -> list[Estimate]:
+    """Return the values of groups of queries on a metric, in the order of the models."""
+    rows = list_rows(run, metric, dataset)
+    own = [row for row in rows if row["group"] and row["target"] == target]
+    models = views.list_models(run)
+    return sorted(own, key=lambda row: models.index(row["model"]))
 
-    Rows whose value is undefined are excluded.
-    """
-    rows = _group_rows(run).get((metric.title, dataset), [])
-    return [row for row in rows if not math.isnan(row["value"])]
+
+def list_group_tests(run: RunTables, metric: Definition, dataset: str) -> list[views.Comparisons]:
+    """Return the comparisons within a model on a metric, those of the first test."""
+    found = [
+        each
+        for each in views.collect_comparisons(run)
+        if not each.compares_models and (each.title, each.place[0]) == (metric.title, dataset)
+    ]
+    return [each for each in found if each.test == found[0].test]
 
 
-def list_labels(run: RunTables, metric: Definition, dataset: str, column: str) -> list[str]:
-    """Return the groups or targets of a metric's rows, those of undefined values too."""
-    rows = _group_rows(run).get((metric.title, dataset), [])
-    return list(filter(None, list_distinct(rows, column)))
+def list_distinct(rows: Sequence[Estimate], column: str) -> list[str]:
+    """Return the distinct values of a column in order of appearance."""
+    return list(dict.fromkeys(str(row[column]) for row in rows))
 
 
 def describe_direction(metric: Definition, *, groups: bool = False) -> str:
     """Return which direction is better, of values by group with ``groups``; blank if none is."""
     direction = metric.group_direction if groups else metric.direction
-    return "" if direction == "none" else views.DIRECTION_LABELS[direction]
+    scale = f", {metric.scale}" * bool(metric.scale)
+    return "" if direction == "none" else f"{views.DIRECTION_LABELS[direction]}{scale}"
 
 
-def add_omitted(plot: svg.Plot, models: Sequence[str]) -> svg.Plot:
-    """Return a plot of one model whose caption names the models without a plot."""
-    omitted = models[MOST_MODELS:]
-    note = f" The table also has {join_names(omitted)}." if omitted else ""
-    return replace(plot, caption=f"{plot.caption}{note}")
+# ---- models ----
+
+BIASES: Mapping[str, tuple[str, ...]] = {
+    "popularity": views.POPULARITY,
+    "stereotypes": ("REC-ST", "HIT_BAD", "MRR_BAD"),
+    "prices": ("price_percentage", "mean_attribute"),
+    "exposure": ("AWRF", "EE-L", "EXP", "provider_gap"),
+}
+"""The metrics of each bias that gets a plot beside accuracy, by preference."""
 
 
-_ROOM = 44.0  # the least distance of two ticks
-_LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
+def draw_scatters(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+    """Yield accuracy against each bias that the run has a metric of."""
+    metrics = [each for each in collect_definitions(run).values() if "gap" not in each.parameters]
+    x = views.select_accuracy_metric(metrics)
+    for bias, names in BIASES.items():
+        directed = [each for each in metrics if each.direction != "none" or bias == "popularity"]
+        y = views.select_first(directed, names)
+        if x is not None and y is not None:
+            yield from _draw_scatter(run, dataset, (x, y), name_file(f"accuracy-{bias}"))
 
 
-def draw_lines(
-    lines: Mapping[str, Sequence[tuple[float, svg.Interval]]],
-    *,
-    x_title: tuple[str, str],
-    y_title: tuple[str, str],
-    may_be_log: bool = False,
-    zero: bool = False,
-    labels: Mapping[str, Sequence[str]] | None = None,
-    **texts: str,
-) -> svg.Plot:
-    """Return a chart of named lines of points with intervals, over what they depend on.
-
-    Args:
-        lines: The points of each line, in order.
-        x_title: What they depend on, and a note.
-        y_title: The value, and a note.
-        may_be_log: Whether a wide horizontal axis is logarithmic.
-        zero: Whether the chart has a line at 0.
-        labels: The texts of the points that show on hover; without them the points are at
-            settings, which are the ticks.
-        **texts: The name, the title and the caption of the plot.
-    """
-    xs = sorted({x for points in lines.values() for x, _ in points})
-    ends = [end for points in lines.values() for _, interval in points for end in interval.ends()]
-    is_log = may_be_log and xs[0] > 0 and xs[-1] / xs[0] >= _LOG_RATIO
-    x_range = (xs[0] / 1.2, xs[-1] * 1.2) if is_log else svg.pad_range(xs)
-    axes = svg.make_axes(x_range, svg.pad_range([*ends, *[0.0] * zero]), log_x=is_log)
-    setting = x_title[0].lower()
-    curves = {
-        name: svg.Curve(
-            [axes.at(x, interval.value) for x, interval in points],
-            number,
-            name,
-            labels[name]
-            if labels
-            else [f"{name}, {setting} {x:g}: {y.describe(4)}" for x, y in points],
-            [
-                (axes.at(x, interval.high), axes.at(x, interval.low))
-                for x, interval in points
-                if interval.bounded
-            ],
-        )
-        for number, (name, points) in enumerate(lines.items())
+def _draw_scatter(
+    run: RunTables, dataset: str, metrics: tuple[Definition, Definition], name: str
+) -> Iterator[Plot]:
+    """Yield two metrics of each model that has both; the second may be of a group or target."""
+    x, y = metrics
+    across = {
+        row["model"]: row
+        for row in list_rows(run, x, dataset)
+        if not (row["group"] or row["target"])
     }
-    left, right = axes.at(x_range[0], 0.0), axes.at(x_range[1], 0.0)
-    intervals = [interval for points in lines.values() for _, interval in points]
-    texts["caption"] = " ".join([texts["caption"], *svg.describe_lines(intervals)])
-    return svg.draw_chart(
-        axes,
-        *[svg.draw_polyline([left, right], "reference")] * zero,
-        svg.draw_curves(curves, axes.frame),
-        x_title=x_title,
-        y_title=y_title,
-        drawn=axes.draw(None if labels else _choose_ticks(axes.x, xs)),
+    parts: dict[tuple[str, str], dict[str, Estimate]] = defaultdict(dict)
+    for row in list_rows(run, y, dataset):
+        parts[row["group"], row["target"]][row["model"]] = row
+    part = ("", "") if ("", "") in parts else next(iter(parts), ("", ""))
+    baselines, dots = views.list_baselines(run), []
+    for series, model in enumerate(views.list_models(run)):
+        if model in across and model in parts[part]:
+            ends = Interval.of_row(across[model]), Interval.of_row(parts[part][model])
+            title = f"{model}: {ends[1].describe(6)} against {ends[0].describe(6)}"
+            kind = "open" if model in baselines else ""
+            dots.append(Dot(ends[0], ends[1], model, title, series, kind=kind))
+    if not dots:
+        return
+    names = [views.name_metric(run, x), " ".join(filter(None, [views.name_metric(run, y), *part]))]
+    is_zero = y.direction == "zero"
+    sentences = [
+        "Each point is a model.",
+        describe_intervals([*(dot.x for dot in dots), *(dot.y for dot in dots)]),
+        "The dotted line is 0: no bias." * is_zero,
+        "Hollow points are baselines." * any(dot.kind for dot in dots),
+    ]
+    yield draw_points(
+        dots,
+        Axis(names[0], describe_direction(x), span=_choose_span([dot.x for dot in dots])),
+        Axis(
+            names[1],
+            describe_direction(y),
+            lines={0.0: "zero"} if is_zero else {},
+            span=None if is_zero else _choose_span([dot.y for dot in dots]),
+        ),
+        330.0 + 12 * max(0, len(dots) - 8),
+        name=name,
+        title=f"{names[1]} against {names[0]}",
+        caption=" ".join(filter(None, sentences)),
+    )
+
+
+def _choose_span(intervals: Sequence[Interval]) -> tuple[float, float]:
+    """Return the ends of an axis, which begins at 0 if the values are close to it."""
+    values = [end for interval in intervals for end in interval.ends()]
+    low, high = min(values), max(values)
+    start, end = svg.pad_range(values, 0.08)
+    return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
+
+
+_FEWEST = 3  # the fewest values of a number that make a plot
+
+MOST_METRICS = 6
+"""Metrics with a plot of their own; the tables have the others."""
+
+
+def draw_setting_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+    """Yield a plot for each plug-in and metric, of the first metrics without groups."""
+    metrics = [metric for metric in collect_definitions(run).values() if not metric.gap]
+    for plugin, name, places in _list_sweeps(run):
+        setting = name.replace("_", " ")
+        for metric in metrics[:MOST_METRICS]:
+            series: dict[str, list[tuple[float, Interval]]] = defaultdict(list)
+            for row in list_rows(run, metric, dataset):
+                if row["model"] in places and not (row["group"] or row["target"]):
+                    x, others = places[row["model"]]
+                    series[others].append((x, Interval.of_row(row)))
+            yield from _draw_settings(
+                {others: points for others, points in series.items() if len(points) > 1},
+                (setting, metric),
+                name=name_file(f"{metric.title}-by-{name}"),
+                title=f"{metric.heading} over {setting} of {plugin}",
+                caption=f"{metric.heading} of {plugin} over {setting}; each point is a model.",
+            )
+
+
+def _draw_settings(
+    series: Mapping[str, Sequence[tuple[float, Interval]]],
+    axes: tuple[str, Definition],
+    *,
+    lines: Sequence[float] = (),
+    **texts: str,
+) -> Iterator[Plot]:
+    """Yield the lines of a metric over a setting, whose values are the ticks, if there are any."""
+    setting, metric = axes
+    if not series:
+        return
+    points = [point for line in series.values() for point in line]
+    drawn = {}
+    for name, unsorted in series.items():
+        line = sorted(unsorted, key=lambda point: point[0])
+        texts_of_points = [f"{name}, {setting} {x:g}: {y.describe(4)}" for x, y in line]
+        drawn[name] = Line(line, texts_of_points, name)
+    note = describe_intervals([interval for _, interval in points])
+    texts["caption"] = f"{texts['caption']} {note}".strip()
+    xs = sorted({x for x, _ in points})
+    yield draw_lines(
+        drawn,
+        Axis(setting[0].upper() + setting[1:], may_be_log=True, ticks=xs),
+        Axis(metric.heading, describe_direction(metric), lines=dict.fromkeys(lines, "zero")),
         **texts,
     )
 
 
-def _choose_ticks(scale: svg.Scale, values: Sequence[float]) -> Sequence[float]:
-    """Return the values if their labels have room, else round values."""
-    places = [scale.at(value) for value in values]
-    if all(end - start >= _ROOM for start, end in itertools.pairwise(places)):
-        return values
-    return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
+def _list_sweeps(run: RunTables) -> Iterator[tuple[str, str, dict[str, tuple[float, str]]]]:
+    """Yield plug-ins whose models differ in a number, and its name.
 
-
-def select_drawable(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Return the rows whose values all fit an axis."""
-    return frame[(frame[list(columns)].abs() <= svg.LARGEST).all(axis=1)]
-
-
-@lru_cache(maxsize=2)
-def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
-    rows: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        rows.setdefault((views.format_title(row["metric"], row["k"]), row["dataset"]), []).append(
-            row
+    With them is, by model, its value and the other settings in which the models differ.
+    """
+    plugins: dict[str, dict[str, dict[str, Any]]] = {}
+    for model in run.manifest.get("models", []):
+        if not model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
+            settings = dict(_flatten(model.get("parameters") or {}))
+            plugins.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
+    for plugin, models in plugins.items():
+        names = dict.fromkeys(name for settings in models.values() for name in settings)
+        values = {name: [settings.get(name) for settings in models.values()] for name in names}
+        differing = [name for name in names if len({*map(repr, values[name])}) > 1]
+        counts = {name: len({*filter(is_number, values[name])}) for name in differing}
+        axis = max(differing, key=lambda name: counts[name], default="")
+        if not axis or counts[axis] < _FEWEST:
+            continue
+        yield (
+            plugin,
+            axis,
+            {
+                label: (float(settings[axis]), _name_others(settings, differing, axis) or plugin)
+                for label, settings in models.items()
+                if is_number(settings.get(axis)) and svg.fits_axis(settings[axis])
+            },
         )
-    return rows
 
 
-def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame:
-    """Return a metric's value for each unit, its mean over seeds and folds.
+def _name_others(settings: Mapping[str, Any], differing: Sequence[str], axis: str) -> str:
+    return ", ".join(
+        f"{name}={format_setting(settings.get(name))}" for name in differing if name != axis
+    )
 
-    Returns:
-        ``model``, ``group``, ``target``, ``unit_id`` (categories) and ``value``, in the order of
-        the file; no rows without ``per_unit.parquet``.
+
+def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", value
+
+
+def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+    """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
+    plots: dict[str, dict[tuple[str, str], list[Estimate]]] = defaultdict(dict)
+    for row in views.select_tradeoffs(run):
+        ends = (row["accuracy_after"], row["bias_after"], row["bias_before"])
+        if row["dataset"] == dataset and all(map(svg.fits_axis, ends)):
+            plots[row["baseline"]].setdefault((row["bias"], row["target"]), []).append(row)
+    for baseline, metrics in plots.items():
+        for (bias, _), rows in [*metrics.items()][:MOST_METRICS]:
+            yield _draw_tradeoffs(run, rows, name_file(f"tradeoff-{baseline}-{bias}"))
+
+
+def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot:
+    """Return a line from the model to the versions of each re-ranker, by their setting."""
+    first, definitions = rows[0], collect_definitions(run)
+    before, plain = first["accuracy_before"], first["baseline"]
+    points = {plain: [(first["bias_before"], Interval(before))]}
+    texts = {plain: [f"{plain}: {before:.4f}, {first['bias_before']:.4f}"]}
+    for row in sorted(rows, key=lambda row: max(row["strength"], 0.0)):
+        ends = before - row["accuracy_lost_high"], before - row["accuracy_lost_low"]
+        reranker = views.name_reranker(row)
+        points.setdefault(reranker, [*points[plain]]).append(
+            (row["bias_after"], Interval(row["accuracy_after"], *ends))
+        )
+        text = f"{row['model']}: {row['accuracy_after']:.4f}, {row['bias_after']:.4f}"
+        texts.setdefault(reranker, [*texts[plain]]).append(text)
+    accuracy, bias = (
+        views.name_metric(run, definitions[title])
+        if title in definitions
+        else wording.make_heading(title)
+        for title in (first["accuracy"], first["bias"])
+    )
+    metric = definitions.get(first["bias"])
+    bias += f" of {first['target']}" if first["target"] else ""
+    return draw_lines(
+        {series: Line(points[series], texts[series], series) for series in points},
+        Axis(bias, describe_direction(metric) if metric else ""),
+        Axis(accuracy, "higher is better"),
+        name=name,
+        title=f"{accuracy} against {bias} of {plain}, re-ranked",
+        caption=(
+            f"From {plain} to its re-ranked versions, in the order of their setting, with "
+            "intervals of the difference in accuracy. Lines are 95% intervals."
+        ),
+    )
+
+
+# ---- groups of queries, and checks ----
+
+_MOST_MODELS, _MOST_GROUPS, _MOST_SIZES = 8, 60, 4
+_SMALL = 0.001  # gaps below have as many decimal places as they need
+_COMPARED = ("identity_effect", "list_overlap", "mean_attribute")  # by group without ``by``
+_LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
+_VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
+
+
+def draw_group_means(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+    """Yield a plot for each metric with values of groups of queries, and each target."""
+    for metric in collect_definitions(run).values():
+        if metric.parameters.get("gap") == "groups" or metric.name in _COMPARED:
+            rows = [row for row in list_rows(run, metric, dataset) if row["group"]]
+            for target in list_distinct(rows, "target"):
+                name = name_file(f"groups-{metric.title}-{target}")
+                yield draw_groups(run, list_group_rows(run, metric, dataset, target), name=name)
+
+
+def draw_groups(
+    run: RunTables,
+    values: Sequence[Estimate],
+    *,
+    name: str,
+    checks: Sequence[Check] = (),
+    most: int = _MOST_GROUPS,
+) -> Plot:
+    """Return the value of each group by each model, with significant gaps shaded.
+
+    Models are rows and groups marks; groups are rows where there are more than 8.
+
+    Args:
+        run: The run.
+        values: Rows of ``list_group_rows``; the models are drawn in their order.
+        name: The name of the file.
+        checks: The checks of the metric or of its gap.
+        most: The number of groups above which only the highest and the lowest are drawn.
     """
-    keys = ["model", "group", "target", "unit_id"]
-    path = run.folder / "per_unit.parquet"
-    if not has_file(path):
-        return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
-    import pyarrow.parquet as pq
-
-    columns = [*keys, "seed", "fold", "metric", "k", "value"]
-    labels = [metric.title, metric.title.rpartition("@")[0]]
-    filters = [("dataset", "==", dataset), ("metric", "in", labels)]
-    with convert_parquet_errors(path):
-        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
-    keeps = units["value"].notna()
-    for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
-        if views.format_title(*pair) != metric.title:
-            keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
-    units = units[keeps].astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
-    units = name_values(run, units)
-    if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
-        units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
-    return units[[*keys, "value"]].reset_index(drop=True)
-
-
-def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:
-    """Return models in the order of the run."""
-    present = set(present)
-    return [model for model in views.list_models(run) if model in present]
-
-
-def list_distinct(rows: Iterable[Row], column: str) -> list[str]:
-    """Return the distinct values of a column in order of appearance."""
-    return list(dict.fromkeys(str(row[column]) for row in rows))
-
-
-def join_names(names: Sequence[str], most: int = 4) -> str:
-    """Return names in a sentence; above ``most`` the others are counted.
-
-    >>> join_names(["a", "b", "c"]), join_names(["a", "b", "c"], 2)
-    ('a, b and c', 'a, b and 1 more')
-    """
-    items = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
-
-
-def get_label_value(label: str) -> str:
-    """Return the value of a label; compound labels and conditions are returned unchanged.
-
-    >>> get_label_value("location=office"), get_label_value("race=black&gender=F")
-    ('office', 'race=black&gender=F')
-    >>> get_label_value("age < 18"), get_label_value("categories=Coffee & Tea")
-    ('age < 18', 'Coffee & Tea')
-    """
-    return label if _COMPOUND.search(label) else label.partition("=")[2] or label
+    dataset, target = values[0]["dataset"], values[0]["target"]
+    metric = collect_definitions(run)[views.get_title(values[0])]
+    everything = list_group_rows(run, metric, dataset, target)
+    groups, models = list_distinct(everything, "group"), list_distinct(values, "model")
+    drawn = models[:_MOST_MODELS]
+    tests = list_group_tests(run, metric, dataset)
+    label = get_label_name(groups)
+    names = _name_groups(values, groups)
+    if len(groups) > svg.COLOURS:
+        shown = [row for row in values if row["model"] in drawn]
+        rows, series = _make_group_rows(shown, names, drawn, most), drawn
+    else:
+        compared = [row for each in tests for row in each.rows]
+        own = {model: [row for row in values if row["model"] == model] for model in drawn}
+        rows = [_make_model_row(own[model], compared, groups, checks) for model in drawn]
+        series = [*names.values()]
+    marks = [mark for row in rows for mark in row.marks]
+    omitted = [model for model in list_distinct(everything, "model") if model not in drawn]
+    checked = {check["model"] for check in checks}
+    method = views.describe_methods(tests[:1]) if tests else ""
+    sentences = [
+        describe_intervals([mark.interval for mark in marks]),
+        f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
+        "Hollow: no significant difference." * any(mark.hollow for mark in marks),
+        f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
+        f"Limit of the gap: {checks[0]['limit']}." if checks and not checks[0]["group"] else "",
+        "Models without a mark are not checked." * bool(checks and {*drawn} - checked),
+        f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
+    ]
+    heading = views.name_metric(run, metric, "group")
+    lines, line_label = _place_limit(metric, [check for check in checks if check["group"]])
+    return draw_rows(
+        Rows(
+            tuple(rows),
+            axis=heading,
+            note=describe_direction(metric, groups=True),
+            series=tuple(series),
+            lines=lines,
+            line_label=line_label,
+        ),
+        name=name,
+        title=", ".join(filter(None, [f"{heading} by {label or 'group'}", target])),
+        caption=" ".join(filter(None, sentences)),
+    )
 
 
-def get_label_name(labels: Iterable[str]) -> str:
-    """Return the name that all labels share, blank if there is none.
+def _name_groups(values: Sequence[Estimate], groups: Sequence[str]) -> dict[str, str]:
+    """Return the groups as a legend names them: without a shared label, a few with their n."""
+    label = get_label_name(groups)
+    names = {group: get_label_value(group) if label else group for group in groups}
+    sizes = {group: {row["n"] for row in values if row["group"] == group} for group in groups}
+    is_short = len(groups) <= _MOST_SIZES and len(set().union(*sizes.values())) > 1
+    if is_short and all(len(each) == 1 for each in sizes.values()):
+        return {group: f"{name}, n {min(sizes[group]):,.0f}" for group, name in names.items()}
+    return names
 
-    >>> get_label_name(["race=black", "race=white"]), get_label_name(["age < 18", "not age < 18"])
-    ('race', '')
-    """
-    names = set()
-    for label in labels:
-        terms = label.split("&") if _COMPOUND.search(label) else [label]
-        if not all("=" in term for term in terms):
-            return ""
-        names.add("&".join(term.partition("=")[0] for term in terms))
-    return names.pop() if len(names) == 1 else ""
+
+def _make_group_rows(
+    values: Sequence[Estimate], names: Mapping[str, str], models: Sequence[str], most: int
+) -> list[Row]:
+    """Return a row of each group with a mark of each model; of too many the ends by value."""
+    of_groups = {group: [row for row in values if row["group"] == group] for group in names}
+    rows = {
+        group: Row(names[group], tuple(make_mark(row, models.index(row["model"])) for row in own))
+        for group, own in of_groups.items()
+        if own
+    }
+    if len(names) <= most:
+        return [*rows.values()]
+    ranked = sorted(rows, key=lambda group: -max(row["value"] for row in of_groups[group]))
+    half = most // 2
+    highest, lowest = ([rows[group] for group in part] for part in (ranked[:half], ranked[-half:]))
+    return [Row(f"The {half} highest"), *highest, Row(f"The {half} lowest"), *lowest]
+
+
+def make_mark(row: Estimate, series: int, *, hollow: bool = False) -> Mark:
+    """Return the mark of an estimate."""
+    interval = Interval.of_row(row)
+    name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
+    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
+
+
+def _make_model_row(
+    values: Sequence[Estimate],
+    tests: Sequence[views.Row],
+    groups: Sequence[str],
+    checks: Sequence[Check],
+) -> Row:
+    """Return the groups of a model; hollow if a test of the group is not significant."""
+    model = values[0]["model"]
+    tests = [row for row in tests if row["model"] == model]
+    hollow = {row["group"] for row in tests if not views.is_significant(row)}
+    marks = tuple(
+        make_mark(row, groups.index(row["group"]), hollow=row["group"] in hollow)
+        for row in sorted(values, key=lambda row: groups.index(row["group"]))
+    )
+    pairs = [row for row in tests if {row["a"], row["b"]} <= {row["group"] for row in values}]
+    shaded = any(map(views.is_significant, pairs))
+    numbers = [row["value"] for row in values]
+    size = max(numbers) - min(numbers)
+    places = min(count_decimals(numbers), 3) if size >= _SMALL else count_decimals([size])
+    gap = f"gap {format_value(size, places)}"
+    note = (f"{gap} *" if shaded else gap) if pairs else ""
+    own = [check for check in checks if check["model"] == model]
+    if any(check["group"] for check in checks):
+        note = _mark_verdict(own)
+    elif own:
+        note = f"{note or gap} {_mark_verdict(own)[0]}"
+    return Row(model, marks, note, shaded)
+
+
+def _mark_verdict(checks: Sequence[Check]) -> str:
+    """Return the worst verdict of checks, blank without any."""
+    verdicts = {"fail" if check["failed"] else check["verdict"] for check in checks}
+    return next((mark for verdict, mark in _VERDICTS.items() if verdict in verdicts), "")
+
+
+def _place_limit(metric: Definition, checks: Sequence[Check]) -> tuple[tuple[float, ...], str]:
+    """Return the lines of a chart, and their label: limits without a baseline, or no bias."""
+    match = _LIMIT.fullmatch(str(checks[0]["limit"])) if checks else None
+    if match is None or checks[0]["baseline"]:
+        return ((0.0,) if metric.direction == "zero" else ()), ""
+    limits = [text for text in match.groups() if text is not None]
+    label = f"limit{'s' * (len(limits) > 1)} {' and '.join(limits)}"
+    return tuple(map(float, limits)), label.replace("-", "\N{MINUS SIGN}")
+
+
+def draw_values(
+    run: RunTables, values: Sequence[Estimate], *, name: str, checks: Sequence[Check] = ()
+) -> Plot:
+    """Return the values of the models on a metric, the best first, with the limit of checks."""
+    metric = collect_definitions(run)[views.get_title(values[0])]
+    values = sorted(
+        values, key=lambda row: (to_loss(row["value"], metric.direction), row["value"])
+    )
+    baselines, heading = views.list_baselines(run), views.name_metric(run, metric)
+    rows = [
+        Row(
+            row["model"],
+            (make_mark(row, 0, hollow=row["model"] in baselines),),
+            _mark_verdict([check for check in checks if check["model"] == row["model"]])
+            or "not checked" * bool(checks),
+        )
+        for row in values
+    ]
+    marks = [mark for row in rows for mark in row.marks]
+    sentences = [
+        describe_intervals([mark.interval for mark in marks]),
+        "Hollow: baselines." * any(mark.hollow for mark in marks),
+    ]
+    lines, label = _place_limit(metric, checks)
+    part = [values[0][name] for name in ("group", "target")]
+    return draw_rows(
+        Rows(
+            tuple(rows),
+            axis=heading,
+            note=describe_direction(metric, groups=True),
+            lines=lines,
+            line_label=label,
+        ),
+        name=name,
+        title=", ".join(filter(None, [f"{heading} of each model", *part])),
+        caption=" ".join(filter(None, sentences)),
+    )
+
+
+# ---- curves over an assumption ----
+
+_ASSUMED: Mapping[str, tuple[str, str]] = {
+    "position": ("Position", "Examination of each position, relative to the first."),
+    "exponent": (
+        "Exponent of the position bias",
+        "Position p is examined 1 / p^exponent times.",
+    ),
+    "factor": (
+        "Factor by which propensities may be wrong",
+        "The worst gap if each propensity is wrong by at most the factor.",
+    ),
+}
+"""The title of the axis, and what a point is, by the beginning of the targets of a metric."""
+
+
+def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+    """Yield a plot for each metric over an assumption, with a curve for each model."""
+    plots: dict[str, list[Curve]] = defaultdict(list)
+    for curve in collect_curves(run, dataset):
+        plots[curve.metric.title].append(curve)
+    for title, curves in plots.items():
+        metric, (axis, meaning) = curves[0].metric, _ASSUMED[curves[0].axis]
+        series = {
+            curve.model: [
+                (x, Interval.of_row(row)) for x, row in curve.points if svg.fits_axis(row["value"])
+            ]
+            for curve in curves
+        }
+        sentences = [meaning, *(curve.describe() for curve in curves)]
+        yield from _draw_settings(
+            {model: points for model, points in series.items() if points},
+            (axis, metric),
+            lines=[0.0],
+            name=name_file(title),
+            title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
+            caption=" ".join(filter(None, sentences)),
+        )
+
+
+def entitle(plot: Plot, dataset: str) -> Plot:
+    """Return a plot with its dataset in the title."""
+    of = "over all datasets" if dataset == views.ALL else dataset
+    return replace(plot, title=f"{plot.title}, {of}")

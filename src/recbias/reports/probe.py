@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 
 from recbias.reports import svg
+from recbias.reports.charts import Axis, Line, draw_frame, draw_named_lines
 from recbias.reports.sections import Section, write_sections
-from recbias.reports.svg import Axes, Curve, Plot, Scale, draw_curves, draw_line, draw_title
+from recbias.reports.svg import Interval, Plot
 from recbias.reports.wording import join
 
 _PANEL, _TOP, _FOOT = 170.0, 30.0, 34.0
 _SIDES = (60.0, 456.0)
 _RATIOS = ("price", "popularity")
+_ESTIMATE = ("estimate", "ci_low", "ci_high")
 _REPLACED = {"personas": "when all personas had been asked", "budget": "at the budget"}
 
 
@@ -168,44 +170,32 @@ def draw_sequences(
     elements, bottom = [], 0.0
     for effect, rows in looks.dropna(subset=["estimate"]).groupby("effect", sort=False):
         top, bottom = bottom + _TOP, bottom + _TOP + _PANEL
-        axes = Axes(Scale(0, looks[x].max(), *_SIDES), Scale(*_choose_range(rows), bottom, top))
         unit = 100 if effect in _RATIOS else 1
+        numbers = rows[[*_ESTIMATE]] * unit
+        low, high = _choose_range(numbers, rows["value"])
+        axes = svg.Axes(svg.Scale(0, looks[x].max(), *_SIDES), svg.Scale(low, high, bottom, top))
+        lines = {}
+        for value, own in numbers.clip(low, high).groupby(rows["value"], sort=False):
+            intervals = [Interval(*row) for row in own.itertuples(index=False)]
+            points = [*zip(rows.loc[own.index, x], intervals, strict=True)]
+            lines[str(value) or "all"] = Line(points, title=str(value), band=True)
         note = "relative to the reference, in %" if unit == 100 else of_value
-        ticks = svg.choose_ticks(unit * axes.y.low, unit * axes.y.high, 5)
-        labelled = Axes(axes.x, Scale(unit * axes.y.low, unit * axes.y.high, bottom, top))
         elements += [
-            labelled.draw(y_ticks=ticks),
-            draw_title((4, top - 12), str(effect), note),
-            draw_line((axes.x.start, axes.y.at(0)), (axes.x.end, axes.y.at(0)), "zero"),
-            draw_curves(dict(_list_curves(rows, x, axes)), axes.frame),
+            draw_frame(axes, Axis(x), Axis(str(effect), lines={0.0: "zero"})),
+            svg.draw_title((4, top - 12), str(effect), note),
+            draw_named_lines(lines, axes),
         ]
         bottom += _FOOT
-    elements.append(draw_title((_SIDES[1], bottom + 8), x, of_axis, "end"))
+    elements.append(svg.draw_title((_SIDES[1], bottom + 8), x, of_axis, "end"))
     return Plot(name, title, caption, bottom + 16, join(*elements))
 
 
-def _choose_range(rows: pd.DataFrame) -> tuple[float, float]:
+def _choose_range(numbers: pd.DataFrame, values: pd.Series) -> tuple[float, float]:
     """Return the range of the estimates after the first fifth, and of the last intervals."""
-    last = rows.groupby("value").last()
-    late = rows["estimate"].iloc[len(rows) // 5 :]
+    last = numbers.groupby(values).last()
+    late = numbers["estimate"].iloc[len(numbers) // 5 :]
     ends = [*last["ci_low"], *last["ci_high"], *late, 0.0]
     return svg.pad_range([end for end in ends if math.isfinite(end)], 0.3)
-
-
-def _list_curves(rows: pd.DataFrame, x: str, axes: Axes) -> Iterator[tuple[str, Curve]]:
-    for series, (value, own) in enumerate(rows.groupby("value", sort=False)):
-        low, middle, high = (
-            np.clip(own[name], axes.y.low, axes.y.high)
-            for name in ("ci_low", "estimate", "ci_high")
-        )
-        lower, line, upper = (
-            [axes.at(*pair) for pair in zip(own[x], ends, strict=True)]
-            for ends in (low, middle, high)
-        )
-        yield (
-            str(value) or "all",
-            Curve(line, series, str(value), band=[*lower, *upper[::-1]]),
-        )
 
 
 def render_probe(folder: Path, sentences: Sequence[str], looks: pd.DataFrame) -> None:

@@ -61,6 +61,15 @@ def _find_filters(spec: Mapping[str, Any], label: object) -> object:
     return None
 
 
+def count_asked(run: RunTables) -> str:
+    """Return how many users, prompts or sentences are asked: ``600 users``; blank if unknown."""
+    counts: dict[str, int] = {}
+    for queries in run.manifest.get("queries", []):
+        unit = str(queries.get("unit", "query"))
+        counts[unit] = max(counts.get(unit, 0), queries.get("asked", 0))
+    return ", ".join(format_count(n, unit) for unit, n in counts.items() if n)
+
+
 def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
     """Return the number of queries, the total and the conditions."""
     settings = run.spec.get("queries")
@@ -136,65 +145,3 @@ def build_models_table(run: RunTables) -> Table:
         settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
         rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
     return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))
-
-
-def build_stages_table(run: RunTables) -> Table:
-    """Return one row per stage: its cost, and whether its result came from the cache.
-
-    A cost that no stage has has no column.
-    """
-    stages = run.manifest.get("stages", [])
-    values = {
-        column: [_get_cost(stage, name) for stage in stages]
-        for column, (name, _) in _COSTS.items()
-    }
-    costs = [column for column in _COSTS if any(values[column])]
-    columns = make_columns(("stage", "kind", *costs, "from cache"), numeric=costs)
-    rows = tuple(
-        (
-            Cell(str(stage.get("stage"))),
-            Cell(str(stage.get("kind"))),
-            *(_make_cost_cell(values[column][row], _COSTS[column][1]) for column in costs),
-            Cell("yes" if stage.get("reused") else "no"),
-        )
-        for row, stage in enumerate(stages)
-    )
-    return Table("Stages", columns, rows)
-
-
-# the columns of the cost of stages: the key in the manifest, and the unit, if not of time
-_COSTS: Mapping[str, tuple[str, str]] = {
-    "duration": ("seconds", ""),
-    "CPU time": ("cpu_seconds", ""),
-    "GPU time": ("gpu_seconds", ""),
-    "peak memory": ("peak_memory_mb", "MB"),
-    "GPU memory": ("gpu_memory_mb", "MB"),
-}
-
-
-def _get_cost(stage: Mapping[str, Any], name: str) -> float | None:
-    """Return a cost of a stage; None if it is not known, as of a reused one."""
-    cost = stage if name in {"seconds", "peak_memory_mb"} else stage.get("cost") or {}
-    return None if stage.get("reused") else cost.get(name)
-
-
-def _make_cost_cell(value: float | None, unit: str) -> Cell:
-    if value is None:
-        return Cell("")
-    return Cell(f"{value:,.0f} {unit}" if unit else wording.format_duration(value), value)
-
-
-def build_files_table(run: RunTables) -> Table:
-    """Return one row per data file with its SHA-256 digest."""
-    rows = tuple(
-        (Cell(str(dataset.get("label"))), Cell(str(name)), Cell(str(digest)))
-        for dataset in run.manifest.get("datasets", [])
-        for name, digest in (dataset.get("files") or {}).items()
-    )
-    return Table("Data files", make_columns(("dataset", "file", "SHA-256")), rows)
-
-
-def list_libraries(run: RunTables) -> list[Fact]:
-    """Return the versions of the libraries."""
-    libraries = run.manifest.get("libraries") or {}
-    return [Fact(str(name), str(version)) for name, version in libraries.items()]

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -26,16 +25,11 @@ from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import collect_examples
 from recbias.reports.first_picture import draw_first_picture
 from recbias.reports.gallery import draw_gallery, draw_narrow_groups
-from recbias.reports.group_tables import build_cards, build_dataset_tables
-from recbias.reports.llm import (
-    build_reply_tables,
-    collect_searches,
-    read_trials,
-    tabulate_searches,
-)
+from recbias.reports.group_tables import build_group_tables
+from recbias.reports.llm import build_reply_tables, read_trials, tabulate_searches
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.svg import Plot, read_style_sheet
+from recbias.reports.svg import Plot
 from recbias.reports.tables import (
     build_check_table,
     build_fold_table,
@@ -43,8 +37,7 @@ from recbias.reports.tables import (
     tabulate_comparisons,
 )
 from recbias.reports.verdict import build_verdict
-from recbias.reports.views import ALL
-from recbias.reports.wording import format_count
+from recbias.reports.wording import Table, format_count
 
 T = TypeVar("T")
 
@@ -79,7 +72,7 @@ class Content:
     checks = _build_by(build_check_table)
     summary = _build_by(build_summary)
     tradeoffs = _build_by(views.build_tradeoff_table)
-    cards = _build_by(build_cards)
+    group_tables = _build_by(build_group_tables)
     fold_table = _build_by(build_fold_table)
     agreement_tables = _build_by(build_agreement_tables)
     replies = _build_by(build_reply_tables)
@@ -88,44 +81,33 @@ class Content:
     gallery = _build_by(draw_gallery)
     narrow_groups = _build_by(draw_narrow_groups)
     families = _build_by(views.collect_comparisons)
-    searches = _build_by(collect_searches)
+    searches = _build_by(tabulate_searches)
 
     @cached_property
-    def search_table(self) -> wording.Table:
-        """The searches, a row for each."""
-        return tabulate_searches(self.searches)
-
-    @cached_property
-    def published(self) -> dict[str, wording.Table]:
+    def published(self) -> dict[str, Table]:
         """The comparison with each published table, by the name of that table."""
+        if self.reference is None:
+            return {}
+        rows = self.reference
         return {
-            name: build_reference_table(
-                name, self.reference[self.reference["table"] == name], texts
-            )
+            name: build_reference_table(name, rows[rows["table"] == name], texts)
             for name, texts in self.remarks.items()
-            if self.reference is not None
         }
 
-    @cached_property
-    def group_tables(self) -> list[wording.Table]:
-        """The properties of the dataset, the values by group and target, and their gaps."""
-        cards = [table for card in self.cards for table in card.tables]
-        return [*build_dataset_tables(self.run), *cards]
+    def _draw_first_picture(self) -> Plot | None:
+        subject = self.verdict.subject
+        return draw_first_picture(self.run, subject, name="answer", reference=self.reference)
 
     @cached_property
     def first_picture(self) -> Plot | None:
         """The chart that answers what the verdict is about."""
-        return draw_first_picture(
-            self.run, self.verdict.subject, name="answer", reference=self.reference
-        )
+        return self._draw_first_picture()
 
     @cached_property
     def narrow_picture(self) -> Plot | None:
         """The same chart for the screen of a phone."""
         with svg.narrow():
-            return draw_first_picture(
-                self.run, self.verdict.subject, name="answer", reference=self.reference
-            )
+            return self._draw_first_picture()
 
     @cached_property
     def examples(self) -> tuple[str, list[list[dict[str, Any]]]]:
@@ -134,47 +116,25 @@ class Content:
         return collect_examples(self.run) if settings.get("examples", True) else ("", [])
 
     @property
-    def result_tables(self) -> list[wording.Table]:
-        """The tables of results without checks, groups and folds, which have their own places."""
-        elsewhere = [*self.group_tables, self.checks, self.fold_table]
-        return [table for table in self.tables if not any(table is each for each in elsewhere)]
-
-    @property
-    def group_plots(self) -> list[Plot]:
-        """The plots of groups."""
-        return [plot for plot in self.plots if plot.name.startswith("groups-")]
-
-    @property
-    def other_plots(self) -> list[Plot]:
-        """The plots that are not of groups."""
-        return [plot for plot in self.plots if not plot.name.startswith("groups-")]
-
-    @property
-    def tables(self) -> list[wording.Table]:
+    def tables(self) -> list[Table]:
         """All tables of results in order."""
         tables = [
             *([self.summary] if self.summary.rows else []),
-            *(self.tradeoffs, self.checks, *self.group_tables),
-            *self.published.values(),
-            *(*self.agreement_tables, self.fold_table),
+            *(self.tradeoffs, self.checks, *self.group_tables, *self.published.values()),
+            *(*self.agreement_tables, self.fold_table, self.searches),
         ]
         return [table for table in tables if table is not None]
 
-    @cached_property
-    def plots(self) -> list[Plot]:
-        """The plots of the results, with their dataset where there are several."""
-        overview = self.gallery.overview
-        if len({dataset for dataset, _ in overview}) < 2:
-            return [plot for _, plot in overview]
-        return [
-            plot.entitle(f"{plot.title}, {'over all datasets' if dataset == ALL else dataset}")
-            for dataset, plot in overview
-        ]
+    @property
+    def result_tables(self) -> list[Table]:
+        """The tables of results without those that have a place of their own."""
+        elsewhere = [*self.group_tables, self.checks, self.fold_table, self.searches]
+        return [table for table in self.tables if not any(table is each for each in elsewhere)]
 
     @property
-    def missing_plots(self) -> tuple[str, ...]:
-        """Why plots are missing, one sentence each."""
-        return self.gallery.skipped
+    def plots(self) -> tuple[Plot, ...]:
+        """The plots of the results."""
+        return self.gallery.plots
 
     @cached_property
     def methods(self) -> list[str]:
@@ -190,56 +150,49 @@ class Content:
         return [f"{method}. Significant: {'; '.join(each)}." for method, each in outcomes.items()]
 
 
-LONG_TABLE = 12
-"""A table with more rows than this scrolls within its box, except the summary."""
-
+_LONG_TABLE = 12  # a table with more rows than this scrolls within its box, except the summary
 _LONGEST_PAIRS = 1000  # the number of comparisons on the page, those with the largest effects
 
 # the files that a page links to
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
-
-_TITLE = "recbias: measure how biased a recommender is"
-# the title and the address of the software, as in CITATION.cff
-_URL = "https://github.com/recbias/recbias"
-
-_SECTIONS = {
-    "data": "Data and settings",
-    "checks": "Checks",
-    "results": "Results",
-    "groups": "Groups",
-    "examples": "Examples",
-    "replies": "Replies of language models",
-    "plots": "Plots",
-    "significance": "Significance",
-    "searches": "Hyperparameter search",
-    "definitions": "Definitions",
-    "models": "Models",
-    "glossary": "Glossary",
-    "files": "Spec, files and citation",
-    "provenance": "Provenance",
-}
-
 
 _PRINTED = ("data", "checks", "results", "groups")  # sections that are on paper, folded or not
 
 _MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
 
 
-def _describe_sections(content: Content) -> defaultdict[str, str]:
-    """Return what folded sections hold, in a few words."""
+def _list_sections(content: Content) -> dict[str, tuple[str, str]]:
+    """Return the title of each section that a page has, and what it holds in a few words."""
     tests = sum(family.n_tested for family in content.families)
     significant = sum(family.significant for family in content.families)
-    n_models = len(views.list_models(content.run))
-    n_metrics = len(views.collect_definitions(content.run))
+    counts = {
+        "model": len(views.list_models(content.run)),
+        "metric": len(views.collect_definitions(content.run)),
+    }
+    sizes = ", ".join(format_count(number, noun) for noun, number in counts.items())
     cutoff = content.summary.title.removeprefix("Results")
-    return defaultdict(
-        str,
-        data="; ".join(fact.text for fact in content.data if fact.name == "Dataset"),
-        results=f"{format_count(n_models, 'model')}, {format_count(n_metrics, 'metric')}{cutoff}",
-        examples=f"the worst {content.examples[0]}; data of single units",
-        plots=format_count(len(content.other_plots), "plot") if content.other_plots else "",
-        significance=f"{significant:,} of {format_count(tests, 'comparison')} significant",
-    )
+    others = [plot for plot in content.plots if not plot.name.startswith("groups-")]
+    dataset = "; ".join(fact.text for fact in content.data if fact.name == "Dataset")
+    worst = f"the worst {content.examples[0]}; data of single units"
+    n_plots = format_count(len(others), "plot") if others else ""
+    n_significant = f"{significant:,} of {format_count(tests, 'comparison')} significant"
+    sections = {
+        "data": (content.data, "Data and settings", dataset),
+        "checks": (content.checks, "Checks", ""),
+        "results": (True, "Results", f"{sizes}{cutoff}"),
+        "groups": (content.group_tables or len(others) < len(content.plots), "Groups", ""),
+        "examples": (content.examples[1], "Examples", worst),
+        "replies": (content.replies, "Replies of language models", ""),
+        "plots": (others or content.gallery.failed, "Plots", n_plots),
+        "significance": (content.families, "Significance", n_significant),
+        "searches": (content.searches, "Hyperparameter search", ""),
+        "definitions": (True, "Definitions", ""),
+        "models": (True, "Models", ""),
+        "glossary": (True, "Glossary", ""),
+        "files": (True, "Spec, files and citation", ""),
+        "provenance": (True, "Provenance", ""),
+    }
+    return {name: (title, hint) for name, (is_there, title, hint) in sections.items() if is_there}
 
 
 def render_html(content: Content) -> str:
@@ -247,42 +200,24 @@ def render_html(content: Content) -> str:
     manifest = content.run.manifest
     script = read_resource("page.js")
     spec = str(wording.strip_folders(content.run.spec_text))
-    optional = {
-        "data": content.data,
-        "checks": content.checks,
-        "groups": content.group_tables or content.group_plots,
-        "examples": content.examples[1],
-        "replies": content.replies,
-        "plots": content.other_plots or content.missing_plots,
-        "significance": content.families,
-        "searches": content.searches,
-    }
     return render(
         "report.html.jinja",
         content=content,
-        searches=content.searches,
         title=wording.to_line(manifest.get("name", "Report")),
         byline=_build_byline(content),
-        sections={name: title for name, title in _SECTIONS.items() if optional.get(name, True)},
+        sections=_list_sections(content),
         printed=_PRINTED,
-        hints=_describe_sections(content),
         marks=_MARKS,
-        long=LONG_TABLE,
+        long=_LONG_TABLE,
         longest=_LONGEST_PAIRS,
         policy=_build_policy(script),
         citation=_build_citation(content),
-        bibtex=_build_bibtex(content),
         files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
         style=wording.Safe(read_resource("page.css")),
-        plot_style=wording.Safe(read_style_sheet()),
+        plot_style=wording.Safe(read_resource("plot.css")),
         script=wording.Safe(script),
-        execution=content.execution,
-        stages=provenance.build_stages_table(content.run),
-        libraries=provenance.list_libraries(content.run),
-        files=provenance.build_files_table(content.run),
         spec_text=spec,
         spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
-        tests=json.dumps(manifest.get("tests", []), indent=1),
         tracebacks=[
             (failure.get("stage"), failure["traceback"])
             for failure in manifest.get("failures", [])
@@ -304,30 +239,23 @@ def _build_citation(content: Content) -> str:
     manifest = content.run.manifest
     version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
     started = str(manifest.get("started", ""))[:19]
-    return f"recbias {version}, run of {started} UTC, spec digest {digest}."
-
-
-def _build_bibtex(content: Content) -> str:
-    manifest = content.run.manifest
-    fields = {
-        "title": _TITLE,
-        "author": "{The recbias authors}",
-        "year": str(manifest.get("started", ""))[:4],
-        "version": str(manifest.get("recbias", "")),
-        "url": _URL,
-        "note": _build_citation(content).partition(", ")[2].rstrip("."),
-    }
-    lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]
-    return "\n".join(["@software{recbias,", *lines, "}"])
+    return f"recbias {version}, run of {started} UTC, spec digest {digest}, {_URL}."
 
 
 def _build_byline(content: Content) -> str:
+    """Return when the run started, how long it took, and how many users or prompts it asked."""
     facts = dict(content.execution)
-    started = facts.get("Started", "")[:16].replace("T", " ")
-    duration = f"took {facts['Duration']}" if "Duration" in facts else ""
-    version = f"recbias {facts['recbias']}" if "recbias" in facts else ""
-    return " · ".join(filter(None, [started, duration, version]))
+    asked = provenance.count_asked(content.run)
+    parts = [
+        facts.get("Started", "")[:16].replace("T", " "),
+        f"took {facts['Duration']}" if "Duration" in facts else "",
+        asked,
+        f"recbias {facts['recbias']}" if "recbias" in facts else "",
+    ]
+    return " · ".join(filter(None, parts))
 
+
+_URL = "https://github.com/recbias/recbias"
 
 _SCHEMA_VERSION = 1
 """Incremented when a field is removed or changes its meaning."""
@@ -381,8 +309,7 @@ def replace_undefined(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-LONGEST_TABLE = 60
-"""Of more comparisons and stages the first are listed; more trials of a search are counted."""
+_MOST_ROWS = 60  # of the comparisons in Markdown, those with the largest effects
 
 
 def render_markdown(content: Content) -> str:
@@ -390,9 +317,7 @@ def render_markdown(content: Content) -> str:
     text = render(
         "report.md.jinja",
         content=content,
-        searches=content.searches,
-        stages=provenance.build_stages_table(content.run),
         title=content.run.manifest.get("name", "Report"),
-        longest=LONGEST_TABLE,
+        longest=_MOST_ROWS,
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -67,10 +67,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot: the name of its file without ``.svg``, its elements, and how to read it.
-
-    ``label`` is the title for screen readers, by default ``title``.
-    """
+    """A plot: the name of its file without ``.svg``, its elements, and how to read it."""
 
     name: str
     title: str
@@ -78,11 +75,6 @@ class Plot:
     height: float
     body: Safe
     width: float = field(default_factory=width)
-    label: str = ""
-
-    def entitle(self, title: str) -> Plot:
-        """Return the plot with another title in the text around it."""
-        return replace(self, title=title, label=self.title)
 
     @property
     def svg(self) -> Safe:
@@ -90,7 +82,7 @@ class Plot:
         return self._render(
             self.body,
             role="img",
-            aria_label=f"{self.label or self.title}. {self.caption}",
+            aria_label=f"{self.title}. {self.caption}",
             style=f"--width:{self.width}px",
         )
 
@@ -353,8 +345,8 @@ class Interval:
     """A value with its 95% interval; ends that are not known are NaN."""
 
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Interval:
@@ -381,12 +373,6 @@ class Interval:
             format_value(number, digits) for number in (self.value, self.low, self.high)
         )
         return f"{value} (95% interval {low} to {high})" if self.bounded else value
-
-
-def describe_lines(intervals: Iterable[Interval]) -> list[str]:
-    """Return the caption's sentence on the lines of intervals, none if there is no interval."""
-    bounded = any(interval.bounded for interval in intervals)
-    return ["Lines are 95% intervals."] if bounded else []
 
 
 @dataclass(frozen=True)
@@ -495,7 +481,7 @@ def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float
     return join(*elements, draw_title((width() - MARGIN, height - 10), title, note, "end"))
 
 
-_COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
+_COVERED, _MARGIN = 6.0, 2.0
 # angles of the spots next to a point: right, left, above and below
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
 
@@ -546,8 +532,7 @@ def place_labels(
     """Return the spot of each label, or None for a label that has no free one.
 
     Greedy: the labels of the most crowded points choose first. Each takes the free spot of lowest
-    cost, where every point that it covers costs as well; if all its spots are taken, a spot
-    anywhere in the frame.
+    cost, where every point that it covers costs as well.
 
     ``spots`` are candidates for each label, by default at a distance of ``gap`` around its point;
     ``obstacles`` are further points that labels should not cover.
@@ -561,9 +546,6 @@ def place_labels(
     for n in np.argsort(-crowding, kind="stable").tolist():
         candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
         spot = _choose_spot(candidates, marks, occupied, frame)
-        if spot is None:
-            candidates = _list_far_spots(points[n], labels[n], frame)
-            spot = _choose_spot(candidates, marks, occupied, frame)
         if spot is not None:
             chosen[n] = spot
             occupied = np.vstack([occupied, spot.box()])
@@ -593,79 +575,6 @@ def draw_labels(
     return list(map(_draw_label, points, labels, spots, classes))
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A curve: its points, the number of its series, and the texts that show on hover.
-
-    A series of None is dotted and grey. ``dots`` are the texts of its points, if they are marked;
-    ``spans`` are 95% intervals, and ``band`` is the outline of an area around the curve.
-    """
-
-    points: Sequence[Point]
-    series: int | None
-    title: str = ""
-    dots: Sequence[str] = ()
-    spans: Sequence[tuple[Point, Point]] = ()
-    band: Sequence[Point] = ()
-
-    @property
-    def colour(self) -> str:
-        """The class of the colour of its dots and its name."""
-        return "note" if self.series is None else f"c{self.series % COLOURS}"
-
-    def draw(self) -> Safe:
-        """Return the line with its points and intervals."""
-        colour = "" if self.series is None else format_colour(self.series)
-        dotted = zip(self.points, self.dots, strict=False)
-        return join(
-            draw_polyline(self.points, f"curve {colour}" if colour else "reference", self.title),
-            *(draw_line(*span, f"curve {colour}") for span in self.spans),
-            *(draw_circle(point, 4, f"dot {self.colour}", text) for point, text in dotted),
-        )
-
-
-def draw_curves(curves: Mapping[str, Curve], frame: _Frame) -> Safe:
-    """Return curves with their names, which cover other curves least."""
-    labels, lines = shorten_all(curves, 22), [curve.points for curve in curves.values()]
-    bands = [[f"{x:.1f},{y:.1f}" for x, y in curve.band] for curve in curves.values()]
-    return join(
-        *(
-            draw_path(f"M{' '.join(band)}Z", f"band {curve.colour}")
-            for band, curve in zip(bands, curves.values(), strict=True)
-            if band
-        ),
-        *(curve.draw() for curve in curves.values()),
-        *draw_labels(
-            [line[len(line) // 2] for line in lines],
-            labels,
-            frame,
-            [f"halo {curve.colour}" for curve in curves.values()],
-            spots=[*map(_list_spots_beside, lines, labels)],
-            obstacles=[point for line in lines for point in interpolate_points(line, 4)],
-        ),
-    )
-
-
-def _list_spots_beside(curve: Sequence[Point], label: str) -> list[Spot]:
-    """Return spots along a curve: on its left and above, or on its right and below."""
-    width = estimate_width(label)
-    spots = []
-    for position, (x, y) in enumerate(curve):
-        cost = 0.04 * abs(position - len(curve) / 2)
-        spots.append(Spot(x - width - 6, y - 3, width, cost))
-        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
-    return spots
-
-
-def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
-    """Return points along a line, at most ``step`` apart: what a label must not cover."""
-    x, y = np.array(points, dtype=np.float64).T
-    lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
-    distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
-    columns = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
-    return list(zip(*columns, strict=True))
-
-
 def _choose_spot(
     spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: _Frame
 ) -> Spot | None:
@@ -690,17 +599,6 @@ def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
     rows, columns = a[:, None, :], b[None, :, :]
     apart = (rows[..., :2] >= columns[..., 2:]) | (columns[..., :2] >= rows[..., 2:])
     return np.asarray(~apart.any(axis=2))
-
-
-def _list_far_spots(point: Point, label: str, frame: _Frame) -> list[Spot]:
-    """Return spots all over the frame; the nearer to the point, the cheaper."""
-    width = estimate_width(label)
-    spots = []
-    for y in np.arange(frame[1] + _TEXT, frame[3], _TEXT + 2):
-        for x in np.arange(frame[0], max(frame[2] - width, frame[0]), 12.0):
-            distance = float(np.hypot(x + width / 2 - point[0], (y - 4 - point[1]) * 2))
-            spots.append(Spot(float(x), float(y), width, _LEAD + _DISTANCE * distance, far=True))
-    return spots
 
 
 def _list_vertices(radii: Sequence[float], turn: float) -> tuple[Point, ...]:

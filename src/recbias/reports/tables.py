@@ -31,6 +31,7 @@ from recbias.reports.views import (
     Definition,
     Row,
     collect_definitions,
+    get_title,
     select_varying,
 )
 from recbias.reports.wording import (
@@ -171,11 +172,6 @@ def _explain_missing(
         f"Means over {over} have no marks, they were not compared: {', '.join(missing)}."
         for over, missing in titles.items()
     ]
-
-
-def get_title(row: Row) -> str:
-    """Return the title of the metric of a row."""
-    return views.format_title(row["metric"], row["k"])
 
 
 def tabulate_comparisons(run: RunTables) -> Table:

@@ -1,110 +1,76 @@
-"""Curves over an assumption, and the value of it at which a conclusion turns."""
+"""Values over an assumption, and the value of it at which a conclusion turns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recbias.reports import plots as rows
-from recbias.reports import svg, views
-from recbias.reports.run import RunTables, to_records
-from recbias.reports.views import Definition
+from recbias.reports import views
+from recbias.reports.run import RunTables
+from recbias.reports.views import Definition, Row
 from recbias.reports.wording import format_value, to_line
 
 _METRICS = ("position_bias", "examination_sensitivity", "propensity_sensitivity")
 _TURNS = "turns"
 
-_AXES: Mapping[str, tuple[str, str]] = {
-    "position": ("Position", "Examination of each position, relative to the first."),
-    "exponent": (
-        "Exponent of the position bias",
-        "Position p is examined 1 / p^exponent times.",
-    ),
-    "factor": (
-        "Factor by which propensities may be wrong",
-        "The worst gap if each propensity is wrong by at most the factor.",
-    ),
-}
-"""The title of the axis, and what a point is, by the beginning of the targets of a metric."""
-
 
 @dataclass(frozen=True)
-class _Curve:
-    """The values of a metric of one model over an assumption, and where its sign turns."""
+class Curve:
+    """The values of a metric of one model over an assumption, and where its sign turns.
+
+    ``axis`` is what is assumed; the points are its values with the rows of the estimates.
+    """
 
     metric: Definition
     model: str
     axis: str
-    points: tuple[tuple[float, svg.Interval], ...]
+    points: tuple[tuple[float, Row], ...]
     turn: float
 
+    def describe(self) -> str:
+        """Return a sentence that says where the sign turns; blank for the bias by position."""
+        if self.axis == "position":
+            return ""
+        first, sides = self.points[0][1], self._name_sides()
+        if not (first["ci_low"] > 0 or first["ci_high"] < 0):
+            return f"{sides} is not shown to differ from 0."
+        sign = "positive" if first["value"] > 0 else "negative"
+        what, end = "the exponent of the position bias is", 5
+        if self.axis == "factor":
+            what, end = "propensities are wrong by a factor of", 100
+        if math.isnan(self.turn):
+            return f"{sides} stays {sign} even if {what} {end}."
+        return f"{sides} is {sign} unless {what} {format_value(self.turn, 2)} or more."
 
-def _collect_curves(run: RunTables, dataset: str) -> list[_Curve]:
-    """Return the curves of a dataset that have a value."""
-    definitions = views.collect_definitions(run)
-    points: dict[tuple[str, str], list[tuple[str, float, svg.Interval]]] = {}
-    for row in to_records(views.select_headline(run, run.metrics)):
-        title = views.format_title(row["metric"], row["k"])
-        is_curve = title in definitions and definitions[title].name in _METRICS
-        if is_curve and row["dataset"] == dataset and row["target"]:
-            axis, _, x = str(row["target"]).partition("=")
-            place = ", ".join(filter(None, [row["model"], row["group"]]))
-            curve = points.setdefault((title, place), [])
-            curve.append((axis, float(x or "nan"), svg.Interval.of_row(row)))
-    curves = []
-    for (title, model), ends in points.items():
-        known = [end for end in ends if svg.fits_axis(end[2].value)]
-        line = tuple((x, interval) for axis, x, interval in known if axis != _TURNS)
-        turn = next((interval.value for axis, _, interval in known if axis == _TURNS), math.nan)
-        if line:
-            curves.append(_Curve(definitions[title], model, ends[0][0], line, turn))
-    return curves
-
-
-def draw_assumptions(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
-    """Yield a plot for each metric, with a curve for each model."""
-    plots: dict[str, list[_Curve]] = {}
-    for curve in _collect_curves(run, dataset):
-        plots.setdefault(curve.metric.title, []).append(curve)
-    for title, curves in plots.items():
-        metric, (axis, meaning) = curves[0].metric, _AXES[curves[0].axis]
-        turns = [_describe_turn(curve) for curve in curves if curve.axis != "position"]
-        yield rows.draw_lines(
-            {curve.model: curve.points for curve in curves},
-            x_title=(axis, ""),
-            y_title=(metric.heading, rows.describe_direction(metric)),
-            zero=True,
-            name=name_file(title),
-            title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
-            caption=" ".join([meaning, *turns]),
-        )
+    def _name_sides(self) -> str:
+        groups, model = self.metric.parameters.get("groups"), to_line(self.model)
+        if not groups:
+            return f"The gap of {model} to what was shown"
+        count = self.metric.parameters.get("count")
+        of = f" in {count}" if count else ""
+        return f"The gap of {to_line(groups['a'])} to {to_line(groups['b'])}{of} with {model}"
 
 
-def describe_turns(run: RunTables, dataset: str) -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each metric and model that says where its conclusion turns."""
-    for curve in _collect_curves(run, dataset):
-        if curve.axis != "position":
-            yield curve.metric.title, _describe_turn(curve)
-
-
-def _name_sides(curve: _Curve) -> str:
-    groups, model = curve.metric.parameters.get("groups"), to_line(curve.model)
-    if not groups:
-        return f"The gap of {model} to what was shown"
-    count = curve.metric.parameters.get("count")
-    of = f" in {count}" if count else ""
-    return f"The gap of {to_line(groups['a'])} to {to_line(groups['b'])}{of} with {model}"
-
-
-def _describe_turn(curve: _Curve) -> str:
-    first = curve.points[0][1]
-    if not (first.low > 0 or first.high < 0):
-        return f"{_name_sides(curve)} is not shown to differ from 0."
-    sign = "positive" if first.value > 0 else "negative"
-    what, end = "the exponent of the position bias is", 5
-    if curve.axis == "factor":
-        what, end = "propensities are wrong by a factor of", 100
-    if math.isnan(curve.turn):
-        return f"{_name_sides(curve)} stays {sign} even if {what} {end}."
-    return f"{_name_sides(curve)} is {sign} unless {what} {format_value(curve.turn, 2)} or more."
+def collect_curves(run: RunTables, dataset: str) -> Iterator[Curve]:
+    """Yield the curves of a dataset that have a value."""
+    for metric in views.collect_definitions(run).values():
+        rows = views.list_headline(run).get((metric.title, dataset), ())
+        if metric.name not in _METRICS:
+            continue
+        curves: dict[str, list[Row]] = {}
+        for row in rows:
+            if row["target"] and not math.isnan(row["value"]):
+                place = ", ".join(filter(None, [row["model"], row["group"]]))
+                curves.setdefault(place, []).append(row)
+        for model, own in curves.items():
+            targets = [str(row["target"]).partition("=") for row in own]
+            points = tuple(
+                (float(x or "nan"), row)
+                for (axis, _, x), row in zip(targets, own, strict=True)
+                if axis != _TURNS
+            )
+            turn = next((row["value"] for row in own if row["target"] == _TURNS), math.nan)
+            if points:
+                axis = next(axis for axis, *_ in targets if axis != _TURNS)
+                yield Curve(metric, model, axis, points, turn)

@@ -39,6 +39,10 @@ POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
 
+Row = Mapping[str, Any]
+
+_SCALE = re.compile(r"[^:]*: (\S+ for [^,;]+)")  # the end of a range and what it means
+
 _SETTINGS = re.compile(r" \([a-z][^()]*\)(?=$|, | by )")  # the settings in a heading
 
 
@@ -110,6 +114,12 @@ class Definition:
         return make_heading(wording.ungroup(self.title)) if group else self.heading
 
     @property
+    def scale(self) -> str:
+        """What a value at an end of the range means: ``1 for identical lists``; often blank."""
+        match = _SCALE.match(self.values)
+        return match[1] if match else ""
+
+    @property
     def least_marked(self) -> int:
         """The least number of units of a group that is marked as the worst off."""
         return max(2, int(self.parameters.get("min_group") or 0))
@@ -136,6 +146,11 @@ def format_title(metric: str, k: float | None) -> str:
     ('nDCG@10', 'R-RIPA')
     """
     return metric if k is None or math.isnan(k) else f"{metric}@{k:.0f}"
+
+
+def get_title(row: Row) -> str:
+    """Return the title of the metric of a row."""
+    return format_title(row["metric"], row["k"])
 
 
 @lru_cache(maxsize=2)
@@ -370,6 +385,15 @@ def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(headlines) if headlines else frame
 
 
+@lru_cache(maxsize=2)
+def list_headline(run: RunTables) -> Mapping[tuple[str, str], Sequence[Row]]:
+    """Return the headline rows of the estimates by the title of their metric and the dataset."""
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for row in to_records(select_headline(run, collect_estimates(run))):
+        rows.setdefault((get_title(row), row["dataset"]), []).append(row)
+    return rows
+
+
 def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that hold more than one value."""
     return [column for column in columns if len(frame[column].unique()) > 1]
@@ -488,8 +512,6 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
         notes.append("The price of a gap between groups has no interval.")
     return notes
 
-
-Row = Mapping[str, Any]
 
 _GROUP_BY = [
     *("dataset", "seed", "fold", "metric", "k", "test", "between"),

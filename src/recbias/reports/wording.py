@@ -228,6 +228,35 @@ def name_group(group: str, by: str) -> str:
     return " and ".join(quote_labels(group, by))
 
 
+_COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
+
+
+def get_label_value(label: str) -> str:
+    """Return the value of a label; compound labels and conditions are returned unchanged.
+
+    >>> get_label_value("location=office"), get_label_value("race=black&gender=F")
+    ('office', 'race=black&gender=F')
+    >>> get_label_value("age < 18"), get_label_value("categories=Coffee & Tea")
+    ('age < 18', 'Coffee & Tea')
+    """
+    return label if _COMPOUND.search(label) else label.partition("=")[2] or label
+
+
+def get_label_name(labels: Iterable[str]) -> str:
+    """Return the name that all labels share, blank if there is none.
+
+    >>> get_label_name(["race=black", "race=white"]), get_label_name(["age < 18", "not age < 18"])
+    ('race', '')
+    """
+    names = set()
+    for label in labels:
+        terms = label.split("&") if _COMPOUND.search(label) else [label]
+        if not all("=" in term for term in terms):
+            return ""
+        names.add("&".join(term.partition("=")[0] for term in terms))
+    return names.pop() if len(names) == 1 else ""
+
+
 def format_setting(value: object) -> str:
     """Return a value of the experiment file as text: a plug-in with its settings in brackets.
 
@@ -365,6 +394,15 @@ def join_names(names: Sequence[object], word: str = "and") -> str:
     """
     texts = [to_line(name) for name in names]
     return f" {word} ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
+def count_names(names: Sequence[str], most: int = 4) -> str:
+    """Return names in a sentence; above ``most`` the others are counted.
+
+    >>> count_names(["a", "b", "c"]), count_names(["a", "b", "c"], 2)
+    ('a, b and c', 'a, b and 1 more')
+    """
+    return join_names([*names[:most], *[f"{len(names) - most} more"] * (len(names) > most)])
 
 
 def format_duration(seconds: float) -> str:

@@ -81,7 +81,7 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
             "sentence 's1' already has a row of group 'T1'",
             ":3",
         ),
-        ("perplexity\n,p1,T1,3\n", "an empty sentence_id", ":2"),
+        ("perplexity\n,p1,T1,3\n", "sentence_id is empty", ":2"),
         ("perplexity\n", "no rows", ""),
         ("perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both give the score", ""),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1 0.5\n", "log-probability of 0.5", ":3"),

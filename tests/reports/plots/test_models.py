@@ -2,15 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
-from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.gallery import draw_gallery
-from recbias.reports.llm import collect_searches
-from recbias.reports.plots_models import (
-    draw_scatter,
-    draw_setting_curves,
-)
+from recbias.reports.plots import draw_scatters, draw_setting_curves
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import FileNames, Plot
 from reports.plots.svg_reading import (
@@ -18,37 +11,20 @@ from reports.plots.svg_reading import (
     read_marks,
     read_texts,
 )
-from support.models.search_rows import write_search_run
-from support.run_folders import SEVEN_MODELS, RunSpec, make_run
+from support.run_folders import RunSpec, make_run
 from support.swept_runs import read_swept_run
 
 
 def draw(folder: Path, world: RunSpec | None = None) -> Plot:
     if world is not None:
         make_run(folder, world)
-    return draw_scatter(read_run(folder), "ml-1m", name="s")
+    return next(draw_scatters(read_run(folder), "ml-1m", str))
 
 
 def test_better_models_stand_further_right_and_more_popular_ones_higher(tmp_path: Path) -> None:
     points = read_marks(draw(tmp_path, RunSpec(models=("Random", "MostPop", "PureSVD"))))
     assert points == sorted(points, key=lambda point: point[0])  # 0.01, 0.16, 0.31
     assert points == sorted(points, key=lambda point: -point[1])  # -0.6, -0.3, 0.0
-
-
-def test_tau_equals_the_hand_calculation(tmp_path: Path) -> None:
-    # b is a reversed; c ties its first two: of six pairs five agree, 5 / sqrt(6 * 5) = 0.913
-    values = {"a": [1.0, 2, 3, 4], "b": [4.0, 3, 2, 1], "c": [1.0, 1, 2, 3]}
-    make_run(tmp_path, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
-    frame = pd.read_csv(tmp_path / "metrics.csv", keep_default_na=False)
-    for metric, column in values.items():
-        frame.loc[frame["metric"] == metric, "value"] = column
-    frame.to_csv(tmp_path / "metrics.csv", index=False)
-    (table,) = build_agreement_tables(read_run(tmp_path))
-    assert [[cell.text for cell in row[1:]] for row in table.rows] == [
-        ["", "-1.00", "0.91"],
-        ["-1.00", "", "-0.91"],
-        ["0.91", "-0.91", ""],
-    ]
 
 
 def draw_of_setting_curves(run: RunTables, dataset: str = "ml-1m") -> list[Plot]:
@@ -64,7 +40,7 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
         "mrr-10-by-neighbors",
         "log-popularity-difference-10-by-neighbors",
     ]
-    assert [plot.name for _, plot in draw_gallery(run).overview if "neighbors" in plot.name] == [
+    assert [plot.name for plot in draw_gallery(run).plots if "neighbors" in plot.name] == [
         plot.name for plot in plots
     ]
     plot = plots[0]
@@ -72,9 +48,3 @@ def test_each_metric_has_a_curve_for_each_value_of_the_other_settings(tmp_path: 
     assert {"llm.shrink=0", "llm.shrink=10", "nDCG@10", "Neighbors"} <= set(read_texts(plot))
     assert {"5", "20", "80"} <= set(read_texts(plot))
     assert plot.title == "nDCG@10 over neighbors of ItemKNN"
-
-
-def test_settings_are_named_by_their_shares_the_largest_first(tmp_path: Path) -> None:
-    run = write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75})
-    (search,) = collect_searches(run)
-    assert search.importance.endswith(": a 0.75, b 0.25.")
