@@ -158,10 +158,14 @@ class Table:
         cells = {name: self.optional(name) for name in self.columns if name not in used}
         return pd.DataFrame(cells, index=range(len(self)), dtype=object)
 
-    def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
+    def refuse(
+        self, is_wrong: AnyArray, problem: str | Callable[[int], str], remedy: str = ""
+    ) -> None:
         """Raise MalformedLine with the first wrong row, if there is one."""
         if (rows := np.flatnonzero(is_wrong)).size:
-            raise MalformedLine(problem, where=self.place(int(rows[0])), remedy=remedy)
+            row = int(rows[0])
+            message = problem if isinstance(problem, str) else problem(row)
+            raise MalformedLine(message, where=self.place(row), remedy=remedy)
 
     def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
         """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
