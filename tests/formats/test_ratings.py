@@ -21,6 +21,7 @@ from recbias.formats.ratings import (
     ResponseRatings,
     SheetItem,
     digest_response,
+    guard_formula,
     read_ratings,
     read_sheets,
     write_ratings,
@@ -94,6 +95,9 @@ def test_sheets_are_never_overwritten(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(Unwritable, match="exists"):
         write(tmp_path)
+    with pytest.raises(Unwritable, match="cannot be written") as caught:
+        write(tmp_path / "key.jsonl" / "below")
+    assert caught.value.remedy
 
 
 def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> None:
@@ -110,6 +114,11 @@ def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> 
         saved.writerows(["why", item, text.lstrip("'") + " ", "1.0"] for item, text, _ in rows[1:])
     answers = read_sheets([path], tmp_path / "key.jsonl", QUESTION)
     assert answers.ratings.tolist() == [[1.0] * 4]
+
+
+@pytest.mark.parametrize("start", [*"=+-@＝", "\t", "\r", "\n"])
+def test_no_cell_of_a_sheet_is_a_formula(start: str) -> None:
+    assert guard_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
 
 
 def test_the_key_says_what_an_item_is_and_no_sheet_does(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +18,6 @@ from recbias.core.errors import Contradiction, Unwritable, WrongType
 from recbias.core.files import compute_digest, digest_file
 from recbias.formats.delimited import Table
 from recbias.formats.tables import read_text_table
-from recbias.formats.text_files import write_json_lines, write_sheet
 
 _ITEM, _COLUMNS, _DIGEST = "item", "columns", "sha256"
 """The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""
@@ -91,8 +93,7 @@ def write_sheets(
     paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
     for path in (*paths, folder / KEY_FILE):
         if path.exists():
-            remedy = "give another folder: a filled sheet is never overwritten"
-            raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
+            raise _refuse_overwriting(path)
     width = len(str(len(contents)))
     numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
     rows, key = [], []
@@ -102,11 +103,53 @@ def write_sheets(
         key.append(
             {_ITEM: number, **content.key, _COLUMNS: columns, _DIGEST: _digest_cells(cells)}
         )
-    write_json_lines(folder / KEY_FILE, key)
+    _write_json_lines(folder / KEY_FILE, key)
     for path in paths:
         order = rng.permutation(len(rows))
-        write_sheet(path, (_ITEM, *columns, question), [rows[row] for row in order])
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerow((_ITEM, *columns, question))
+        writer.writerows([guard_formula(cell) for cell in rows[row]] for row in order)
+        _write(path, text.getvalue(), "utf-8-sig")
     return paths
+
+
+FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n")
+"""With these characters a spreadsheet takes a cell for a formula."""
+
+
+def guard_formula(cell: str) -> str:
+    """Return a cell that a spreadsheet shows as text: with an apostrophe before a formula.
+
+    >>> guard_formula("=1+1"), guard_formula("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
+
+
+def _write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> Path:
+    lines = (json.dumps(dict(record), ensure_ascii=False) for record in records)
+    return _write(path, "".join(f"{line}\n" for line in lines))
+
+
+def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    """Write a new file; raises Unwritable if it exists."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as stream:
+            stream.write(text.encode(encoding, errors="backslashreplace"))
+    except FileExistsError as error:
+        raise _refuse_overwriting(path) from error
+    except OSError as error:
+        remedy = "free some space, or give a folder that you may write to"
+        message = f"cannot be written: {error.strerror or error}"
+        raise Unwritable(message, where=str(path), remedy=remedy) from error
+    return path
+
+
+def _refuse_overwriting(path: Path) -> Unwritable:
+    remedy = "give another name or folder: a filled sheet is never overwritten"
+    return Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
 
 
 def parse_answers(text: str) -> Mapping[str, float]:
@@ -301,7 +344,7 @@ def write_ratings(path: Path, ratings: ResponseRatings, question: str) -> Path:
     if path.suffix.lower() != _SUFFIX:
         remedy = f"name it {path.with_suffix(_SUFFIX).name}"
         raise WrongType(f"{path.name} is no file of JSON lines", where="--out", remedy=remedy)
-    return write_json_lines(path, _list_ratings(ratings, question))
+    return _write_json_lines(path, _list_ratings(ratings, question))
 
 
 def _list_ratings(ratings: ResponseRatings, question: str) -> Iterator[dict[str, object]]:
