@@ -121,7 +121,7 @@ def _make_train(texts: Sequence[str], group: str | None, category: str | None) -
 
 def _read_sentences(path: Path) -> list[str]:
     """Return the sentences of a text file with one per line, without white space at the ends."""
-    lines = [line.strip() for line in read_text(path).decode().split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if not lines:

@@ -1,20 +1,22 @@
-"""Plain and gzip text files in UTF-8: opening, decoding, first lines."""
+"""Files of text: UTF-8, plain or gzip, refused where they unpack to too much."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.files import has_file, open_input
-from recbias.formats.archives import unpack
 
 BOM = codecs.BOM_UTF8
 """The byte order mark that some programs write at the start of UTF-8 text."""
@@ -52,6 +54,63 @@ def get_suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
+MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
+"""A file may unpack to 200 times its size, or to 64 MiB."""
+
+
+def _refuse_size(path: Path, n_bytes: int) -> None:
+    """Raise MalformedLine if a compressed file unpacks to too many bytes."""
+    limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
+    if n_bytes > limit:
+        message = f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size"
+        remedy = "if it is right, unpack it, and name that file"
+        raise MalformedLine(message, where=str(path), remedy=remedy)
+
+
+def refuse_large_zip(packed: BufferedReader, path: Path) -> None:
+    """Raise MalformedLine if a zip archive unpacks to too many bytes."""
+    with zipfile.ZipFile(packed) as archive:
+        _refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, read once from its start; ``packed`` is the file."""
+
+    def __init__(self, packed: BufferedReader, path: Path) -> None:
+        super().__init__()
+        self.packed, self._content = packed, gzip.GzipFile(fileobj=packed)
+        self._path, self._position = path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        n_bytes = self._content.readinto(buffer)
+        self._position += n_bytes
+        if self._position > FREE_BYTES:
+            _refuse_size(self._path, self._position)
+        return n_bytes
+
+
+@contextmanager
+def _unpack(packed: BufferedReader, path: Path) -> Iterator[BufferedReader[Any]]:
+    """Yield the content of a gzip file.
+
+    Raises:
+        MalformedLine: The compressed data is damaged or truncated, or its content too large.
+    """
+    try:
+        with BufferedReader(_Unpacked(packed, path), 2**18) as stream:
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        message = f"the compressed data is damaged: {error}"
+        remedy = "download the file again: it is damaged or truncated"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
+
+
 @contextmanager
 def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
     """Open a file for reading; a ``.gz`` file is decompressed.
@@ -66,7 +125,7 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
             _refuse_other_text(raw, path)
             yield raw
             return
-        with unpack(raw, path) as stream:
+        with _unpack(raw, path) as stream:
             _refuse_other_text(stream, path)
             yield stream
 
@@ -79,33 +138,15 @@ def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
         raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
 
 
-@contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 file for reading; line ends are not translated.
-
-    Raises:
-        MissingFile: The file does not exist or cannot be read.
-        MalformedLine: The compressed data is damaged, or a line is not UTF-8.
-    """
-    try:
-        with open_binary(path) as raw:
-            yield io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-    except UnicodeDecodeError:
-        read_text(path)  # raises the error with the line
-        raise
-
-
-def read_text(path: Path) -> bytes:
-    """Return the content of a UTF-8 file as bytes, without a byte order mark.
+def read_text(path: Path) -> str:
+    """Return the content of a UTF-8 file, without a byte order mark.
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
         MalformedLine: The compressed data is damaged, or a line is not UTF-8.
     """
     with open_binary(path) as stream:
-        data = stream.read().removeprefix(BOM)
-    decode(data, path)
-    return data
+        return decode(stream.read().removeprefix(BOM), path)
 
 
 def decode(data: bytes, path: Path, line: int = 1) -> str:
