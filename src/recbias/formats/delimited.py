@@ -184,15 +184,15 @@ class Table:
             self.refuse(is_wrong, problem, SKIP_HINT)
         if not is_wrong.any():
             return self
-        rows = np.flatnonzero(~is_wrong)
-        n_wrong = len(self) - rows.size
+        n_wrong = int(np.count_nonzero(is_wrong))
         warn(f"{self.path.name}: {n_wrong:,} row(s) skipped: {problem}")
-        return replace(
-            self,
-            cells=self.cells.take(rows),
-            place=lambda row: self.place(int(rows[row])),
-            bad_lines=self.bad_lines + n_wrong,
-        )
+        return replace(self.take(~is_wrong), bad_lines=self.bad_lines + n_wrong)
+
+    def take(self, is_kept: BoolArray) -> Table:
+        """Return some of the rows, by a mask."""
+        rows = np.flatnonzero(is_kept)
+        cells = self.cells.take(rows)
+        return replace(self, cells=cells, place=lambda row: self.place(int(rows[row])))
 
 
 def parse_numbers(column: Any, name: str, place: Callable[[int], str]) -> FloatArray:
