@@ -81,26 +81,33 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def print_rows(
+def make_grid(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     title: str = "",
     numeric: Collection[str] = (),
     notes: Sequence[str] = (),
-    optional: Sequence[str] = (),
-) -> None:
-    """Print a table of text without its blank columns; see ``print_grid``."""
+) -> Grid:
+    """Return a table of text without its blank columns."""
     used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
-    print_grid(
-        Grid(
-            title,
-            tuple(Column(columns[index], numeric=columns[index] in numeric) for index in used),
-            tuple(tuple(Cell(row[index]) for index in used) for row in rows),
-            tuple(notes),
-        ),
-        optional=optional,
+    return Grid(
+        title,
+        tuple(Column(columns[index], numeric=columns[index] in numeric) for index in used),
+        tuple(tuple(Cell(row[index]) for index in used) for row in rows),
+        tuple(notes),
     )
+
+
+def print_rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    optional: Sequence[str] = (),
+    **options: Any,
+) -> None:
+    """Print a table of text; see ``make_grid`` for its options and ``print_grid``."""
+    print_grid(make_grid(columns, rows, **options), optional=optional)
 
 
 def print_records(rows: Sequence[Mapping[str, Any]], title: str, numeric: Collection[str]) -> None:

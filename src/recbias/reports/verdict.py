@@ -94,7 +94,8 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
     if failed:
         line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
-    listed = [state_check(run, check) for check in failed or undecided]
+    decisive = failed or undecided or (checks if len(checks) == 1 else [])
+    listed = [state_check(run, check) for check in decisive]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
     if state == "pass":
@@ -118,17 +119,24 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     )
 
 
-def _describe_scope(run: RunTables, checks: Iterable[Mapping[str, Any]]) -> str:
-    """Return the models of checks, and those that have none."""
+def _describe_scope(run: RunTables, checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the models of checks that pass, their largest gap, and the models without a check."""
     models = [name for name in views.list_models(run) if name != DATASET]
     named = {check["model"] for check in checks}
-    checked, others = (
-        [name for name in models if (name in named) == side] for side in (True, False)
-    )
-    if not checked or not others:
-        return f" of {_name_models(checked)}" * bool(checked)
-    baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
-    return f" of {_name_models(checked)}; {baselines}{_name_models(others)} not checked"
+    checked = [name for name in models if name in named]
+    others = [name for name in models if name not in named]
+    text = f" of {_name_models(checked)}" * bool(checked and checks[1:])
+    gaps = [check for check in checks if " gap by " in _name_parts(run, check)[1]]
+    gaps = [check for check in gaps if check["value"] is not None and not check["group"]]
+    if gaps and checks[1:]:
+        largest = max(gaps, key=lambda check: float(check["value"]))
+        value = _format_check(largest).partition(" ")[0]
+        name, limit = _name_parts(run, largest)[1], to_line(largest["limit"])
+        text += f"; largest {name} {value}, limit {limit}"
+    if checked and others:
+        baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
+        text += f"; {baselines}{_name_models(others)} not checked"
+    return text
 
 
 def _name_models(names: Sequence[str]) -> str:
@@ -301,7 +309,8 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
         best = [row for row, flag in zip(rows, flags, strict=True) if flag] or rows
         names = ", ".join(to_line(row["model"]) for row in best)
         value = format_estimate(*(best[0][name] for name in _BOUNDS))
-        tiles.append(Tile(views.name_metric(run, metric), value, note=names))
+        note = "; ".join(filter(None, (names, metric.scale)))
+        tiles.append(Tile(views.name_metric(run, metric), value, note=note))
     return tiles
 
 
