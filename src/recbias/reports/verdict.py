@@ -7,12 +7,15 @@ report begins with the verdict; everything else is below it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from recbias.core.measures import CONTROL, DATASET
+from recbias.core.text import make_printable
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
@@ -95,13 +98,13 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     if failed:
         line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
     decisive = failed or undecided or (checks if len(checks) == 1 else [])
-    listed = [state_check(run, check) for check in decisive]
+    listed = [_state_check(run, check) for check in decisive]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
     if state == "pass":
         line += _describe_scope(run, checks)
     if failed:
-        listed += [f"Undecided: {state_check(run, check)}" for check in undecided]
+        listed += [f"Undecided: {_state_check(run, check)}" for check in undecided]
     if len(listed) > _MOST_SENTENCES:
         n_more = len(listed) - _MOST_SENTENCES + 1
         listed[_MOST_SENTENCES - 1 :] = [
@@ -164,7 +167,7 @@ def _name_check(run: RunTables, check: Mapping[str, Any]) -> str:
     return f"{place}{': ' if place else ''}{subject}{than}"
 
 
-def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
+def _state_check(run: RunTables, check: Mapping[str, Any]) -> str:
     """Return a check with its value, interval and limit."""
     value, because = _format_check(check), ""
     if check["value"] is None:
@@ -336,3 +339,51 @@ def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
         and not (row["group"] or row["target"])
         and row["model"] not in baselines
     ]
+
+
+# ---- checks.xml ----
+
+
+def render_junit(run: RunTables) -> str:
+    """Return the JUnit document of the checks of a run; the verdict is the name of its root.
+
+    A check that fails is a failure; one that is undecided is skipped, or a failure if the check
+    is strict. One whose value is undefined because a stage failed is an error.
+
+    Source:
+        https://github.com/testmoapp/junitxml
+    """
+    checks, name = run.manifest["checks"], str(run.manifest["name"])
+    tags = Counter(map(_choose_tag, checks))
+    counts = {"tests": len(checks), "failures": tags["failure"], "errors": tags["error"]}
+    texts = {key: str(count) for key, count in {**counts, "skipped": tags["skipped"]}.items()}
+    root = Element("testsuites", {"name": _escape(build_verdict(run).line), **texts})
+    suite = SubElement(root, "testsuite", {"name": name, **texts})
+    for check in checks:
+        place = [str(check[key]) for key in ("dataset", "group", "target") if check[key]]
+        title = views.format_title(check["metric"], check["k"])
+        texts = {
+            "classname": _escape(f"{name}.{check['model']}"),
+            "name": _escape(f"{title} {check['limit']} [{', '.join(place)}]"),
+        }
+        case = SubElement(suite, "testcase", {**texts, "time": "0"})
+        if tag := _choose_tag(check):
+            message = f"{check['verdict']}: {_state_check(run, check)}"
+            SubElement(case, tag, {"message": _escape(message)})
+    indent(root)
+    declaration = '<?xml version="1.0" encoding="utf-8"?>'
+    return f"{declaration}\n{tostring(root, encoding='unicode')}\n"
+
+
+def _choose_tag(check: Mapping[str, Any]) -> str:
+    """Return the element of a verdict, blank if the check passes."""
+    if check["basis"] == "failure":
+        return "error"
+    if check["failed"]:
+        return "failure"
+    return "skipped" if check["verdict"] == "undecided" else ""
+
+
+def _escape(text: str) -> str:
+    """Return a text without the control characters that XML cannot hold."""
+    return make_printable(text, None).translate({0xFFFE: "?", 0xFFFF: "?"})

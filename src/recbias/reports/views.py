@@ -20,7 +20,7 @@ from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
 from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.wording import Cell, Table, format_count, make_columns, make_heading
+from recbias.reports.wording import Cell, Table, format_count, make_heading
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -351,25 +351,15 @@ def _identify_groups(row: Mapping[str, Any], metric: Definition) -> tuple[str, .
 def describe_means(run: RunTables) -> list[str]:
     """Return what n and the interval of the means of a run are based on, if it has any."""
     varying = select_varying(run.metrics, ["seed", "fold"])
-    notes = []
     each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
-    if varying and run.groups is not None:
-        notes.append(
-            f"Means over {over}: each unit has the mean of its values, n counts units, and the "
-            "interval is that of the units' means."
-        )
-    elif varying:
-        notes.append(
-            f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
-            f"differ); the interval is that of each unit's mean over {over}, and there is none if "
-            "only some of the units are the same."
-        )
-    if ALL in list_datasets(run):
-        notes.append(
-            "Means over datasets: n adds up the units of the datasets; the interval treats the "
-            "datasets as a sample."
-        )
-    return notes
+    counted = f"n counts the units of each {each} (the smallest number, if they differ)"
+    if run.groups is not None:
+        counted = "each unit has the mean of its values, and n counts units"
+    notes = [f"Means over {over}: {counted}; the interval is that of the units' means."]
+    if ALL not in list_datasets(run):
+        return notes * bool(varying)
+    of_datasets = "Means over datasets: n adds up the units; the datasets are a sample."
+    return [*notes * bool(varying), of_datasets]
 
 
 def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
@@ -413,10 +403,6 @@ def rank_label(text: str) -> tuple[bool, int, str]:
     return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text
 
 
-_TITLE = "Accuracy lost for bias removed by re-ranking"
-"""The title of the table."""
-
-
 def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
     """Return the headline rows of ``tradeoffs.csv`` for one metric of accuracy.
 
@@ -453,24 +439,20 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     if not rows:
         return None
     varying = select_varying(pd.DataFrame(rows), ("dataset", "target"))
-    measures = ("accuracy_lost", "bias_removed", "price")
-    numeric = [name.replace("_", " ") for name in measures]
-    columns = ("model", "beside", *varying, "bias", *numeric)
-    shares = {name: wording.count_decimals([row[name] for row in rows]) for name in measures[:1]}
-    return Table(
-        _TITLE,
-        make_columns(columns, numeric=numeric),
-        tuple(
-            (
-                Cell(row["model"]),
-                Cell(row["baseline"]),
-                *(Cell(row[name]) for name in varying),
-                Cell(make_heading(row["bias"])),
-                *(_build_cell(row, name, shares.get(name)) for name in measures),
-            )
-            for row in rows
-        ),
-        notes=tuple(_explain(rows)),
+    places = wording.count_decimals([row["accuracy_lost"] for row in rows])
+    return wording.tabulate(
+        "Accuracy lost for bias removed by re-ranking",
+        rows,
+        {
+            **wording.pick("model"),
+            "beside": lambda row: row["baseline"],
+            **wording.pick(*varying),
+            "bias": lambda row: make_heading(row["bias"]),
+            "accuracy lost": lambda row: _build_cell(row, "accuracy_lost", places),
+            "bias removed": lambda row: _build_cell(row, "bias_removed", None),
+            "price": lambda row: _build_cell(row, "price", None),
+        },
+        _explain(rows),
     )
 
 

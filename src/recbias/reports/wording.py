@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recbias.core.context import summarize_failures
 from recbias.core.measures import Direction, name_metric
@@ -202,30 +202,19 @@ def _split(settings: str) -> Iterator[str]:
     yield settings[start:]
 
 
-def quote_labels(group: str, by: str) -> list[str]:
-    """Return the parts of a group; labels with blanks at an end are quoted, so that they show.
-
-    >>> quote_labels("gender=M &age <= 25", "gender & age <= 25")
-    ["gender='M '", 'age <= 25']
-    """
-    columns, parts = [part.strip() for part in by.split("&")], group.split("&")
-    if len(parts) != len(columns):  # a label contains the sign
-        return [group]
-    quoted = []
-    for part, column in zip(parts, columns, strict=True):
-        label = part.removeprefix(f"{column}=")
-        is_hidden = label != part and label != label.strip()
-        quoted.append(f"{column}='{label}'" if is_hidden else part)
-    return quoted
-
-
 def name_group(group: str, by: str) -> str:
     """Return a group in a sentence.
 
     >>> name_group("gender=F&age < 25", "gender & age < 25"), name_group("genre=R&B", "genre")
     ('gender=F and age < 25', 'genre=R&B')
     """
-    return " and ".join(quote_labels(group, by))
+    return " and ".join(split_group(group, by))
+
+
+def split_group(group: str, by: str) -> list[str]:
+    """Return the parts of a group, one for each label that it is of."""
+    parts = group.split("&")
+    return parts if len(parts) == by.count("&") + 1 else [group]  # else a label contains the sign
 
 
 _COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
@@ -482,6 +471,11 @@ class Cell:
     interval: str = ""
     note: str = ""
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds a number, which may be undefined."""
+        return not math.isnan(self.value) or self.text == UNDEFINED
+
 
 @dataclass(frozen=True)
 class Column:
@@ -507,6 +501,16 @@ class Column:
 def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
     """Return columns, of which some hold numbers."""
     return tuple(Column(title, numeric=title in numeric) for title in titles)
+
+
+def number_cell(value: float, places: int) -> Cell:
+    """Return a number with its text."""
+    return Cell(format_value(value, places), value)
+
+
+def interval_cell(low: float, high: float, places: int, none: str = "") -> Cell:
+    """Return an interval, which is sorted by its lower end; ``none`` stands for no interval."""
+    return Cell(format_interval(low, high, places) or none, low)
 
 
 @dataclass(frozen=True)
@@ -548,6 +552,40 @@ class Table:
         columns = tuple(self.columns[at] for at in positions)
         rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
         return replace(self, columns=columns, rows=rows)
+
+
+def tabulate(
+    title: str,
+    rows: Iterable[Any],
+    columns: Mapping[str, Callable[[Any], Cell | str]],
+    notes: Iterable[str] = (),
+) -> Table:
+    """Return a table with a line for each row; a column of cells with values is numeric.
+
+    Args:
+        title: The title.
+        rows: What each line is made of.
+        columns: From a row to its cell or text, by the heading of the column.
+        notes: The footnotes.
+    """
+    lines = []
+    for row in rows:
+        found = [make(row) for make in columns.values()]
+        lines.append(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in found))
+    heads = [
+        Column(heading, numeric=any(line[at].is_number for line in lines))
+        for at, heading in enumerate(columns)
+    ]
+    return Table(title, tuple(heads), tuple(lines), tuple(notes))
+
+
+def pick(*names: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    """Return columns of ``tabulate`` that hold the texts of rows under the same names."""
+
+    def make_column(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: str(row[name])
+
+    return {name: make_column(name) for name in names}
 
 
 _CUTOFF = re.compile(r"@\d+(?=$|[, ])")
