@@ -547,6 +547,11 @@ class Table:
             [at for at, column in enumerate(self.columns) if column.title in titles]
         )
 
+    def without_blanks(self) -> Table:
+        """Return the table without the columns that are blank in every row."""
+        filled = [at for at in range(len(self.columns)) if any(row[at].text for row in self.rows)]
+        return self.select_columns(filled)
+
     def select_columns(self, positions: Sequence[int]) -> Table:
         """Return the table with the columns at these positions only."""
         columns = tuple(self.columns[at] for at in positions)
