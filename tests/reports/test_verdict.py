@@ -14,10 +14,9 @@ from rich.console import Console
 from recbias.cli.output import print_verdict
 from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
-from recbias.reports.junit import render_junit
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.verdict import build_verdict
+from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
 from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
 
