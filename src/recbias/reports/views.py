@@ -478,21 +478,11 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
     notes = [
         f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
         "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
-        "Price: accuracy lost for one unit of bias removed.",
+        "Price: accuracy lost for one unit of bias removed, n/a where none is removed.",
         "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
-        "Intervals of metrics of the whole set of lists are by a bootstrap of the queries.",
     ]
-    if any(math.isnan(row["price"]) for row in rows):
-        notes.append("The price is undefined (n/a) where no bias is removed.")
-    if any(map(is_unbounded, rows)):
-        notes.append(
-            "Unbounded: the bias removed is not significantly different from 0, so the price may "
-            "be any number."
-        )
-    has_none = [not math.isnan(row["price"]) and math.isnan(row["price_low"]) for row in rows]
-    if any(none and not is_unbounded(row) for none, row in zip(has_none, rows, strict=True)):
-        notes.append("The price of a gap between groups has no interval.")
-    return notes
+    unbounded = "Unbounded: the bias removed is not significantly different from 0."
+    return [*notes, *[unbounded] * any(map(is_unbounded, rows))]
 
 
 _GROUP_BY = [

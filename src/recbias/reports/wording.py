@@ -410,10 +410,6 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-# the start of the title of a stage that computes a metric: ``measure nDCG of EASE``
-_MEASURE = "measure "
-
-
 def list_failures(run: RunTables) -> list[str]:
     """Return one line per cause of failures: the first stage, the error and the remedy."""
     return [
@@ -426,33 +422,15 @@ def list_failures(run: RunTables) -> list[str]:
 
 
 def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run, one line per cause with the metrics that it concerns."""
-    labels = [to_line(entry.get("metric", "")) for entry in run.manifest.get("metrics", [])]
-    names = {to_line(entry.get("name", "")) for entry in run.manifest.get("metrics", [])}
-    sources: dict[str, list[tuple[str, str]]] = {}
+    """Return the warnings of the run: one line per cause, with its stage or how many it has."""
+    stages: dict[str, list[str]] = {}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
-        stage, metric, text = _split_warning(line, labels)
-        start, _, cause = text.partition(": ")
-        is_named = metric and cause and start.partition("@")[0] in {*names, *labels}
-        sources.setdefault(cause if is_named else text, []).append((stage, metric))
-    return [_describe(cause, found) for cause, found in sources.items()]
-
-
-def _split_warning(line: str, metrics: Sequence[str]) -> tuple[str, str, str]:
-    """Return the stage of a warning, the metric that it computes (or blank), and the text."""
-    found = [name for name in metrics if line.startswith(f"{_MEASURE}{name} of ")]
-    metric = max(found, key=len, default="")
-    end = line.find(": ", len(_MEASURE + metric) if metric else 0)
-    return (line[:end], metric, line[end + 2 :]) if end >= 0 else ("", "", line)
-
-
-def _describe(cause: str, sources: Sequence[tuple[str, str]]) -> str:
-    """Return a warning with its stage, or with its metrics and the number of its stages."""
-    stage = sources[0][0]
-    if len(sources) == 1:
-        return f"{stage}: {cause}" if stage else cause
-    metrics = dict.fromkeys(make_heading(metric) for _, metric in sources if metric)
-    return f"{cause} ({'; '.join([*metrics, format_count(len(sources), 'stage')])})"
+        _, separator, cause = line.partition(": ")
+        stages.setdefault(cause if separator else line, []).append(line)
+    return [
+        f"{cause} ({format_count(len(lines), 'stage')})" if lines[1:] else lines[0]
+        for cause, lines in stages.items()
+    ]
 
 
 @dataclass(frozen=True)
