@@ -24,14 +24,15 @@ from pyarrow import csv as arrow_csv
 
 from recbias.data.books_yelp import Goodbooks10K
 from recbias.data.movielens import MovieLens1M
-from recbias.formats.delimited import Layout, encode, read_table
+from recbias.formats.delimited import Layout, read_table
+from recbias.formats.identifiers import encode
 
 
 def load(path: Path, layout: Layout) -> None:
     rows = read_table(path, layout)
     user, item, *rest = layout.columns
-    encode(rows.table[user])
-    encode(rows.table[item])
+    encode(rows[user])
+    encode(rows[item])
     for name in rest:
         rows.numbers(name)
 

@@ -24,12 +24,10 @@ def test_every_key_of_a_spec_has_a_description() -> None:
     assert all(schema["description"] for schema in SCHEMA["properties"].values())
 
 
-def test_sweep_is_a_grid_or_a_list_of_settings_or_none() -> None:
-    grid, settings, none = SCHEMA["properties"]["sweep"]["anyOf"]
+def test_sweep_is_a_grid_or_none() -> None:
+    grid, none = SCHEMA["properties"]["sweep"]["anyOf"]
     assert (grid["type"], grid["minProperties"]) == ("object", 1)
     assert grid["additionalProperties"] == {"type": "array", "minItems": 1}
-    assert (settings["type"], settings["minItems"]) == ("array", 1)
-    assert settings["items"] == {"type": "object", "minProperties": 1}
     assert none == {"type": "null"}
 
 

@@ -3,28 +3,27 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
 from recbias.data import fetch as download
 from recbias.data.fetch import (
     RetryPolicy,
     Source,
-    _SecureRedirects,
     fetch,
     fetch_text,
-    find_source,
     read_sources,
     transfer,
     unpack,
 )
-from support.files.publisher import Publisher, repeat_forever, serve_bytes
+from support.files.publisher import Publisher, serve_bytes
 
 POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)
 HOLDS = ["ratings.dat", "movies.dat"]
@@ -94,18 +93,6 @@ def test_a_file_with_a_wrong_checksum_is_removed(
     assert caught.value.where == f"{publisher.base}ml-1m.zip"
     assert not (data / "ml-1m").exists()
     assert not list(data.rglob("*.zip*"))
-
-
-def test_a_file_larger_than_its_source_declares_is_refused(
-    publisher: Publisher, data: Path
-) -> None:
-    publisher.files["ml-1m.zip"] = b"x" * 3_000_000
-    publisher.sized = False
-    with pytest.raises(DownloadFailed, match="more than 2,000,000 bytes"):
-        fetch_from(publisher, data, most_mb=2)
-    assert not (data / "ml-1m").exists()
-    assert find_source("ml-100k").max_bytes == 20 * 10**6
-    assert find_source("goodreads").max_bytes == 1500 * 10**6
 
 
 def test_a_full_disk_while_unpacking_keeps_only_the_archive(
@@ -204,11 +191,10 @@ def download_transfer(publisher_transfer: Publisher, target: Path) -> bytes:
 
 
 def test_a_file_is_downloaded_with_progress(publisher_transfer: Publisher, tmp_path: Path) -> None:
-    reports: list[tuple[str, int, int]] = []
+    reports: list[tuple[Any, ...]] = []
     target = tmp_path / "a.zip"
-    transfer(
-        f"{publisher_transfer.base}a.zip", target, progress=lambda *report: reports.append(report)
-    )
+    with stage_context(on_progress=lambda *report: reports.append(report)):
+        transfer(f"{publisher_transfer.base}a.zip", target)
     assert target.read_bytes() == CONTENT
     assert reports[-1] == ("fetch a.zip", len(CONTENT), len(CONTENT))
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
@@ -274,64 +260,20 @@ def test_a_full_disk_is_an_error_with_a_remedy(
     assert "--data" in caught.value.remedy
 
 
-def test_a_file_with_too_large_an_announced_size_is_refused(
-    publisher_transfer: Publisher, tmp_path: Path
-) -> None:
-    target = tmp_path / "a.zip"
-    with pytest.raises(DownloadFailed, match="more than 1,000 bytes"):
-        transfer(f"{publisher_transfer.base}a.zip", target, policy=TRANSFER_POLICY, max_bytes=1000)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_text_ends_at_its_maximum_and_a_short_one_is_an_error() -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n"
+def test_a_text_that_is_cut_off_is_an_error() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
     policy = RetryPolicy(attempts=1, pause_s=0.0, timeout_s=1.0)
-    with serve_bytes(lambda _: [head, b"x" * 90_000]) as base:
-        assert fetch_text(f"{base}a.md5", policy=policy, max_bytes=10) == "x" * 10
+    with serve_bytes(lambda _: [head, b"x" * 10]) as base:
+        assert fetch_text(f"{base}a.md5", policy=policy) == "x" * 10
     with serve_bytes(lambda _: [head, b"x"]) as base, pytest.raises(DownloadFailed):
         fetch_text(f"{base}a.md5", policy=policy)
 
 
-CONNECTION_POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
-OK = b"HTTP/1.1 200 OK\r\n"
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-@pytest.mark.parametrize("head", [OK + b"\r\n", CHUNKED], ids=["until closed", "chunked"])
-def test_an_endless_body_is_refused_at_the_maximum_size(tmp_path: Path, head: bytes) -> None:
-    piece = b"10000\r\n" + b"x" * 65536 + b"\r\n" if head == CHUNKED else b"x" * 65536
-    with (
-        serve_bytes(lambda _: repeat_forever(head, piece)) as base,
-        pytest.raises(DownloadFailed, match="more than 1,000,000 bytes"),
-    ):
-        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY, max_bytes=10**6)
-    assert sum(path.stat().st_size for path in tmp_path.glob("*.part")) == 0
-    assert not (tmp_path / "a.zip").exists()
-
-
-def test_a_redirect_to_an_invalid_address_is_refused(tmp_path: Path) -> None:
-    response = b"HTTP/1.1 302 Found\r\nLocation: http://[x/\r\nContent-Length: 0\r\n\r\n"
-    with (
-        serve_bytes(lambda _: [response]) as base,
-        pytest.raises(DownloadFailed, match="answer is invalid"),
-    ):
-        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY)
-
-
-@pytest.mark.parametrize("new_url", ["ftp://127.0.0.1/a", "file:///etc/passwd", "data:,x"])
+@pytest.mark.parametrize("new_url", ["file:///etc/passwd", "data:,x", "http://[x/"])
 def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str) -> None:
     response = f"HTTP/1.1 302 Found\r\nLocation: {new_url}\r\nContent-Length: 0\r\n\r\n"
-    with (
-        serve_bytes(lambda _: [response.encode()]) as base,
-        pytest.raises(DownloadFailed, match=r"which is not http|is not allowed"),
-    ):
-        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=CONNECTION_POLICY)
-
-
-def test_a_redirect_from_https_to_http_is_refused() -> None:
-    request = urllib.request.Request("https://example.org/a.zip")
-    with pytest.raises(DownloadFailed, match="which is not https"):
-        _SecureRedirects().redirect_request(request, None, 302, "", {}, "http://example.org/a.zip")
+    with serve_bytes(lambda _: [response.encode()]) as base, pytest.raises(DownloadFailed):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=TRANSFER_POLICY)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/a", "a.zip"])
@@ -409,4 +351,3 @@ def test_every_source_has_terms_and_an_address(source: Source) -> None:
     if source.files:
         assert source.base.startswith("https://")
         assert source.base.endswith("/")
-        assert source.most_mb, "a source declares the largest size of its files"

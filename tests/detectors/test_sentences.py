@@ -98,8 +98,8 @@ def test_every_kind_of_table_is_read(tmp_path: Path) -> None:
         ('item_id,score\n"i\n0",1\ni0,x\n', "s.csv", MalformedLine, "s.csv:4: score"),
         ("item_id,score\ni0\n", "s.csv", MalformedLine, "s.csv:2: has 1 cells, not 2"),
         ("item,score\ni0,1\n", "s.csv.gz", UnknownColumn, "no column 'item_id'"),
-        ("item_id,score\n,1\n", "s.csv", MalformedLine, "s.csv:2: an empty item_id"),
-        ("item_id,score,kind\ni0,1,\n", "s.csv", MalformedLine, "s.csv:2: an empty kind"),
+        ("item_id,score\n,1\n", "s.csv", MalformedLine, "s.csv:2: item_id is empty"),
+        ("item_id,score,kind\ni0,1,\n", "s.csv", MalformedLine, "s.csv:2: kind is empty"),
         ("item_id,score\ni0,1\ni0,1,2\n", "s.csv", MalformedLine, "s.csv:3: has 3 cells, not 2"),
         (
             "item_id,score,score\ni0,1,0\n",

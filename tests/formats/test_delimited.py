@@ -17,7 +17,7 @@ from recbias.formats import delimited
 from recbias.formats.delimited import (
     Kind,
     Layout,
-    find_line_of_row,
+    place_row,
     read_table,
 )
 
@@ -55,7 +55,7 @@ def read(
             rows = read_table(path, layout, bad_lines="skip" if skip else "error")
         except MalformedLine as error:
             return error.where, error.message
-    return rows.table.to_pydict(), rows.bad_lines
+    return rows.cells.to_pydict(), rows.bad_lines
 
 
 @pytest.mark.filterwarnings("ignore:table.csv")
@@ -148,6 +148,6 @@ def test_a_stray_quote_before_the_end_of_a_block_hides_no_cell(tmp_path: Path) -
 
 def test_the_header_may_follow_blank_lines_and_hold_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path, '\ufeff\n"id\nx",note\na,1\n')
-    table = read_table(path, Layout(columns={"id\nx": "id", "note": "int32"}, quoted=True)).table
+    table = read_table(path, Layout(columns={"id\nx": "id", "note": "int32"}, quoted=True)).cells
     assert table.to_pydict() == {"id\nx": ["a"], "note": [1]}
-    assert find_line_of_row(path, Layout(columns={"note": "text"}, quoted=True), 0) == 4
+    assert place_row(path, Layout(columns={"note": "text"}, quoted=True), 0) == f"{path}:4"

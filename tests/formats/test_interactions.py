@@ -74,7 +74,7 @@ def test_timestamps_are_optional_in_elliot_files(tmp_path: Path) -> None:
 def test_rows_are_located_by_line(tmp_path: Path) -> None:
     with collect_warnings() as notes:
         table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
-    assert table.where(1).endswith("a.tsv:2")
+    assert table.place(1).endswith("a.tsv:2")
     assert notes == ["a.tsv was read as elliot, user_id '1', item_id '2', rating '5'"]
 
 

@@ -17,7 +17,6 @@ from recbias.formats.json_files import (
     Fields,
     parse_json,
     read_json_lines,
-    read_objects,
 )
 
 FIELDS = Fields(
@@ -63,13 +62,13 @@ def test_both_parsers_return_the_written_records(
     path = tmp_path_factory.mktemp("json") / "file.json"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     rows = read_json_lines(path, FIELDS)
-    assert rows.table.to_pylist() == [complete(record) for record in records]
+    assert rows.cells.to_pylist() == [complete(record) for record in records]
 
 
 def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text('{"id": 17, "more": {"price": 2}}\n')
-    assert read_json_lines(path, FIELDS).table.to_pylist() == [
+    assert read_json_lines(path, FIELDS).cells.to_pylist() == [
         {"id": "17", "stars": None, "more": {"price": "2"}, "shelves": None}
     ]
 
@@ -81,7 +80,7 @@ def test_rows_of_each_block_can_be_filtered(
     path = tmp_path / "file.json"
     path.write_text("".join(f'{{"id": "{i}", "stars": {i % 5}}}\n' for i in range(50)))
     rows = read_json_lines(path, FIELDS, keep=lambda table: table.filter(pc.field("stars") > 3))
-    assert rows.table["id"].to_pylist() == [str(i) for i in range(4, 50, 5)]
+    assert rows.cells["id"].to_pylist() == [str(i) for i in range(4, 50, 5)]
 
 
 def test_times_are_converted_and_validated(tmp_path: Path) -> None:
@@ -91,7 +90,7 @@ def test_times_are_converted_and_validated(tmp_path: Path) -> None:
         times={"day": lambda days: pc.strptime(days, "%Y", "s", error_is_null=True).cast("int64")},
     )
     path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
-    days = read_json_lines(path, fields).table["day"]
+    days = read_json_lines(path, fields).cells["day"]
     assert days.to_pylist() == [365 * 86_400, None, None]
     path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
     with pytest.raises(MalformedLine, match="day is not a time") as caught:
@@ -106,20 +105,11 @@ def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:
     )
 
 
-def test_an_object_repeats_no_key(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('{"q": {"i": 1}, "r": [2]}', encoding="utf-8")
-    assert read_objects(path, "{query: ...}") == {"q": {"i": 1}, "r": [2]}
-    path.write_text('{"q": {"i": 1, "i": 2}}', encoding="utf-8")
-    with pytest.raises(MalformedLine, match="'i' occurs twice in one object"):
-        read_objects(path, "{query: ...}")
-
-
 def test_dictionaries_of_python_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("{u'id': u'a', 'stars': 3, 'x': True}\n{'id': 'b\\'s'}\n", encoding="utf-8")
     fields = replace(FIELDS, is_python=True)
-    rows = read_json_lines(path, fields).table
+    rows = read_json_lines(path, fields).cells
     assert rows["id"].to_pylist() == ["a", "b's"]
     assert rows["stars"].to_pylist() == [3.0, None]
     path.write_text("{'id': 'a'}\n{'id': open('x')}\n", encoding="utf-8")

@@ -80,7 +80,7 @@ FRAME = pl.DataFrame({"user_id": ["a", "b"], "kind": pl.Series(["x", "y"], dtype
 def test_a_frame_of_any_library_is_a_file(tmp_path: Path, frame: Any) -> None:
     replaced = replace_inputs({"dataset": {"users": frame}}, tmp_path)
     table = read_file(Path(replaced["dataset"]["users"]), TableColumns(needed={}, others=True))
-    assert table.rows.table.to_pydict() == {"user_id": ["a", "b"], "kind": ["x", "y"]}
+    assert table.cells.to_pydict() == {"user_id": ["a", "b"], "kind": ["x", "y"]}
 
 
 def test_a_column_of_polars_is_a_file_of_identifiers(tmp_path: Path) -> None:

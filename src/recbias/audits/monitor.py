@@ -22,7 +22,8 @@ from recbias.core.errors import (
 )
 from recbias.core.files import to_local_path
 from recbias.core.text import suggest
-from recbias.formats.tables import TextTable, read_text_table
+from recbias.formats.delimited import Table
+from recbias.formats.tables import read_text_table
 from recbias.formats.text_files import get_suffix
 from recbias.reports.run import RunTables, read_run
 from recbias.statistics.confidence_sequences import find_since
@@ -207,7 +208,7 @@ def _read_users(exports: Sequence[tuple[str, Path]]) -> pd.DataFrame:
     return values.groupby(keys)["value"].mean().reset_index()
 
 
-def _read_finite(table: TextTable, name: str) -> FloatArray:
+def _read_finite(table: Table, name: str) -> FloatArray:
     """Return a column of numbers; raises MalformedLine if one is infinite."""
     numbers = table.numbers(name)
     if (rows := np.flatnonzero(np.isinf(numbers))).size:

@@ -21,7 +21,7 @@ from recbias.core.errors import (
 from recbias.core.files import has_file, to_local_path
 from recbias.core.text import suggest
 from recbias.data.sentences import read_dialogues
-from recbias.formats.json_files import parse_json
+from recbias.formats.json_files import read_records
 from recbias.formats.ratings import (
     MODELS,
     QUERY,
@@ -35,7 +35,6 @@ from recbias.formats.ratings import (
     write_sheets,
 )
 from recbias.formats.tables import read_text_table
-from recbias.formats.text_files import open_text
 from recbias.reports.run import to_records
 from recbias.runs.tables import find_run
 
@@ -95,15 +94,14 @@ def _list_responses(
     if not has_file(path):
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            row, place = parse_json(line, path, line=number), f"{path}:{number}"
-            try:
-                names = str(row["dataset"]), str(row["model"]), str(row["query_id"])
-                answer = "" if row["reply"] is None else str(row["reply"])
-            except (KeyError, TypeError) as error:
-                raise MalformedLine("not a response of a run", where=place) from error
-            yield *names, answer, {"context": row.get("prompt")}, place
+    for number, record in read_records(path):
+        place = f"{path}:{number}"
+        try:
+            names = str(record["dataset"]), str(record["model"]), str(record["query_id"])
+            answer = "" if record["reply"] is None else str(record["reply"])
+        except KeyError as error:
+            raise MalformedLine("not a response of a run", where=place) from error
+        yield *names, answer, {"context": record.get("prompt")}, place
 
 
 def _get_label(labels: _Labels, query_id: str, by: str, option: str) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
@@ -134,13 +134,14 @@ def resolve_checks(
     metrics: Sequence[PluginSpec],
     models: Sequence[PluginSpec],
     k: int,
+    variants: Mapping[str, Sequence[str]],
 ) -> tuple[Check, ...]:
     """Return the checks with their metrics and models; faults are recorded in the document.
 
-    A metric without a cutoff is that at ``k``.
+    A metric without a cutoff is that at ``k``; a model that a sweep varies is its ``variants``.
     """
     labels = [model.label for model in models]
-    resolver = _CheckResolver(document, metrics, labels, k)
+    resolver = _CheckResolver(document, metrics, labels, k, variants)
     checks = [
         resolver.resolve(spec, ("checks", at)) for at, spec in enumerate(specs) if spec is not None
     ]
@@ -153,6 +154,7 @@ class _CheckResolver:
     metrics: Sequence[PluginSpec]
     labels: Sequence[str]
     k: int
+    variants: Mapping[str, Sequence[str]]
 
     def resolve(self, spec: CheckSpec, where: KeyPath) -> Check | None:
         metric, baseline = self.resolve_metric(spec, (*where, "metric")), None
@@ -161,10 +163,12 @@ class _CheckResolver:
             baseline = self.resolve_model(spec.baseline, (*where, key))
             changed: dict[str, Any] = {key: baseline or spec.baseline}
             spec = replace(spec, **changed)
-        named = [
-            self.resolve_model(name, (*where, "models", at))
-            for at, name in enumerate(spec.models or ())
-        ]
+        named: list[str | None] = []
+        for at, written in enumerate(spec.models or ()):
+            if variants := self.variants.get(normalize_name(written)):
+                named += variants
+            else:
+                named.append(self.resolve_model(written, (*where, "models", at)))
         models = named or [label for label in self.labels if label != baseline]
         names = tuple(name for name in models if name is not None)
         for at, name in enumerate(named if baseline is not None else ()):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -100,6 +100,7 @@ class Resolver:
         k: The cutoff of metrics without one.
         device: The device of models without one; None for the default of each model.
         audited: The names of the labels that people checked, whose metrics are corrected.
+        swept: The settings that the labels of entries state, by the place of the entry.
     """
 
     document: Document
@@ -107,6 +108,7 @@ class Resolver:
     k: int
     device: str | None = None
     audited: frozenset[str] = frozenset()
+    swept: Mapping[KeyPath, Mapping[str, Any]] = field(default_factory=dict)
 
     def resolve_datasets(self, entries: Sequence[tuple[Any, KeyPath]]) -> tuple[DatasetSpec, ...]:
         """Return the datasets that have no fault, with labels that tell them apart."""
@@ -121,7 +123,7 @@ class Resolver:
         ]
         return tuple(
             DatasetSpec(replace(dataset.source, label=spec.label), dataset.filters, spec.label)
-            for dataset, spec in zip(datasets, distinguish_plugins(sources), strict=True)
+            for dataset, spec in zip(datasets, self._distinguish(sources), strict=True)
         )
 
     def resolve_dataset(self, raw: Any, location: KeyPath) -> DatasetSpec | None:
@@ -152,11 +154,15 @@ class Resolver:
         elif kind == "metrics":
             specs = [each for spec in specs for each in self._add_corrected(spec)]
         elif kind == "models":
-            specs = distinguish_plugins(specs)
+            specs = self._distinguish(specs)
         elif kind == "tests":
             specs = distinguish_plugins(specs, omitted=("alpha", "correction", "family"))
         variants = [variant for spec in specs for variant in _expand(spec)]
         return tuple(distinguish_metrics(variants) if kind == "metrics" else variants)
+
+    def _distinguish(self, specs: Sequence[PluginSpec]) -> list[PluginSpec]:
+        """Return entries with labels that tell them apart, and state what a sweep varies."""
+        return distinguish_plugins(specs, [self.swept.get(spec.where, {}) for spec in specs])
 
     def _resolve_audits(
         self, raw: Sequence[Any], specs: Sequence[PluginSpec | None], location: KeyPath

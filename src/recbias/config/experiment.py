@@ -260,8 +260,7 @@ def _load(
     check_reference: Callable[[str], object],
 ) -> Experiment:
     """Return the experiment of a document, incomplete if it has faults, which are recorded."""
-    sweep = expand_sweep(document, registries)
-    experiment = _Loader(document, registries).load(sweep)
+    experiment = _Loader(document, registries, expand_sweep(document)).load()
     for name in experiment.report.references if experiment.report else ():
         try:
             check_reference(name)
@@ -297,8 +296,13 @@ def _has_known_needs(metric: PluginSpec) -> bool:
 class _Loader:
     """Loads each section of a spec by itself, so that all faults are reported at once."""
 
-    def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
-        self.document = document
+    def __init__(
+        self,
+        document: Document,
+        registries: Mapping[str, Registry],
+        swept: Mapping[KeyPath, Mapping[str, Any]],
+    ) -> None:
+        self.document, self.swept = document, swept
         self.raw = {key: value for key, value in document.data.items() if value is not None}
         settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
         self.defaults = {name: setting.default for name, setting in settings.items()}
@@ -308,9 +312,10 @@ class _Loader:
             registries,
             self.values["k"],
             self.values["device"] if "device" in self.raw else None,
+            swept=swept,
         )
 
-    def load(self, sweep: Mapping[str, Sequence[str]]) -> Experiment:
+    def load(self) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
         labels = self.load_list("detectors", "labels")
         ends = [each.label.rpartition(AUDITED) for each in labels]
@@ -331,10 +336,11 @@ class _Loader:
         ]
         if not are_complete:
             checks = [self.skip_unread(check, metrics, models) for check in checks]
+        seeds, datasets = self.load_seeds(), self.load_datasets()
         return Experiment(
             name=self.load_name(),
-            seeds=self.load_seeds(),
-            datasets=self.load_datasets(),
+            seeds=seeds,
+            datasets=datasets,
             split=self.load_one("splits", "split"),
             queries=self.load_one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
             k=self.values["k"],
@@ -343,14 +349,41 @@ class _Loader:
             labels=labels,
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
-            checks=resolve_checks(self.document, checks, metrics, models, self.values["k"]),
+            checks=resolve_checks(
+                *(self.document, checks, metrics, models, self.values["k"]),
+                variants=self.list_variants(models),
+            ),
             claim=self.values["claim"],
             report=self.values["report"],
             track=(track,) if isinstance(track := self.values["track"], str) else track or (),
             base=self.document.base,
             document=self.document,
-            sweep=sweep,
+            sweep=self.list_swept(seeds, datasets, models),
         )
+
+    def list_swept(
+        self,
+        seeds: Sequence[int],
+        datasets: Sequence[DatasetSpec],
+        models: Sequence[PluginSpec],
+    ) -> dict[str, list[str]]:
+        """Return the labels of models and datasets, and the seeds, that the sweep made."""
+        sources = [dataset.source for dataset in datasets]
+        made = {
+            "models": [spec.label for spec in models if spec.where in self.swept],
+            "datasets": [spec.label for spec in sources if spec.where in self.swept],
+            "seeds": [str(seed) for at, seed in enumerate(seeds) if ("seeds", at) in self.swept],
+        }
+        return {kind: labels for kind, labels in made.items() if labels}
+
+    def list_variants(self, models: Sequence[PluginSpec]) -> dict[str, list[str]]:
+        """Return the labels of the variants of each model that the sweep varies, by its own."""
+        own = {(spec.base_label or spec.label): list[str]() for spec in models}
+        for spec in models:
+            if spec.reranked is None:
+                own[spec.base_label or spec.label].append(spec.label)
+        swept = {spec.base_label for spec in models if spec.where in self.swept}
+        return {normalize_name(label): own[label] for label in own if label in swept}
 
     def check_claim(
         self, claim: ClaimSpec, metrics: Sequence[PluginSpec], models: Sequence[PluginSpec]

@@ -107,7 +107,9 @@ def distinguish_plugins(
         spec
         if not settings
         else replace(
-            spec, label=_make_unique(f"{spec.label}({_format(settings)})", settings, owners)
+            spec,
+            label=_make_unique(f"{spec.label}({_format(settings)})", settings, owners),
+            base_label=spec.label,
         )
         for spec, settings in zip(specs, stated, strict=True)
     ]

@@ -139,9 +139,8 @@ def _build_sections() -> _Schema:
     }
     values = {"type": "array", "minItems": 1}
     grid = {"type": "object", "additionalProperties": values, "minProperties": 1}
-    settings = values | {"items": {"type": "object", "minProperties": 1}}
     sections["checks"] = {"type": "array", "items": build_mapping_schema(CheckSpec), "default": []}
-    sections["sweep"] = {"anyOf": [grid, settings, {"type": "null"}]}
+    sections["sweep"] = {"anyOf": [grid, {"type": "null"}]}
     for kind, (key, *_) in SECTIONS.items():
         if kind in {"splits", "queries"}:
             sections[key] = {"anyOf": [_refer_to(kind), {"type": "null"}]}

@@ -333,10 +333,7 @@ def split_path(path: str) -> list[str]:
         for part in _PARENTHESES.split(path.strip())
     ]
     steps = "".join(parts).split("\n")
-    if steps[0] != SWEEP or len(steps) < 2:
-        return steps
-    n = 2 if steps[1].isdecimal() else 1  # the sweep is a list of settings
-    return [*steps[:n], *filter(None, [".".join(steps[n:])])]
+    return steps if steps[0] != SWEEP or len(steps) < 2 else [SWEEP, ".".join(steps[1:])]
 
 
 def place_value(document: Document, steps: Sequence[str], value: Document, mark: Mark) -> None:

@@ -157,6 +157,7 @@ class PluginSpec:
         reranked: Of such an entry, the model whose lists are re-ranked, and the re-ranker.
         is_labelled: Whether the label is written in the spec.
         baseline: Whether a model is a baseline, None if the spec does not say.
+        base_label: The label without the settings that tell it from others, if it states some.
     """
 
     kind: str
@@ -172,6 +173,7 @@ class PluginSpec:
     reranked: Reranked | None = None
     is_labelled: bool = False
     baseline: bool | None = None
+    base_label: str = ""
 
     @property
     def is_baseline(self) -> bool:
@@ -396,8 +398,8 @@ class ExperimentFile:
         report: The reports to write.
         track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
             ``wandb`` or both.
-        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists
-            (every combination is run), or a list of mappings (each is run).
+        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
+            which every combination is run.
         claim: The statement that a multiverse examines.
         multiverse: The defensible options of each choice: a mapping of paths, ``filters``,
             ``metric`` or other keys of the claim to lists. Every combination is run, or as many

@@ -40,9 +40,9 @@ class Goodbooks10K(Declared, declaration="goodbooks-10k"):
         books = items.frame.pop("goodreads_book_id")
         if not self.side:
             return {}
-        frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).table.to_pandas()
+        frame: pd.DataFrame = folder.read("book_tags.csv", _BOOK_TAGS).cells.to_pandas()
         rows = folder.read("tags.csv", _TAGS)
-        tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
+        tags = pd.Series(rows.optional("tag_name"), index=rows.numbers("tag_id"), dtype=object)
         frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()]).astype(object)
         frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
         frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
@@ -125,7 +125,7 @@ class Goodreads(Declared, declaration="goodreads"):
             return dataset
         folder, rows = Folder(data / "goodreads", self.bad_lines), dataset.interactions
         name = self._name("goodreads_reviews<rows>.json.gz")
-        table = folder.read(name, _REVIEW).table
+        table = folder.read(name, _REVIEW).cells
         users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
         items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
         known = np.flatnonzero((users >= 0) & (items >= 0))
@@ -169,7 +169,7 @@ class Goodreads(Declared, declaration="goodreads"):
         """Return the names of the authors, which take the place of their identifiers."""
         if "authors" not in self.side:
             return {}
-        table = folder.read(_AUTHORS, _AUTHOR).table.to_pandas().drop_duplicates("author_id")
+        table = folder.read(_AUTHORS, _AUTHOR).cells.to_pandas().drop_duplicates("author_id")
         names = table.set_index("author_id")["name"].str.replace(SEPARATOR, "/", regex=False)
         ids = items.frame.pop("author_ids").str.split(SEPARATOR, regex=False).explode().dropna()
         named = ids.map(names).astype(object)
@@ -187,7 +187,7 @@ class Goodreads(Declared, declaration="goodreads"):
 def _read_map(folder: Folder, name: str) -> Any:
     """Return the identifiers of the CSV form, with the ``number`` of each."""
     layout = Layout(columns={f"{name}_csv": "int32", name: "id"})
-    return folder.read(f"{name}_map.csv", layout).table.rename_columns(["number", "id"])
+    return folder.read(f"{name}_map.csv", layout).cells.rename_columns(["number", "id"])
 
 
 SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)

@@ -42,18 +42,8 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.files import has_file
-from recbias.formats.delimited import (
-    BadLines,
-    Layout,
-    Rows,
-    align_columns,
-    encode,
-    find_line_of_row,
-    find_repeat,
-    read_table,
-    scatter,
-    to_texts,
-)
+from recbias.formats.delimited import BadLines, Layout, Table, place_row, read_table
+from recbias.formats.identifiers import align_columns, encode, find_repeat, scatter, to_texts
 from recbias.formats.interactions import to_seconds
 from recbias.formats.json_files import Fields, read_json_lines
 from recbias.formats.tables import decode_dictionary, read_parquet
@@ -74,7 +64,7 @@ class Folder:
 
     def read(
         self, name: str, columns: Layout | Fields, *, keep: Callable[[Any], Any] | None = None
-    ) -> Rows:
+    ) -> Table:
         """Read a file: delimited text with a ``Layout``, JSON lines with ``Fields``."""
         path = self.path / name
         if isinstance(columns, Layout):
@@ -263,7 +253,7 @@ class _Table:
             return keep(self.convert(pa.table(plain)))
         layout = self.layout if self.format == "delimited" else self.fields
         name = str(path.relative_to(folder.path))
-        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw))).table
+        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw))).cells
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""
@@ -303,8 +293,7 @@ class _Table:
         if unknown.size:
             row, path = int(unknown[0]), folder.path / self.files[0]
             message = f"{codes[row]} is not the code of an {name}"
-            line = find_line_of_row(path, self.layout, row)
-            raise MalformedLine(message, where=f"{path}:{line}")
+            raise MalformedLine(message, where=place_row(path, self.layout, row))
         return np.array(labels, dtype=object)[codes]
 
     def refuse_repeats(self, folder: Folder, codes: Codes, ids: Vocabulary) -> None:
@@ -315,9 +304,8 @@ class _Table:
         path = find_packed(folder.path / self.files[0])
         location, remedy = str(path), "keep one line for each identifier"
         if self.format == "delimited":
-            lines = [find_line_of_row(path, self.layout, row) for row in (first, repeat)]
-            location = f"{path}:{lines[1]}"
-            remedy = f"keep one row; the other is on line {lines[0]}"
+            location = place_row(path, self.layout, repeat)
+            remedy = f"keep one row; the other is at {place_row(path, self.layout, first)}"
         message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
         raise MalformedLine(message, where=location, remedy=remedy)
 

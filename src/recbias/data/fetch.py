@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, get_args
 
-from recbias.core.context import ProgressListener, report_progress
+from recbias.core.context import report_progress
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
 from recbias.core.machine import lock_file, write_to_disk
 from recbias.core.text import normalize_name, suggest
@@ -33,8 +33,6 @@ from recbias.data import declared
 from recbias.data.declared import find_folder, list_declared, read_declaration
 
 _PIECE_BYTES = 2**18
-_MAX_BYTES = 20 * 2**30
-"""The maximum size of a file, unless its source declares another."""
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # a retry may succeed
 _PROGRESS_BYTES = 2**16  # an attempt that receives less counts as a failure
@@ -70,10 +68,6 @@ class _Interrupted(Exception):
     """The transfer was interrupted and may be resumed."""
 
 
-class _Changed(_Interrupted):
-    """The partial file is of another version: the transfer starts again."""
-
-
 @contextmanager
 def wrap_write_errors(folder: Path) -> Iterator[None]:
     """Raise Unwritable if the disk is full, or the folder is read-only or not a folder."""
@@ -85,49 +79,31 @@ def wrap_write_errors(folder: Path) -> Iterator[None]:
         raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error
 
 
-def transfer(
-    url: str,
-    target: Path,
-    *,
-    progress: ProgressListener = report_progress,
-    policy: RetryPolicy | None = None,
-    max_bytes: int = _MAX_BYTES,
-) -> Path:
+def transfer(url: str, target: Path, *, policy: RetryPolicy | None = None) -> Path:
     """Download a file; an interrupted download in ``<target>.part`` is resumed.
 
-    ``progress`` receives the number of downloaded bytes and the size, which is at most
-    ``max_bytes``, whatever the server announces.
-
     Raises:
-        DownloadFailed: The server does not have the file, its answer is invalid or too long, or
-            the network failed too often.
+        DownloadFailed: The server does not have the file, or the network failed too often.
         Unwritable: The file cannot be written.
     """
     policy = policy or RetryPolicy()
     part = target.with_name(f"{target.name}.part")
-
-    def resume() -> None:
-        try:
-            _resume(url, part, progress, policy, max_bytes)
-        except _Changed:
-            part.unlink(missing_ok=True)
-            raise
-
     with wrap_write_errors(target.parent):
-        _retry(resume, url, policy, lambda: part.stat().st_size if part.exists() else 0)
+        _retry(
+            lambda: _resume(url, part, policy),
+            url,
+            policy,
+            lambda: part.stat().st_size if part.exists() else 0,
+        )
         part.replace(target)
         _get_version_path(part).unlink(missing_ok=True)
     return target
 
 
 def fetch_text(
-    url: str,
-    *,
-    policy: RetryPolicy | None = None,
-    headers: Mapping[str, str] | None = None,
-    max_bytes: int = 2**16,
+    url: str, *, policy: RetryPolicy | None = None, headers: Mapping[str, str] | None = None
 ) -> str:
-    """Return a small text file: at most its first ``max_bytes``.
+    """Return a small text file.
 
     Raises:
         DownloadFailed: The server does not have the file, or the network failed too often.
@@ -136,14 +112,10 @@ def fetch_text(
 
     def read() -> str:
         with _open_url(url, headers or {}, policy) as response:
-            announced, text = response.length or 0, b""
-            for piece in _read_pieces(response):
-                text += piece
-                if len(text) >= max_bytes:
-                    break
-        if len(text) < min(announced, max_bytes):
+            announced, text = response.length or 0, b"".join(_read_pieces(response))
+        if len(text) < announced:
             raise _Interrupted("the connection ended early")
-        return text[:max_bytes].decode("utf-8", "replace")
+        return text.decode("utf-8", "replace")
 
     return _retry(read, url, policy, lambda: 0)
 
@@ -174,36 +146,19 @@ def _open_url(url: str, headers: Mapping[str, str], policy: RetryPolicy) -> Iter
     headers = {"User-Agent": "recbias", "Accept-Encoding": "identity", **headers}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme is checked
     try:
-        opener = urllib.request.build_opener(_SecureRedirects)
-        response = opener.open(request, timeout=policy.timeout_s)
+        response = urllib.request.urlopen(request, timeout=policy.timeout_s)  # noqa: S310
     except urllib.error.HTTPError as error:
         error.close()
         message = f"the server answers {error.code} {error.reason}"
         if error.code in _TRANSIENT:
             raise _Interrupted(message) from error
-        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
-            raise _Changed(message) from error
         refused = RefusedRequest(message, where=url, remedy=_SITE_REMEDY)
         refused.status = error.code
         raise refused from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise _Interrupted(f"no answer: {error}") from error
-    except ValueError as error:  # a redirect to an invalid address
-        message = f"the server's answer is invalid: {error}"
-        raise DownloadFailed(message, where=url, remedy=_SITE_REMEDY) from error
     with response:
         yield response
-
-
-class _SecureRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects to schemes other than http, and from https to http."""
-
-    def redirect_request(self, req: Any, *arguments: Any) -> Any:
-        new_url, is_secure = str(arguments[-1]), req.full_url.startswith("https:")
-        if not new_url.startswith("https:" if is_secure else ("http:", "https:")):
-            message = f"leads to {new_url}, which is not {'https' if is_secure else 'http'}"
-            raise DownloadFailed(message, where=req.full_url)
-        return super().redirect_request(req, *arguments)
 
 
 def _read_pieces(response: Any) -> Iterator[bytes]:
@@ -227,57 +182,35 @@ def _read_version(part: Path, url: str) -> str:
     return ""
 
 
-def _resume(
-    url: str, part: Path, progress: ProgressListener, policy: RetryPolicy, max_bytes: int
-) -> None:
+def _resume(url: str, part: Path, policy: RetryPolicy) -> None:
     """Download the rest of a file; all of it where the server cannot say that it is the same."""
     version = _read_version(part, url)
     size = part.stat().st_size if version else 0
     headers = {"Range": f"bytes={size}-", "If-Range": version} if size else {}
-    with _open_url(url, headers, policy) as response:
-        if response.status == HTTPStatus.PARTIAL_CONTENT:
-            given = response.headers.get("Content-Range") or ""
-            if not given.startswith(f"bytes {size}-"):
-                raise _Changed("the server sends another part of the file")
-        else:
-            etag, size = response.headers.get("ETag") or "", 0
-            version = "" if etag.startswith("W/") else etag
-            version = version or response.headers.get("Last-Modified") or ""
-        _write_body(response, part, size, {"url": url, "version": version}, progress, max_bytes)
-
-
-def _write_body(
-    response: Any,
-    part: Path,
-    size: int,
-    version: Mapping[str, str],
-    progress: ProgressListener,
-    max_bytes: int,
-) -> None:
-    """Append a body to a partial file of a size; one that is too long is removed again."""
-    url, start = version["url"], size
     name = PurePosixPath(url.partition("?")[0]).name
-    end = -1 if response.length is None else size + response.length
-    if end > max_bytes:
-        raise _refuse_size(url, max_bytes)
-    _get_version_path(part).write_text(json.dumps(version), encoding="utf-8")
-    with part.open("ab" if size else "wb") as stream:
-        for piece in _read_pieces(response):
-            size += len(piece)
-            if size > max_bytes:
-                stream.truncate(start)
-                raise _refuse_size(url, max_bytes)
-            stream.write(piece)
-            progress(f"fetch {name}", size, max(end, size))
-        stream.flush()
-        write_to_disk(stream.fileno())
+    try:
+        with _open_url(url, headers, policy) as response:
+            if response.status != HTTPStatus.PARTIAL_CONTENT:
+                etag, size = response.headers.get("ETag") or "", 0
+                version = "" if etag.startswith("W/") else etag
+                version = version or response.headers.get("Last-Modified") or ""
+            end = -1 if response.length is None else size + response.length
+            note = json.dumps({"url": url, "version": version})
+            _get_version_path(part).write_text(note, encoding="utf-8")
+            with part.open("ab" if size else "wb") as stream:
+                for piece in _read_pieces(response):
+                    stream.write(piece)
+                    size += len(piece)
+                    report_progress(f"fetch {name}", size, max(end, size))
+                stream.flush()
+                write_to_disk(stream.fileno())
+    except RefusedRequest as error:
+        if error.status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not size:
+            raise
+        part.unlink()  # of another version
+        raise _Interrupted(error.message) from error
     if size < end:
         raise _Interrupted(f"the connection ended after {size:,} of {end:,} bytes")
-
-
-def _refuse_size(url: str, limit: int) -> DownloadFailed:
-    message = f"the server sends more than {limit:,} bytes, the limit of this file"
-    return DownloadFailed(message, where=url, remedy=_SITE_REMEDY)
 
 
 def unpack(archive: Path, into: Path) -> None:
@@ -316,7 +249,6 @@ class Source:
         licence: A summary of the terms.
         citation: The publication to cite.
         manual: Instructions if the publisher requires consent to its terms.
-        most_mb: Maximum size of a file in MB; 0 for the maximum of every file.
     """
 
     name: str
@@ -330,12 +262,6 @@ class Source:
     holds: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     manual: str = ""
-    most_mb: int = 0
-
-    @property
-    def max_bytes(self) -> int:
-        """The maximum size of a file."""
-        return self.most_mb * 10**6 or _MAX_BYTES
 
     @property
     def is_archive(self) -> bool:
@@ -410,7 +336,6 @@ def fetch(
     data: Path,
     *,
     sources: Path | None = None,
-    progress: ProgressListener = report_progress,
     policy: RetryPolicy | None = None,
 ) -> Path:
     """Download a dataset and return its folder; does nothing if the folder is complete.
@@ -422,7 +347,6 @@ def fetch(
         name: The published name.
         data: The folder of datasets; it is created if it does not exist.
         sources: A file of sources; by default the one in the package.
-        progress: Receives the number of downloaded bytes and the size.
         policy: When a transfer is retried.
 
     Raises:
@@ -440,7 +364,7 @@ def fetch(
     _refuse(source, folder, missing)
     with wrap_write_errors(data), _lock(data / ".fetching" / source.name) as work:
         names = source.files if source.is_archive else source.list_missing(folder)
-        paths = [_download(file, source, work, progress, policy) for file in names]
+        paths = [_download(file, source, work, policy) for file in names]
         if source.is_archive:
             _install_archive(paths[0], folder, source)
         else:
@@ -479,15 +403,13 @@ def _lock(work: Path) -> Iterator[Path]:
         yield work
 
 
-def _download(
-    name: str, source: Source, work: Path, progress: ProgressListener, policy: RetryPolicy | None
-) -> Path:
+def _download(name: str, source: Source, work: Path, policy: RetryPolicy | None) -> Path:
     """Download a file and verify its checksum; a file with a wrong checksum is removed."""
     target, url = work / name, source.base + name
     target.parent.mkdir(parents=True, exist_ok=True)
     algorithm, published = _find_checksum(name, source, policy)
     if not target.is_file():
-        transfer(url, target, progress=progress, policy=policy, max_bytes=source.max_bytes)
+        transfer(url, target, policy=policy)
     if not algorithm:
         return target
     with target.open("rb") as stream:

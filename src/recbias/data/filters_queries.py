@@ -37,7 +37,7 @@ from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
 from recbias.data.tables import refuse_repeated_ids
-from recbias.formats.delimited import check_ids, encode, require_every_line
+from recbias.formats.identifiers import check_ids, encode
 from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
 
 
@@ -401,12 +401,11 @@ class QueryTable(TableSettings):
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries of the table."""
         self.refuse_unknown_columns(list_file_columns(self.path))
-        with require_every_line():
-            table = read_file(self.path, replace(_TABLE, renamed=self.columns))
-        if not len(table.rows):
+        table = read_file(self.path, replace(_TABLE, renamed=self.columns))
+        if not len(table):
             remedy = "add a row below the names of the columns"
             raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
-        columns = table.rows.table
+        columns = table.cells
         vocabulary, (codes,) = encode(columns["query_id"])
         refuse_repeated_ids(table, "query_id", vocabulary, codes)
         ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))

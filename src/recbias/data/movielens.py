@@ -14,7 +14,8 @@ from recbias.core.dataset import AnyArray, Attributes, Vocabulary
 from recbias.core.errors import MissingFile, UnknownColumn
 from recbias.core.files import has_file
 from recbias.data.declared import Declared, Folder, require_files
-from recbias.formats.delimited import Layout, scatter
+from recbias.formats.delimited import Layout
+from recbias.formats.identifiers import scatter
 
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]
 """A side table of the movies, beyond the publisher's file of movies."""
@@ -99,10 +100,10 @@ def _read_columns(
     """Return the columns of a table in the order of the movies that the dataset has."""
     rows = replace(folder, path=path.parent).read(path.name, layout)
     key, *names = layout.columns
-    keys = rows.table[key].cast(pa.string())
+    keys = rows[key].cast(pa.string())
     codes = items.find(np.asarray(keys.to_numpy(), dtype=object))
     known = np.flatnonzero(codes >= 0)
-    return {name: scatter(codes[known], rows.texts(name)[known], len(items)) for name in names}
+    return {name: scatter(codes[known], rows.optional(name)[known], len(items)) for name in names}
 
 
 class MovieLens100K(MovieLens, declaration="ml-100k"):

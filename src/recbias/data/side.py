@@ -116,7 +116,9 @@ def _find_links(release: MovieLens, data: Path) -> Path:
 def _read_links(path: Path, item_ids: AnyArray, column: str) -> Ids:
     """Return the numbers of a source in the order of the films; None without one."""
     rows = Folder(path.parent).read(path.name, LINKS)
-    numbers = pd.Series(rows.texts(column), index=pd.Index(rows.numbers("movieId")), dtype=object)
+    numbers = pd.Series(
+        rows.optional(column), index=pd.Index(rows.numbers("movieId")), dtype=object
+    )
     numbers = numbers[~numbers.index.duplicated()].reindex(item_ids)
     return numbers.where(numbers.notna(), None).to_numpy(dtype=object)
 
@@ -130,9 +132,6 @@ _TERMS = (
 PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
 _COLUMNS = ("cast", "director")
 _ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
-
-_MAX_FILE_BYTES = 3 * 10**9
-"""The maximum size of a file; the largest had about 700 MB in 2025."""
 
 _NOBODY = "\\N"
 
@@ -191,7 +190,7 @@ class Imdb:
         for name in (PRINCIPALS, CREW, NAMES):
             if not has_file(self.folder / name):
                 url = f"{self.url.rstrip('/')}/{name}"
-                transfer(url, self.folder / name, max_bytes=_MAX_FILE_BYTES)
+                transfer(url, self.folder / name)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
@@ -201,7 +200,7 @@ def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.
         return table.filter(pc.is_in(table[key], value_set=keys))
 
     rows = read_table(path, layout, keep=keep)
-    return pd.DataFrame({name: rows.texts(name) for name in columns})
+    return pd.DataFrame({name: rows.optional(name) for name in columns})
 
 
 def _read_cast(path: Path, keys: Any, n_cast: int) -> pd.DataFrame:
@@ -252,7 +251,6 @@ _TMDB_TERMS = (
 )
 _TMDB_COLUMNS = ("overview", "cast", "director")
 
-_MAX_REPLY_BYTES = 8 * 2**20
 _NOT_FOUND, _REFUSED = 404, {401, 403}
 
 
@@ -334,7 +332,7 @@ class Tmdb:
         secret = {} if is_token else {"api_key": self.key}
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
-            text = fetch_text(url, policy=self.policy, headers=headers, max_bytes=_MAX_REPLY_BYTES)
+            text = fetch_text(url, policy=self.policy, headers=headers)
         except RefusedRequest as error:
             if error.status == _NOT_FOUND:
                 return {}

@@ -28,7 +28,7 @@ from recbias.core.dataset import (
 from recbias.core.errors import Contradiction, Leakage, NothingLeft, UnknownColumn, WrongType
 from recbias.core.plugins import InputFile, OnlyWith
 from recbias.data.tables import Tables
-from recbias.formats.delimited import check_ids, list_some, require_every_line
+from recbias.formats.identifiers import check_ids, list_some
 from recbias.formats.interactions import (
     InteractionLayout,
     detect_layout,
@@ -149,12 +149,11 @@ class GivenSplit:
             rows = read_qrels(path, grade)
         else:
             grade = None if part == "train" else grade
-            with require_every_line():
-                has_columns = self.columns and layout == "auto"
-                present = set(list_file_columns(path)) if has_columns else set()
-                columns = {name: new for name, new in self.columns.items() if name in present}
-                table = Tables(interactions=path, columns=columns, layout=layout)
-                rows = table.load(Path(), rng).interactions
+            has_columns = self.columns and layout == "auto"
+            present = set(list_file_columns(path)) if has_columns else set()
+            columns = {name: new for name, new in self.columns.items() if name in present}
+            table = Tables(interactions=path, columns=columns, layout=layout)
+            rows = table.load(Path(), rng).interactions
             if grade is not None:
                 rows = select_relevant(rows, grade, path)
         if not len(rows):

@@ -16,7 +16,8 @@ from recbias.core.context import warn
 from recbias.core.dataset import Attributes, Codes, Dataset, Interactions, Reviews, Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
-from recbias.formats.delimited import BadLines, align_columns, check_ids, encode, find_repeat
+from recbias.formats.delimited import BadLines, Table
+from recbias.formats.identifiers import align_columns, check_ids, encode, find_repeat
 from recbias.formats.interactions import (
     InteractionLayout,
     is_blank,
@@ -26,7 +27,6 @@ from recbias.formats.interactions import (
 )
 from recbias.formats.tables import (
     TableColumns,
-    TableFile,
     TableSettings,
     list_file_columns,
     read_file,
@@ -39,7 +39,7 @@ INTERACTIONS = TableColumns(
 _USERS = TableColumns(needed={"user_id": "id"}, others=True)
 _ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 _REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
-_Reader = Callable[..., TableFile]
+_Reader = Callable[..., Table]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,49 +114,47 @@ class Tables(TableSettings):
         users, items = self._read(self.users, _USERS), self._read(self.items, _ITEMS)
         reviews = self._read(self.reviews, _REVIEWS)
         times = None
-        if interactions and "timestamp" in interactions.rows.table.column_names:
+        if interactions and "timestamp" in interactions.columns:
             interactions, times = _parse_times(interactions, self.bad_lines)
         rows = interactions or reviews
         user_ids, row_users, user_codes = _encode_ids(rows, users, "user_id")
         item_ids, row_items, item_codes = _encode_ids(rows, items, "item_id")
         tables = [table for table in (interactions, users, items, reviews) if table]
         values = np.ones(row_users.size, dtype=np.float32)
-        if rows and "rating" in rows.rows.table.column_names:
-            values = rows.rows.numbers("rating")
+        if rows and "rating" in rows.columns:
+            values = rows.numbers("rating")
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
             self._build_attributes(users, user_codes, user_ids),
             self._build_attributes(items, item_codes, item_ids),
             _select_reviews(reviews, user_ids, item_ids),
-            counts={"bad_lines": sum(table.rows.bad_lines for table in tables)},
+            counts={"bad_lines": sum(table.bad_lines for table in tables)},
         )
 
     def _read(
         self, path: Path | None, columns: TableColumns, read: _Reader = read_file
-    ) -> TableFile | None:
+    ) -> Table | None:
         if path is None:
             return None
         columns = replace(columns, renamed=self.columns)
         table = read(path, columns, bad_lines=self.bad_lines)
-        if not len(table.rows):
+        if not len(table):
             warn(f"{path.name} has no rows")
         return table
 
     def _build_attributes(
-        self, table: TableFile | None, codes: Codes, ids: Vocabulary
+        self, table: Table | None, codes: Codes, ids: Vocabulary
     ) -> Attributes | None:
         """Return the columns of users or items in the order of the identifiers."""
         if table is None:
             return None
-        key = table.rows.table.column_names[0].removesuffix("_id")
+        key = table.columns[0].removesuffix("_id")
         return align_columns(codes, self.read_columns(table), ids, key)
 
 
-def _parse_times(
-    table: TableFile, bad_lines: BadLines
-) -> tuple[TableFile, npt.NDArray[np.int64] | None]:
+def _parse_times(table: Table, bad_lines: BadLines) -> tuple[Table, npt.NDArray[np.int64] | None]:
     """Return the rows with a time, and the times; None if the column is empty."""
-    stamps = table.rows.table["timestamp"]
+    stamps = table["timestamp"]
     if is_blank(stamps):
         return table, None
     times, is_wrong = to_seconds(stamps)
@@ -164,17 +162,17 @@ def _parse_times(
         shown = shorten(stamps[0].as_py())
         message = f"the timestamp {shown} is not in seconds since 1970: {question}"
         remedy = "write seconds (milliseconds divided by 1000), or dates as in 2020-11-15"
-        raise MalformedLine(message, where=table.where(0), remedy=remedy)
+        raise MalformedLine(message, where=table.place(0), remedy=remedy)
     problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"
     return table.without(is_wrong, problem, bad_lines), times[~is_wrong]
 
 
 def _encode_ids(
-    rows: TableFile | None, attributes: TableFile | None, name: str
+    rows: Table | None, attributes: Table | None, name: str
 ) -> tuple[Vocabulary, Codes, Codes]:
     """Return the identifiers of both tables, and the codes of the rows of each."""
     empty = pa.array([], pa.string())
-    columns = [table.rows.table[name] if table else empty for table in (rows, attributes)]
+    columns = [table[name] if table else empty for table in (rows, attributes)]
     ids, (row_codes, attribute_codes) = encode(*columns)
     if attributes:
         refuse_repeated_ids(attributes, name, ids, attribute_codes)
@@ -183,21 +181,21 @@ def _encode_ids(
     return ids, row_codes, attribute_codes
 
 
-def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Codes) -> None:
+def refuse_repeated_ids(table: Table, name: str, ids: Vocabulary, codes: Codes) -> None:
     """Raise MalformedLine if an identifier in the column ``name`` has two rows."""
     first_row, repeated_row = find_repeat(codes)
     if repeated_row >= 0:
         message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
-        remedy = f"keep one row; the first is at {table.where(first_row)}"
-        raise MalformedLine(message, where=table.where(repeated_row), remedy=remedy)
+        remedy = f"keep one row; the first is at {table.place(first_row)}"
+        raise MalformedLine(message, where=table.place(repeated_row), remedy=remedy)
 
 
 def _select_reviews(
-    table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
+    table: Table | None, user_ids: Vocabulary, item_ids: Vocabulary
 ) -> Reviews | None:
     if table is None:
         return None
-    user_column, item_column, texts = (table.rows.table[name] for name in _REVIEWS.needed)
+    user_column, item_column, texts = (table[name] for name in _REVIEWS.needed)
     if not pa.types.is_string(texts.type):
         message, where = "is a column of numbers, not of text", f"{table.path}: text"
         raise MalformedLine(message, where=where, remedy="write the reviews as text")

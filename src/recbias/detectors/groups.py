@@ -16,8 +16,9 @@ from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Id
 from recbias.core.errors import MalformedLine, NothingLeft, OutOfRange, at_setting
 from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_texts
 from recbias.detectors.names import read_cells
-from recbias.formats.delimited import check_ids
-from recbias.formats.tables import TextTable, read_text_table
+from recbias.formats.delimited import Table
+from recbias.formats.identifiers import check_ids
+from recbias.formats.tables import read_text_table
 from recbias.kernels.devices import OnDevice
 from recbias.language.groups import (
     Candidates,
@@ -216,7 +217,7 @@ class HumanLabels:
         return labels, variance
 
 
-def _read_ratings(table: TextTable, name: str) -> FloatArray:
+def _read_ratings(table: Table, name: str) -> FloatArray:
     values = table.numbers(name)
     if (wrong := np.flatnonzero((values < 0) | (values > 1))).size:
         row = int(wrong[0])

@@ -1,18 +1,14 @@
-"""Identifiers to a vocabulary and integer codes.
-
-Delimited text as Arrow tables: parsed by Arrow, and line by line where a line is malformed.
-"""
+"""Delimited text as Arrow tables: each block parsed by Arrow, or row by row if it has a fault."""
 
 from __future__ import annotations
 
 import csv
-import io
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TypeAlias
 
@@ -23,9 +19,10 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from recbias.core.context import report_progress, warn
-from recbias.core.dataset import AnyArray, Attributes, Codes, Ids, Vocabulary
-from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, UserError
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
+from recbias.core.errors import MalformedLine, UnknownColumn, UserError
 from recbias.core.text import suggest
+from recbias.formats.identifiers import find_repeat, to_texts
 from recbias.formats.text_files import (
     BOM,
     SAVE_AS_UTF_8,
@@ -33,137 +30,9 @@ from recbias.formats.text_files import (
     decode,
     is_number,
     open_binary,
-    open_text,
     shorten,
     split_line,
 )
-
-
-def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
-    """Return the common vocabulary of some columns, and the codes of each column.
-
-    Args:
-        columns: Arrow columns of identifiers, all of whole numbers or all of text without nulls,
-            plain or dictionary-encoded.
-
-    >>> import pyarrow as pa
-    >>> ids, (ratings, movies) = encode(pa.array([10, 9, 10]), pa.array([2, 9]))
-    >>> ids.ids.tolist(), ratings.tolist(), movies.tolist()
-    (['2', '9', '10'], [2, 1, 2], [0, 1])
-    """
-    if pa.types.is_integer(columns[0].type):
-        values = [np.asarray(column.to_numpy()) for column in columns]
-        vocabulary, codes = Vocabulary.encode(np.concatenate(values))
-    else:
-        vocabulary, codes = _encode_texts(columns)
-    ends = np.cumsum([len(column) for column in columns])[:-1]
-    return vocabulary, [np.ascontiguousarray(column) for column in np.split(codes, ends)]
-
-
-def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
-    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
-    filled = [_encode_chunk(chunk) for chunk in chunks if len(chunk)]
-    if not filled:
-        return Vocabulary.encode(np.empty(0, dtype=object))
-    encoded = pa.chunked_array(filled).unify_dictionaries()
-    ids = np.array(encoded.chunk(0).dictionary.to_pylist(), dtype=object)
-    parts = [np.asarray(chunk.indices) for chunk in encoded.chunks]
-    codes = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    occurs = np.zeros(ids.size, dtype=bool)
-    occurs[codes] = True
-    if not occurs.all():  # the rows of an identifier may have been left out
-        codes = (np.cumsum(occurs, dtype=np.int32) - np.int32(1))[codes]
-    return Vocabulary.ordered(ids[occurs], codes)
-
-
-def _encode_chunk(chunk: Any) -> Any:
-    """Return a dictionary-encoded array as it is, and any other one encoded as text."""
-    is_encoded = pa.types.is_dictionary(chunk.type)
-    return chunk if is_encoded else chunk.cast(pa.string()).dictionary_encode()
-
-
-def find_repeat(codes: AnyArray) -> tuple[int, int]:
-    """Return the positions of the first code that repeats: (-1, -1) if all are distinct.
-
-    >>> find_repeat(np.array([4, 2, 4, 2])), find_repeat(np.array([1, 0]))
-    ((0, 2), (-1, -1))
-    """
-    repeats = np.flatnonzero(pd.Series(codes).duplicated())
-    if not repeats.size:
-        return -1, -1
-    return int((codes == codes[repeats[0]]).argmax()), int(repeats[0])
-
-
-def check_ids(  # noqa: PLR0913  what is compared, and how it is said
-    ids: Ids,
-    known: Vocabulary,
-    noun: str,
-    where: str,
-    *,
-    may_lack: bool = False,
-    is_needed: bool = True,
-    remedy: str = "",
-) -> None:
-    """Warn of identifiers of a file that a dataset lacks, with the way it may write them.
-
-    Args:
-        ids: The different identifiers.
-        known: Those of the dataset; if there are none, nothing is compared.
-        noun: What they denote.
-        where: The file.
-        may_lack: Whether only those are warned of that it writes otherwise.
-        is_needed: Whether it must have one of them also if it writes none otherwise.
-        remedy: What to do if it has none; by default, use its ids.
-
-    Raises:
-        UnknownIdentifier: It has none.
-    """
-    unknown = ids[known.find(ids) < 0]
-    if not unknown.size or not len(known):
-        return
-    spelling, name = known.compare_spelling(unknown), Path(where).name
-    if unknown.size == ids.size and (spelling or is_needed):
-        message = f"none of the {ids.size:,} {noun} of {name} is in the dataset: it has "
-        message += f"{list_some(ids)}, the dataset {list_some(known.ids)}"
-        usual = "use the ids of the dataset, not the internal numbers of a tool: "
-        remedy = spelling or remedy or usual + suggest(str(ids[0]), known.ids)
-        raise UnknownIdentifier(message, where=where, remedy=remedy)
-    if spelling or not may_lack:
-        count = f"{name}: {unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
-        warn(": ".join(filter(None, [count, spelling])))
-
-
-def list_some(ids: Ids) -> str:
-    """Return the first identifiers, for messages."""
-    return ", ".join(map(repr, ids[:3])) + (", ..." if ids.size > 3 else "")
-
-
-def align_columns(
-    codes: Codes, columns: Mapping[str, AnyArray], ids: Vocabulary, kind: str
-) -> Attributes:
-    """Return columns whose rows have the given codes in the order of the identifiers."""
-    aligned = {name: scatter(codes, column, len(ids)) for name, column in columns.items()}
-    return Attributes(ids, pd.DataFrame(aligned, index=range(len(ids))), kind)
-
-
-def scatter(codes: Codes, values: AnyArray, n: int) -> AnyArray:
-    """Return a column over ``n`` identifiers with each value at its code; the rest is missing.
-
-    >>> scatter(np.array([2, 0]), np.array([1.5, 2.5]), 3).tolist()
-    [2.5, nan, 1.5]
-    """
-    missing = None if values.dtype == object else np.nan
-    column = np.full(n, missing, dtype=object if missing is None else np.float64)
-    column[codes] = values
-    return column
-
-
-def to_texts(column: Any) -> Ids:
-    """Return a column of text, None for null and for an empty text."""
-    texts = np.array(column.to_numpy(zero_copy_only=False), dtype=object)
-    texts[texts == ""] = None
-    return texts
-
 
 Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 """What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
@@ -172,7 +41,7 @@ Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 BadLines: TypeAlias = Literal["error", "skip"]
 """What to do with a malformed line: report it and stop, or skip and count it."""
 
-SKIP_HINT = "correct the line, or skip such lines with --set dataset.bad_lines=skip"
+SKIP_HINT = "correct the line, or for the rows of a dataset: --set dataset.bad_lines=skip"
 """The remedy for a malformed line."""
 
 BLOCK_SIZE = 8 * 2**20
@@ -190,13 +59,13 @@ _TYPES: Mapping[str, Any] = {
     "text": pa.string(),
 }
 _CODES = pa.dictionary(pa.int32(), pa.string())
-_LARGEST = {"int32": 2**31 - 1, "int64": 2**63 - 1, "float32": float(np.finfo(np.float32).max)}
-_EXPECTED: Mapping[Kind, str] = {
-    "int32": "a whole number below 2^31",
-    "int64": "a whole number below 2^63",
-    "float32": "a finite number",
-    "float64": "a number",
+_NUMBERS: Mapping[str, tuple[Callable[[str], float], float, str]] = {
+    "int32": (int, 2**31 - 1, "a whole number below 2^31"),
+    "int64": (int, 2**63 - 1, "a whole number below 2^63"),
+    "float32": (float, float(np.finfo(np.float32).max), "a finite number"),
+    "float64": (float, np.inf, "a number"),
 }
+"""How a number is read, the largest one, and what it is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,54 +91,134 @@ class Layout:
     escaped: bool = False
     encoding: str = "utf-8"
 
-    def schema(self, ids: Any) -> Any:
-        """Return the ``pyarrow.Schema`` of the columns, with a type for identifiers."""
-        types: dict[str, Any] = {**_TYPES, "id": ids}
-        return pa.schema([(name, types[kind]) for name, kind in self.columns.items()])
-
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of a file, a ``pyarrow.Table`` in which an empty text is ``""``."""
+class Table:
+    """The rows of a file as a ``pyarrow.Table``, in which an empty text is ``""``.
 
-    table: Any
+    Args:
+        path: The file.
+        cells: The rows.
+        place: Returns the place of a row, counted from 0: ``file:line``, or ``file: row n``.
+        header: Where the columns are named, ``file:line``; blank where no line names them.
+        bad_lines: The number of rows that were skipped.
+    """
+
+    path: Path
+    cells: Any
+    place: Callable[[int], str]
+    header: str = ""
     bad_lines: int = 0
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return int(self.cells.num_rows)
 
-    def numbers(self, name: str) -> AnyArray:
-        """Return a column of numbers; a missing one is NaN."""
-        return np.asarray(self.table[name].to_numpy())
+    def __getitem__(self, name: str) -> Any:
+        return self.cells[name]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [*self.cells.column_names]
+
+    def need(self, *names: str) -> None:
+        """Raise UnknownColumn if one of the columns is missing."""
+        for name in names:
+            if name not in self.columns:
+                remedy = f"rename the column; {suggest(name, self.columns)}"
+                where = self.header or str(self.path)
+                error = UnknownColumn(f"there is no column {name!r}", where=where, remedy=remedy)
+                raise explain_header(error, self.columns, names)
 
     def texts(self, name: str) -> Ids:
-        """Return a column of text, None where the cell is empty."""
-        return to_texts(self.table[name])
+        """Return a column of text as written, ``object[n]``."""
+        return np.array(self.cells[name].to_pylist(), dtype=object)
+
+    def optional(self, name: str) -> Ids:
+        """Return a column of text, None where the cell is empty or the column is missing."""
+        if name not in self.columns:
+            return np.full(len(self), None, dtype=object)
+        return to_texts(self.cells[name])
+
+    def ids(self, name: str) -> Ids:
+        """Return a column of identifiers; raises MalformedLine if one is empty."""
+        texts = self.texts(name)
+        self.refuse(texts == "", f"{name} is empty", "fill it in")
+        return texts
+
+    def numbers(self, name: str) -> AnyArray:
+        """Return a column of numbers; a missing one is NaN, and text is read as numbers."""
+        column = self.cells[name]
+        if pa.types.is_string(column.type):
+            return parse_numbers(column, name, self.place)
+        return np.asarray(column.to_numpy())
+
+    def labels(self, used: Sequence[str]) -> pd.DataFrame:
+        """Return all columns but ``used`` as text, None where a cell is empty."""
+        cells = {name: self.optional(name) for name in self.columns if name not in used}
+        return pd.DataFrame(cells, index=range(len(self)), dtype=object)
+
+    def refuse(
+        self, is_wrong: AnyArray, problem: str | Callable[[int], str], remedy: str = ""
+    ) -> None:
+        """Raise MalformedLine with the first wrong row, if there is one."""
+        if (rows := np.flatnonzero(is_wrong)).size:
+            row = int(rows[0])
+            message = problem if isinstance(problem, str) else problem(row)
+            raise MalformedLine(message, where=self.place(row), remedy=remedy)
+
+    def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
+        """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
+        first, repeat = find_repeat(keys)
+        if repeat >= 0:
+            remedy = f"keep one of the rows; the other is at {self.place(first)}"
+            raise MalformedLine(what(repeat), where=self.place(repeat), remedy=remedy)
+
+    def without(self, is_wrong: BoolArray, problem: str, bad_lines: BadLines) -> Table:
+        """Return the table without its invalid rows, ``bool[n]``.
+
+        Raises:
+            MalformedLine: There is an invalid row, and such rows are not skipped.
+        """
+        if bad_lines == "error":
+            self.refuse(is_wrong, problem, SKIP_HINT)
+        if not is_wrong.any():
+            return self
+        rows = np.flatnonzero(~is_wrong)
+        n_wrong = len(self) - rows.size
+        warn(f"{self.path.name}: {n_wrong:,} row(s) skipped: {problem}")
+        return replace(
+            self,
+            cells=self.cells.take(rows),
+            place=lambda row: self.place(int(rows[row])),
+            bad_lines=self.bad_lines + n_wrong,
+        )
 
 
-class _Header(NamedTuple):
-    """All columns of a text file, in order, the bytes up to the first row, and the line."""
+def parse_numbers(column: Any, name: str, place: Callable[[int], str]) -> FloatArray:
+    """Return Arrow text as ``float64``; white space around a number is ignored, blank is NaN.
 
-    names: list[str]
-    size: int = 0
-    line: int = 1
+    Raises:
+        MalformedLine: A cell of the column ``name`` is not a number; ``place`` returns the place
+            of a row, counted from 0.
+    """
+    texts = pc.utf8_trim_whitespace(column)
+    texts = pc.if_else(pc.equal(texts, ""), "nan", texts)
+    try:
+        return np.asarray(texts.cast(pa.float64()), dtype=np.float64)
+    except pa.ArrowInvalid as error:
+        cells = texts.to_pylist()
+        row = next((row for row, cell in enumerate(cells) if not _is_arrow_number(cell)), 0)
+        message = f"the {name} {shorten(cells[row])} is not a number"
+        raise MalformedLine(message, where=place(row)) from error
 
 
-class Block(NamedTuple):
-    """Whole lines of a file, behind ``start`` bytes; only the last one may lack its line end."""
-
-    path: Path
-    start: int
-    data: bytes
-
-    def locate(self, line: int) -> str:
-        """Return ``file:line`` of a line, counted from 0; the file is read again up to it."""
-        n_lines, left, last = 1 + line, self.start, b""
-        with open_binary(self.path) as stream:
-            while left and (data := stream.read(min(left, BLOCK_SIZE))):
-                n_lines += _count_line_ends(last + data) - _count_line_ends(last)
-                left, last = left - len(data), data[-1:]
-        return f"{self.path}:{n_lines}"
+def _is_arrow_number(text: str) -> bool:
+    try:
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def read_table(
@@ -279,7 +228,7 @@ def read_table(
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
     encoded: bool = False,
-) -> Rows:
+) -> Table:
     """Return the rows of a text file.
 
     Args:
@@ -295,66 +244,69 @@ def read_table(
         UnknownColumn: The header lacks a column.
         MissingFile: The file does not exist or cannot be read.
     """
-    schema = layout.schema(_CODES if encoded else pa.string())
+    tables = read_blocks_of_table(path, layout, bad_lines=bad_lines, encoded=encoded)
+    place = partial(place_row, path, layout)
+    return collect_rows(path, tables, _make_schema(layout, encoded).empty_table(), keep, place)
+
+
+def read_blocks_of_table(
+    path: Path, layout: Layout, *, bad_lines: BadLines = "error", encoded: bool = False
+) -> Iterator[tuple[Any, int]]:
+    """Yield the table of each block of a text file, and the number of its lines skipped."""
+    schema, end = _make_schema(layout, encoded), b"\n"
     names, size, _ = read_header(path, layout)
-
-    def read_tables() -> Iterator[tuple[Any, int]]:
-        end = b"\n"
-        for block in read_blocks(path, skip=size, layout=layout):
-            if (table := _parse(block.data, layout, names, schema)) is not None:
-                yield table.unify_dictionaries(), 0
-            else:
-                yield _read_lines(block, layout, names, schema, bad_lines)
-            end = block.data[-1:]
-        is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
-        if is_published and end not in b"\r\n":
-            warn(f"{path.name}: the last line has no line end; the file may be truncated")
-
-    return collect_rows(path, read_tables(), schema.empty_table(), keep)
+    for block in read_blocks(path, skip=size, quoted=layout.quoted):
+        if (table := _parse(block.data, layout, names, schema)) is not None:
+            yield table.unify_dictionaries(), 0
+        else:
+            yield _read_rows(block, layout, names, schema, bad_lines)
+        end = block.data[-1:]
+    is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
+    if is_published and end not in b"\r\n":
+        warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
 
-def read_texts(
-    path: Path, delimiter: str, columns: Sequence[str], *, header: bool = True
-) -> tuple[Any, Callable[[int], str]]:
-    """Return columns of text, and a function that returns ``file:line`` of a row, from 0.
+def _make_schema(layout: Layout, encoded: bool) -> Any:  # noqa: FBT001
+    types = {**_TYPES, "id": _CODES if encoded else pa.string()}
+    return pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
 
-    Cells may be quoted. In a file without a header, ``columns`` are all columns.
 
-    Raises:
-        MalformedLine: A line has another number of cells than the first, or is not UTF-8.
+def collect_rows(
+    path: Path,
+    tables: Iterable[tuple[Any, int]],
+    empty: Any,
+    keep: Callable[[Any], Any] | None,
+    place: Callable[[int], str],
+) -> Table:
+    """Return the rows of the blocks of a file, with a warning if lines were skipped.
+
+    Args:
+        path: The file.
+        tables: The table of each block and the number of its lines skipped.
+        empty: The table of a file without blocks.
+        keep: Returns the rows to keep of a table; all by default.
+        place: Returns the place of a row.
     """
-    kinds: dict[str, Kind] = dict.fromkeys(columns, "text" if delimiter else "id")
-    layout = Layout(columns=kinds, delimiter=delimiter, header=header, quoted=bool(delimiter))
-    with require_every_line():
-        table = read_table(path, layout).table
-    return table, lambda row: f"{path}:{find_line_of_row(path, layout, row)}"
+    keep = keep or (lambda table: table)
+    retained, n_skipped = [], 0
+    for table, n_bad in tables:
+        retained.append(keep(table))
+        n_skipped += n_bad
+    if n_skipped:
+        warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
+    cells = pa.concat_tables(retained or [keep(empty)])
+    return Table(path, cells, place, bad_lines=n_skipped)
 
 
-@contextmanager
-def require_every_line() -> Iterator[None]:
-    """Remove the advice to skip malformed lines from the errors raised in this block."""
-    try:
-        yield
-    except MalformedLine as error:
-        remedy = "correct the line" if error.remedy == SKIP_HINT else error.remedy
-        raise MalformedLine(error.message, where=error.where, remedy=remedy) from error
+class Header(NamedTuple):
+    """All columns of a text file, in order, the bytes up to the first row, and the line."""
+
+    names: list[str]
+    size: int = 0
+    line: int = 1
 
 
-def read_cells(path: Path, delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a text file, of which only one is in memory.
-
-    Raises:
-        MalformedLine: A line is not UTF-8, or a cell has a line end without quotes.
-    """
-    with open_text(path) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        try:
-            yield from filter(None, reader)
-        except csv.Error as error:
-            raise MalformedLine(str(error), where=f"{path}:{reader.line_num}") from error
-
-
-def read_header(path: Path, layout: Layout) -> _Header:
+def read_header(path: Path, layout: Layout) -> Header:
     """Return the columns of a file, which must include those of the layout.
 
     Raises:
@@ -362,7 +314,7 @@ def read_header(path: Path, layout: Layout) -> _Header:
         MalformedLine: The file is empty, or a column of the layout is there twice.
     """
     if not layout.header:
-        return _Header(list(layout.columns))
+        return Header(list(layout.columns))
     with open_binary(path) as stream:
         line, data = 1, stream.readline().removeprefix(BOM)
         while data and not data.strip():
@@ -370,20 +322,18 @@ def read_header(path: Path, layout: Layout) -> _Header:
         while layout.quoted and data.count(b'"') % 2 and (more := stream.readline()):
             data += more
         size = stream.tell()
-    location = f"{path}:{line}"
+    where = f"{path}:{line}"
     text = decode(data, path, line).rstrip("\r\n")
-    names = split_line(text, layout.delimiter or " ", location) if text.strip() else []
+    names = split_line(text, layout.delimiter or " ", where) if text.strip() else []
     if not names:
-        location = f"{path}:1"
         message, remedy = "the file is empty: there is no header", "name the columns in line 1"
-        raise MalformedLine(message, where=location, remedy=remedy)
-    known = {*names}
+        raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
     for name in layout.columns:
-        if name not in known:
+        if name not in names:
             message = f"there is no column {name!r}"
-            raise UnknownColumn(message, where=location, remedy=suggest(name, names))
-    refuse_same_names([name for name in names if name in layout.columns], location)
-    return _Header(names, size, line)
+            raise UnknownColumn(message, where=where, remedy=suggest(name, names))
+    refuse_same_names([name for name in names if name in layout.columns], where)
+    return Header(names, size, line)
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:
@@ -409,151 +359,121 @@ def explain_header(
     return type(error)(error.message, where=error.where, remedy=remedy)
 
 
-def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
-    """Return the first line of a row, counted from 0 among those that fit; 0 if there is none."""
-    names, size, _ = read_header(path, layout)
-    position = -1
-    for block in read_blocks(path, skip=size, layout=layout):
-        for record in _parse_records(block.data, layout):
-            try:
-                _convert(record, layout, names)
-            except ValueError:
-                continue
-            position += 1
-            if position == row:
-                return int(block.locate(record.line).rpartition(":")[2])
-    return 0
+class Block(NamedTuple):
+    """Whole lines of a file, behind ``start`` bytes, and the stream that has the next ones."""
+
+    path: Path
+    start: int
+    data: bytes
+    stream: IO[bytes]
+
+    def locate(self, line: int) -> str:
+        """Return ``file:line`` of a line, counted from 0; the file is read again up to it."""
+        left, number = self.start, 1 + line
+        with open_binary(self.path) as stream:
+            while left and (data := stream.read(min(left, BLOCK_SIZE))):
+                left, number = left - len(data), number + data.count(b"\n")
+        return f"{self.path}:{number}"
 
 
-def read_blocks(path: Path, *, skip: int = 0, layout: Layout | None = None) -> Iterator[Block]:
+def read_blocks(path: Path, *, skip: int = 0, quoted: bool = False) -> Iterator[Block]:
     """Yield the lines of a file in blocks, and report progress.
 
     Args:
         path: The file.
         skip: Bytes at the start, a header line, that are left out.
-        layout: The format; if cells may be in double quotes, a line end inside them belongs to a
-            cell, and no block ends there.
+        quoted: Whether no block ends inside double quotes.
     """
     total = path.stat().st_size
     with open_binary(path) as stream:
         start = len(stream.read(skip))
         packed = getattr(stream.raw, "packed", stream)
-        while data := _read_whole_lines(stream, BLOCK_SIZE, layout):
-            yield Block(path, start, data if start else data.removeprefix(BOM))
-            start += len(data)
+        while data := stream.read(BLOCK_SIZE):
+            lines = [data] if data.endswith(b"\n") else [data, stream.readline()]
+            is_open = quoted and data.count(b'"') + lines[-1].count(b'"') * (len(lines) - 1)
+            while is_open % 2 and (line := stream.readline()):
+                lines.append(line)
+                is_open += line.count(b'"')
+            data = b"".join(lines)
+            yield Block(path, start, data if start else data.removeprefix(BOM), stream)
+            start = stream.tell()
             report_progress(f"read {path.name}", packed.tell(), total)
 
 
-def collect_rows(
-    path: Path, tables: Iterator[tuple[Any, int]], empty: Any, keep: Callable[[Any], Any] | None
-) -> Rows:
-    """Return the rows of the blocks of a file, with a warning if lines were skipped.
+# ---- blocks without a fault ----
 
-    Args:
-        path: The file.
-        tables: The table of each block and the number of its lines skipped.
-        empty: The table of a file without blocks.
-        keep: Returns the rows to keep of a table; all by default.
-    """
-    retained, n_skipped = [], 0
-    for table, n_bad in tables:
-        retained.append(keep(table) if keep else table)
-        n_skipped += n_bad
-    if n_skipped:
-        warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
-    return Rows(pa.concat_tables(retained or [keep(empty) if keep else empty]), n_skipped)
-
-
-def _read_whole_lines(stream: IO[bytes], size: int, layout: Layout | None) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        return data
-    if not data.endswith(b"\n"):
-        data += stream.readline()
-    if (
-        not (layout and layout.quoted)
-        or not _scan_quotes(_unescape(data, layout), layout.delimiter)[1]
-    ):
-        return data
-    lines, is_open = [data], True
-    while is_open and (line := stream.readline()):
-        lines.append(line)
-        is_open = _scan_quotes(b'"' + _unescape(line, layout), layout.delimiter)[1]
-    return b"".join(lines)
+_BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
+_ESCAPED = re.compile(rb'(?<!\\)\\"')
 
 
 def _unescape(data: bytes, layout: Layout) -> bytes:
     return _ESCAPED.sub(b'""', data) if layout.escaped else data
 
 
-def _scan_quotes(data: bytes, delimiter: str) -> tuple[bool, bool]:
-    r"""Return whether the quotes are regular, and whether the lines end inside a quoted cell.
+def _has_regular_quotes(data: bytes, delimiter: str) -> bool:
+    r"""Return whether quotes are only at both ends of cells, or twice inside them.
 
-    >>> _scan_quotes(b'1,"a ""b"" c"', ","), _scan_quotes(b'1,5" nail\n', ",")
-    ((True, False), (False, False))
+    >>> _has_regular_quotes(b'1,"a ""b"" c"', ","), _has_regular_quotes(b'1,5" nail\n', ",")
+    (True, False)
     """
     if b'"' not in data:
-        return True, False
+        return True
     letters = np.frombuffer(data, dtype=np.uint8)
     ends = np.frombuffer(f'{delimiter}"\r\n'.encode(), dtype=np.uint8)
     quotes = np.flatnonzero(letters == ord('"'))
     opening, closing = quotes[::2], quotes[1::2]
     before = letters[opening[opening > 0] - 1]
     after = letters[closing[closing < letters.size - 1] + 1]
-    if np.isin(before, ends).all() and np.isin(after, ends).all():
-        return True, quotes.size % 2 == 1
-    if delimiter == TAB:
-        return False, False
-    layout = Layout(columns={}, delimiter=delimiter, quoted=True)
-    return False, any(record.problem == _UNCLOSED for record in _parse_records(data, layout))
+    is_regular = np.isin(before, ends).all() and np.isin(after, ends).all()
+    return bool(is_regular and quotes.size % 2 == 0)
 
 
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    """Return the table that Arrow reads; None if it rejects a line or a value is suspicious."""
+    """Return the table that Arrow reads; None if a line or a value may be at fault."""
     data = _unescape(data, layout)
-    is_regular, is_open = _scan_quotes(data, layout.delimiter) if layout.quoted else (True, False)
-    if is_open or not is_regular:
+    if layout.quoted and not _has_regular_quotes(data, layout.delimiter):
         return None
     table = _parse_with_arrow(data, layout, names, schema)
-    if table is not None and not _is_suspicious(table, layout):
-        return table
-    even = data if layout.delimiter else _BLANK_ENDS.sub(b"\n", _BLANKS.sub(b" ", data)).strip()
-    return None if even == data else _parse(even, layout, names, schema)
+    if table is None and not layout.delimiter:
+        data = _BLANK_ENDS.sub(b"\n", _BLANKS.sub(b" ", data)).strip()
+        table = _parse_with_arrow(data, layout, names, schema)
+    return table
 
 
 def _parse_with_arrow(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    """Return the table that Arrow reads; None if it rejects a line."""
-    delimiter = layout.delimiter or ("\t" if b"\t" in data.partition(b"\n")[0] else " ")
+    delimiter = layout.delimiter or (TAB if TAB.encode() in data.partition(b"\n")[0] else " ")
     gaps: list[str] = []
     if len(delimiter) == 2:
         gaps = [f"::{position}" for position in range(1, len(names))]
-        pairs = zip(names, [*gaps, ""], strict=True)
-        names = [name for pair in pairs for name in pair][:-1]
+        names = [name for pair in zip(names, [*gaps, ""], strict=True) for name in pair][:-1]
     types = dict(zip(schema.names, schema.types, strict=True)) | dict.fromkeys(gaps, pa.null())
-    convert = arrow_csv.ConvertOptions(
-        column_types=types,
-        include_columns=[*types],
-        null_values=[""],
-        strings_can_be_null=False,
-    )
     has_quotes = layout.quoted and b'"' in data  # without any, Arrow splits lines faster
-    parse = arrow_csv.ParseOptions(
-        delimiter=delimiter[0],
-        quote_char='"' if has_quotes else False,
-        newlines_in_values=has_quotes,
-    )
-    is_threaded = len(data) > _MIN_THREADED_SIZE
-    read = arrow_csv.ReadOptions(
-        use_threads=is_threaded, column_names=names, encoding=layout.encoding
-    )
     try:
-        table = arrow_csv.read_csv(pa.BufferReader(data), read, parse, convert)
+        table = arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(
+                use_threads=len(data) > _MIN_THREADED_SIZE,
+                column_names=names,
+                encoding=layout.encoding,
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter[0],
+                quote_char='"' if has_quotes else False,
+                newlines_in_values=has_quotes,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=[*types],
+                null_values=[""],
+                strings_can_be_null=False,
+            ),
+        ).select(schema.names)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    return table.select(schema.names)
+    return None if _has_missing_values(table, layout) else table
 
 
-def _is_suspicious(table: Any, layout: Layout) -> bool:
+def _has_missing_values(table: Any, layout: Layout) -> bool:
     """Return whether a number or an identifier is missing, or a rating is not finite."""
     for name, kind in layout.columns.items():
         column = table[name]
@@ -569,91 +489,28 @@ def _is_suspicious(table: Any, layout: Layout) -> bool:
     return False
 
 
-class _Record(NamedTuple):
-    """A row of a text file: its first line, from 0 in its block, and why it is bad, if it is."""
+# ---- blocks with a fault, and the place of a row ----
+
+
+class _Row(NamedTuple):
+    """The cells of a row; its first line, from 0 in its block, and that after its last one."""
 
     line: int
-    n_lines: int
+    end: int
     cells: list[str]
     problem: str = ""
 
-
-_BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
-_ESCAPED = re.compile(rb'(?<!\\)\\"')
-_UNCLOSED = "a quote is never closed"
-
-
-def _read_lines(
-    block: Block, layout: Layout, names: list[str], schema: Any, bad_lines: BadLines
-) -> tuple[Any, int]:
-    """Return the table of some lines, and the number of lines skipped."""
-    columns: dict[str, list[object]] = {name: [] for name in layout.columns}
-    n_skipped = 0
-    for record in _parse_records(block.data, layout):
-        try:
-            values = _convert(record, layout, names)
-        except ValueError as error:
-            if bad_lines == "error":
-                location, message = block.locate(record.line), str(error)
-                remedy = SAVE_AS_UTF_8 if message.startswith("is not UTF-8") else SKIP_HINT
-                raise MalformedLine(message, where=location, remedy=remedy) from None
-            n_skipped += record.n_lines
-            continue
-        for column, value in zip(columns.values(), values, strict=True):
-            column.append(value)
-    return pa.table(columns, schema=schema), n_skipped
-
-
-def _parse_records(data: bytes, layout: Layout) -> Iterator[_Record]:
-    """Yield the rows in some lines of a file; blank lines are skipped."""
-    data = _unescape(data, layout)
-    if layout.quoted and (layout.delimiter != TAB or _scan_quotes(data, TAB) == (True, False)):
-        yield from _parse_quoted(data, layout)
-        return
-    for line, raw in enumerate(data.splitlines()):  # also at a carriage return, as Arrow does
-        try:
-            text = raw.decode(layout.encoding)
-        except UnicodeDecodeError as error:
-            yield _Record(line, 1, [], f"is not {layout.encoding.upper()}: {error.reason}")
-            continue
-        if not layout.delimiter and text.strip(" \t"):
-            yield _Record(line, 1, re.split(r"[ \t]+", text.strip(" \t")))
-        elif layout.quoted and text:
-            yield _Record(line, 1, split_line(text, TAB))
-        elif layout.delimiter and text:
-            yield _Record(line, 1, text.split(layout.delimiter))
-
-
-def _parse_quoted(data: bytes, layout: Layout) -> Iterator[_Record]:
-    text = io.StringIO(data.decode(layout.encoding, "surrogateescape"), newline="")
-    reader = csv.reader(text, delimiter=layout.delimiter or " ", strict=True)
-    while True:
-        line, problem = reader.line_num, ""
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            cells, problem = [], f"a cell is malformed: {error}"
-            if "end of data" in str(error):
-                problem = _UNCLOSED
-        if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
-            cells, problem = [], "is not UTF-8"
-        if cells or problem:
-            yield _Record(line, reader.line_num - line, cells, problem)
-
-
-def _convert(record: _Record, layout: Layout, names: list[str]) -> list[object]:
-    """Return the values of a row in the columns of the layout; ValueError if it is malformed."""
-    if record.problem:
-        raise ValueError(record.problem)
-    if len(record.cells) != len(names):
-        joined = (layout.delimiter or " ").join(names)
-        shape = joined if len(names) <= 8 else f"{len(names)} cells"
-        message = f"has {len(record.cells)} cells, not {len(names)} ({shape})"
-        raise ValueError(message)
-    cells = dict(zip(names, record.cells, strict=True))
-    return [_convert_cell(cells[name], kind, name) for name, kind in layout.columns.items()]
+    def values(self, layout: Layout, names: list[str]) -> list[object]:
+        """Return the values in the columns of the layout; ValueError if one is malformed."""
+        if self.problem:
+            raise ValueError(self.problem)
+        if len(self.cells) != len(names):
+            joined = (layout.delimiter or " ").join(names)
+            shape = joined if len(names) <= 8 else f"{len(names)} cells"
+            message = f"has {len(self.cells)} cells, not {len(names)} ({shape})"
+            raise ValueError(message)
+        cells = dict(zip(names, self.cells, strict=True))
+        return [_convert_cell(cells[name], kind, name) for name, kind in layout.columns.items()]
 
 
 def _convert_cell(cell: str, kind: Kind, name: str) -> object:
@@ -662,24 +519,91 @@ def _convert_cell(cell: str, kind: Kind, name: str) -> object:
         return cell
     if kind == "float64" and not cell:
         return None
-    text = cell.strip(" \t")
-    if kind in {"int32", "int64"}:
-        is_valid = re.fullmatch("-?[0-9]{1,19}", text) is not None
-        value: float = int(text) if is_valid else math.nan
-    else:
-        is_valid = is_number(text) and "_" not in text
-        value = float(text) if is_valid else math.nan
-    if is_valid and (kind == "float64" or abs(value) <= _LARGEST[kind]):
-        return value
-    message = f"{name} is not {_EXPECTED[kind]}: {cell[:40]!r}" if text else f"{name} is empty"
+    if not (text := cell.strip(" \t")):
+        message = f"{name} is empty"
+        raise ValueError(message)
+    read, largest, expected = _NUMBERS[kind]
+    try:
+        value = read("" if "_" in text else text)
+        if abs(value) <= largest or kind == "float64":
+            return value
+    except ValueError:
+        pass
+    message = f"{name} is not {expected}: {cell[:40]!r}"
     raise ValueError(message)
 
 
-def _count_line_ends(data: bytes) -> int:
-    r"""Return the number of line ends: a line feed, a carriage return, or both in this order.
+def _split_rows(block: Block, layout: Layout) -> Iterator[_Row]:
+    """Yield the rows of a block; the last one may go on in the stream. Blank lines are skipped."""
+    lines = _unescape(block.data, layout).splitlines(keepends=True)
+    is_tabbed = layout.delimiter == TAB
+    if layout.quoted and (not is_tabbed or _has_regular_quotes(b"".join(lines), TAB)):
+        yield from _split_quoted(lines, block.stream, layout)
+        return
+    for number, line in enumerate(lines):
+        try:
+            text = line.decode(layout.encoding).rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            yield _Row(number, number + 1, [], f"is not {layout.encoding.upper()}: {error.reason}")
+            continue
+        if not layout.delimiter:
+            text = text.strip(" \t")
+            cells = re.split(r"[ \t]+", text)
+        else:
+            cells = split_line(text, TAB) if layout.quoted else text.split(layout.delimiter)
+        if text:
+            yield _Row(number, number + 1, cells)
 
-    >>> _count_line_ends(b"1\n2\r3\r\n")
-    3
-    """
-    n_returns = data.count(b"\r")
-    return data.count(b"\n") + (n_returns and n_returns - data.count(b"\r\n"))
+
+def _split_quoted(lines: list[bytes], stream: IO[bytes], layout: Layout) -> Iterator[_Row]:
+    following = (_unescape(line, layout) for line in stream)
+    decoded = (line.decode(layout.encoding, "surrogateescape") for line in chain(lines, following))
+    reader = csv.reader(decoded, delimiter=layout.delimiter or " ", strict=True)
+    while (line := reader.line_num) < len(lines):
+        cells, problem = [], ""
+        try:
+            cells = next(reader)
+        except csv.Error as error:
+            is_open = "end of data" in str(error)
+            problem = "a quote is never closed" if is_open else f"a cell is malformed: {error}"
+        if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
+            cells, problem = [], "is not UTF-8"
+        if cells or problem:
+            yield _Row(line, reader.line_num, cells, problem)
+
+
+def _read_rows(
+    block: Block, layout: Layout, names: list[str], schema: Any, bad_lines: BadLines
+) -> tuple[Any, int]:
+    """Return the table of a block, and the number of lines skipped."""
+    columns: dict[str, list[object]] = {name: [] for name in layout.columns}
+    n_skipped = 0
+    for row in _split_rows(block, layout):
+        try:
+            values = row.values(layout, names)
+        except ValueError as error:
+            if bad_lines == "error":
+                where, message = block.locate(row.line), str(error)
+                remedy = SAVE_AS_UTF_8 if message.startswith("is not UTF-8") else SKIP_HINT
+                raise MalformedLine(message, where=where, remedy=remedy) from None
+            n_skipped += row.end - row.line
+            continue
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+    return pa.table(columns, schema=schema), n_skipped
+
+
+def place_row(path: Path, layout: Layout, number: int) -> str:
+    """Return ``file:line`` of a row, counted from 0 among those that fit."""
+    names, size, _ = read_header(path, layout)
+    position = -1
+    for block in read_blocks(path, skip=size, quoted=layout.quoted):
+        for row in _split_rows(block, layout):
+            try:
+                row.values(layout, names)
+            except ValueError:
+                continue
+            position += 1
+            if position == number:
+                return block.locate(row.line)
+    return str(path)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,30 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Interactions
+from recbias.core.dataset import AnyArray, BoolArray, Interactions
 from recbias.core.errors import AmbiguousLayout, Contradiction, MalformedLine
-from recbias.formats.delimited import (
-    BadLines,
-    Kind,
-    Layout,
-    Rows,
-    encode,
-    find_repeat,
-    list_some,
-    read_table,
-    read_texts,
-)
+from recbias.formats.delimited import BadLines, Kind, Layout, Table, read_table
+from recbias.formats.identifiers import encode, find_repeat, list_some
 from recbias.formats.json_files import read_queries, to_floats
-from recbias.formats.tables import TableColumns, TableFile, parse_numbers, read_file
+from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import (
     TAB,
     get_suffix,
     is_number,
-    open_text,
     read_first_line,
     read_first_lines,
+    read_text,
     require_file,
-    shorten,
     split_line,
 )
 
@@ -47,7 +36,7 @@ InteractionLayout: TypeAlias = Literal["auto", "elliot", "qrels", "lightgcn"]
 
 _COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "elliot": {"user_id": "id", "item_id": "id", "rating": "float32", "timestamp": "text"},
-    "qrels": {"query_id": "id", "iteration": "id", "item_id": "id", "grade": "id"},
+    "qrels": {"query_id": "id", "iteration": "text", "item_id": "id", "grade": "float64"},
 }
 """The columns of files without a header; the timestamp may be missing."""
 
@@ -131,7 +120,7 @@ def read_interactions(
     *,
     bad_lines: BadLines = "error",
     layout: InteractionLayout = "auto",
-) -> TableFile:
+) -> Table:
     """Return the columns of a table of interactions, whichever tool wrote it.
 
     The identifiers of a text file are dictionary-encoded columns. ``layout`` is that of a file
@@ -159,23 +148,22 @@ def read_interactions(
     return read_file(path, columns, bad_lines=bad_lines, encoded=True)
 
 
-def _read_elliot(path: Path, bad_lines: BadLines) -> TableFile:
+def _read_elliot(path: Path, bad_lines: BadLines) -> Table:
     line = read_first_line(path)
     delimiter = TAB if TAB in line else ""
     n_cells = len(split_line(line, TAB) if delimiter else line.split())
     kinds = dict(islice(_COLUMNS["elliot"].items(), n_cells))
     layout = Layout(columns=kinds, delimiter=delimiter, header=False, quoted=bool(delimiter))
-    return TableFile(path, read_table(path, layout, bad_lines=bad_lines, encoded=True), layout)
+    return read_table(path, layout, bad_lines=bad_lines, encoded=True)
 
 
-def _read_lightgcn(path: Path) -> TableFile:
+def _read_lightgcn(path: Path) -> Table:
     """Read a user and all of the user's items in each line."""
-    with open_text(path) as file:
-        rows = [cells for line in file if (cells := line.split())]
-    users = np.repeat([row[0] for row in rows], [len(row) - 1 for row in rows])
-    items = list(chain.from_iterable(row[1:] for row in rows))
-    columns = (pa.array(users.tolist(), pa.string()), pa.array(items, pa.string()))
-    return TableFile(path, Rows(pa.table(dict(zip(_ID_COLUMNS, columns, strict=True)))), None)
+    lines = [cells for line in read_text(path).split("\n") if (cells := line.split())]
+    users = [cells[0] for cells in lines for _ in cells[1:]]
+    items = [item for cells in lines for item in cells[1:]]
+    columns = [pa.array(ids, pa.string()) for ids in (users, items)]
+    return Table(path, pa.table(columns, names=[*_ID_COLUMNS]), lambda _: str(path))
 
 
 def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
@@ -242,21 +230,27 @@ def read_qrels(path: Path, least_grade: float) -> Interactions:
         MalformedLine: A line does not fit, a grade is not a number, or a pair is judged twice.
     """
     require_file(path)
-    judged = _read_json(path) if get_suffix(path) == ".json" else _read_lines(path)
-    infinite = np.flatnonzero(~np.isfinite(judged.grades))
-    if infinite.size:
+    if get_suffix(path) == ".json":
+        queries, items, grades, place = read_queries(path, _SHAPE)
+        user_column, item_column = pa.array(queries, pa.string()), pa.array(items, pa.string())
+        numbers = to_floats(grades or [])
+    else:
+        layout = Layout(columns=_COLUMNS["qrels"], delimiter="", header=False)
+        table = read_table(path, layout, encoded=True)
+        user_column, item_column, place = table["query_id"], table["item_id"], table.place
+        numbers = table.numbers("grade")
+    user_ids, (users,) = encode(user_column)
+    item_ids, (judged,) = encode(item_column)
+    if (infinite := np.flatnonzero(~np.isfinite(numbers))).size:
         row = int(infinite[0])
-        message = f"the grade {shorten(judged.raw_grades()[row])} is not a number"
-        raise MalformedLine(message, where=judged.locate(row))
-    user_ids, (users,) = encode(judged.queries)
-    item_ids, (items,) = encode(judged.items)
-    _, repeat = find_repeat(users.astype(np.int64) * max(len(item_ids), 1) + items)
+        message = f"the grade of item {item_ids.ids[judged[row]]!r} is no number"
+        raise MalformedLine(message, where=place(row))
+    _, repeat = find_repeat(users.astype(np.int64) * max(len(item_ids), 1) + judged)
     if repeat >= 0:
-        query, item = judged.queries[repeat].as_py(), judged.items[repeat].as_py()
+        query, item = user_ids.ids[users[repeat]], item_ids.ids[judged[repeat]]
         message = f"item {item!r} of query {query!r} is judged twice"
-        raise MalformedLine(message, where=judged.locate(repeat))
-    values = judged.grades.astype(np.float32)
-    rows = Interactions(users, items, values, None, user_ids, item_ids)
+        raise MalformedLine(message, where=place(repeat))
+    rows = Interactions(users, judged, numbers.astype(np.float32), None, user_ids, item_ids)
     return select_relevant(rows, least_grade, path)
 
 
@@ -269,28 +263,3 @@ def select_relevant(rows: Interactions, least_grade: float, path: Path) -> Inter
             f"{least_grade:g} or more and are excluded from the evaluation"
         )
     return relevant
-
-
-@dataclass(frozen=True, eq=False)
-class _Judgements:
-    """The rows of a file of judgements: Arrow text, the grades as numbers and as written."""
-
-    queries: Any
-    items: Any
-    grades: FloatArray
-    raw_grades: Callable[[], list[Any]]
-    locate: Callable[[int], str]
-
-
-def _read_lines(path: Path) -> _Judgements:
-    table, locate = read_texts(path, "", [*_COLUMNS["qrels"]], header=False)
-    queries, _, items, grades = (column.combine_chunks() for column in table.columns)
-    numbers = parse_numbers(grades, "grade", locate)
-    return _Judgements(queries, items, numbers, grades.to_pylist, locate)
-
-
-def _read_json(path: Path) -> _Judgements:
-    queries, items, grades, locate = read_queries(path, _SHAPE)
-    raw = grades or []
-    users, judged_items = pa.array(queries, pa.string()), pa.array(items, pa.string())
-    return _Judgements(users, judged_items, to_floats(raw), lambda: raw, locate)

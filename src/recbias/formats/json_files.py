@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from recbias.formats.delimited import (
     SKIP_HINT,
     BadLines,
     Block,
-    Rows,
+    Table,
     collect_rows,
     read_blocks,
 )
@@ -60,7 +60,7 @@ def read_json_lines(
     *,
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
-) -> Rows:
+) -> Table:
     """Return the fields of every line; ``keep`` returns the rows to keep of the table of a block.
 
     Raises:
@@ -69,7 +69,7 @@ def read_json_lines(
     """
     tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
     empty = _convert_times(fields.schema.empty_table(), fields)
-    return collect_rows(path, tables, empty, keep)
+    return collect_rows(path, tables, empty, keep, lambda _: str(path))
 
 
 def parse_json(
@@ -88,45 +88,33 @@ def parse_json(
         if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode()  # half a character is no UTF-8
     except json.JSONDecodeError as error:
-        location, reason = f"{path}:{line + error.lineno - 1}", error.msg
+        line, reason = line + error.lineno - 1, error.msg
     except RecursionError:
-        location, reason = f"{path}:{line}", "it is nested too deeply"
+        reason = "it is nested too deeply"
     except UnicodeEncodeError:
-        location, reason = f"{path}:{line}", "an escape such as \\ud83d is half a character"
+        reason = "an escape such as \\ud83d is half a character"
     except ValueError as error:
-        location, reason = f"{path}:{line}", str(error).partition(";")[0]
+        reason = str(error).partition(";")[0]
     else:
         return value
-    raise MalformedLine(f"is not JSON: {reason}", where=location)
+    raise MalformedLine(f"is not JSON: {reason}", where=f"{path}:{line}")
 
 
-def read_objects(path: Path, shape: str) -> dict[str, Any]:
-    """Return the JSON object in a file, in whose objects no key is there twice.
+def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON object on each line, after the number of its line; blank ones are skipped.
 
     Raises:
-        MalformedLine: The file is not JSON, or not an object, or repeats a key; the message names
-            its ``shape``.
+        MalformedLine: A line is not a JSON object.
+        MissingFile: The file does not exist or cannot be read.
     """
-    text = read_text(path).decode()
-
-    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        built = dict(pairs)
-        if len(built) < len(pairs):
-            key = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            raise MalformedLine(f"{key!r} occurs twice in one object", where=str(path))
-        return built
-
-    try:
-        value = parse_json(text, path, pairs=build)
-    except MalformedLine as error:
-        lines = text.split("\n", 2)
-        if len(lines) > 1 and all(line.lstrip().startswith("{") for line in lines[:2]):
-            message = "has one JSON object a line, not one of all"
-            raise MalformedLine(message, where=f"{path}:1", remedy=JSON_TO_TABLE) from error
-        raise
-    if not isinstance(value, dict):
-        raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
-    return value
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = parse_json(line, path, line=number)
+        if not isinstance(record, dict):
+            remedy = "write one object per line"
+            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
+        yield number, record
 
 
 def read_queries(
@@ -138,9 +126,27 @@ def read_queries(
     which has no numbers.
 
     Raises:
-        MalformedLine: The file is not JSON, or not of this form.
+        MalformedLine: The file is not JSON, or not of the ``shape``, or repeats a key.
     """
-    lists = read_objects(path, shape)
+    text = read_text(path)
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            key = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise MalformedLine(f"{key!r} occurs twice in one object", where=str(path))
+        return built
+
+    try:
+        lists = parse_json(text, path, pairs=build)
+    except MalformedLine as error:
+        lines = text.split("\n", 2)
+        if len(lines) > 1 and all(line.lstrip().startswith("{") for line in lines[:2]):
+            message = "has one JSON object a line, not one of all"
+            raise MalformedLine(message, where=f"{path}:1", remedy=JSON_TO_TABLE) from error
+        raise
+    if not isinstance(lists, dict):
+        raise MalformedLine(f"is not an object of the form {shape}", where=f"{path}:1")
     is_ranked = may_rank and isinstance(next(iter(lists.values()), None), list)
     for query, items in lists.items():
         if not isinstance(items, list if is_ranked else dict):
@@ -161,28 +167,28 @@ def _to_float(value: Any) -> float:
     try:
         return float(value) if isinstance(value, (int, float, str)) else math.nan
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.copysign(math.inf, value)
     except ValueError:
         return math.nan
 
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
-    data = block.data
-    lines = None if fields.is_python else _parse_with_arrow(data, fields.schema)
-    lines = lines or _parse_line_by_line(data, fields)
-    table = _convert_times(lines.table, fields)
-    row_problems: dict[int, str] = {}
-    for name, wrong, reason in _check_fields(lines.table, table, fields):
+    """Return the table of a block, and the number of lines skipped."""
+    raw = None if fields.is_python else _parse_with_arrow(block.data, fields.schema)
+    problems: dict[int, str] = {}
+    numbers: Sequence[int] = range(0 if raw is None else raw.num_rows)
+    if raw is None:
+        raw, numbers = _parse_lines(block.data, fields, problems)
+    table = _convert_times(raw, fields)
+    is_wrong = np.zeros(table.num_rows, dtype=bool)
+    for name, wrong, reason in _check_fields(raw, table, fields):
+        is_wrong |= wrong
         for row in np.flatnonzero(wrong):
-            row_problems.setdefault(int(row), f"{name} {reason}")
-    numbered = {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
-    problems = lines.problems | numbered
+            problems.setdefault(numbers[int(row)], f"{name} {reason}")
     if problems and bad_lines == "error":
         number = min(problems)
         raise MalformedLine(problems[number], where=block.locate(number), remedy=SKIP_HINT)
-    if row_problems:
-        table = table.take(np.delete(np.arange(table.num_rows), sorted(row_problems)))
-    return table, len(problems)
+    return table.filter(pa.array(~is_wrong)) if is_wrong.any() else table, len(problems)
 
 
 def _convert_times(table: Any, fields: Fields) -> Any:
@@ -192,7 +198,7 @@ def _convert_times(table: Any, fields: Fields) -> Any:
     return table
 
 
-def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
+def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, BoolArray, str]]:
     """Yield a field, a mask of the rows in which it is invalid, and the reason."""
     for name in fields.needed:
         yield name, ~_is_filled(raw[name]), "is missing"
@@ -211,21 +217,8 @@ def _is_filled(column: Any) -> BoolArray:
     return np.asarray(column.is_valid().to_numpy())
 
 
-class _ParsedLines(NamedTuple):
-    """The valid lines of a block, their numbers from 0, and what is wrong with other numbers."""
-
-    table: Any
-    numbers: Any
-    problems: dict[int, str]
-
-
-def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
+def _parse_with_arrow(data: bytes, schema: Any) -> Any:
     """Return the lines as Arrow reads them; None if it rejects one or skips a blank one."""
-    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    n_starts = data.startswith(b"{") + data.count(b"\n{")
-    n_ends = data.endswith(b"}") + data.count(b"}\n") + data.count(b"}\r\n")
-    if n_starts != n_lines or n_ends != n_lines:
-        return None
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = arrow_json.read_json(
@@ -236,69 +229,45 @@ def _parse_with_arrow(data: bytes, schema: Any) -> _ParsedLines | None:
         table.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != n_lines:
-        return None
-    return _ParsedLines(table, range(n_lines), {})
+    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return table if table.num_rows == n_lines else None
 
 
-def _parse_line_by_line(data: bytes, fields: Fields) -> _ParsedLines:
-    records, numbers, problems = [], [], {}
-    schema = fields.schema
-    parse = _parse_literal if fields.is_python else json.loads
-    for number, text in enumerate(data.split(b"\n")):
-        if not text.strip():
-            continue
-        record, problem = _parse_record(text, schema, parse)
-        if problem:
-            problems[number] = problem
-        else:
-            records.append(record)
-            numbers.append(number)
-    return _ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
+def _parse_lines(
+    data: bytes, fields: Fields, problems: dict[int, str]
+) -> tuple[Any, Sequence[int]]:
+    """Return the valid lines and their numbers, from 0; record what is wrong with the others."""
+    records, numbers = [], []
+    for number, line in enumerate(data.split(b"\n")):
+        try:
+            if text := line.decode().strip():
+                record = ast.literal_eval(text) if fields.is_python else json.loads(text)
+                records.append(_convert(record, pa.struct(fields.schema), ""))
+                numbers.append(number)
+        except UnicodeDecodeError:
+            problems[number] = "is not UTF-8"
+        except RecursionError:
+            problems[number] = "is nested too deeply"
+        except TypeError as error:
+            problems[number] = str(error)
+        except (ValueError, SyntaxError) as error:
+            problems[number] = f"is not JSON: {str(error).partition(' for integer')[0]}"
+    return pa.Table.from_pylist(records, schema=fields.schema), numbers
 
 
-def _parse_literal(text: bytes) -> Any:
-    try:
-        return ast.literal_eval(text.decode().strip())
-    except SyntaxError as error:
-        raise ValueError(error.msg) from error
-
-
-def _parse_record(
-    text: bytes, schema: Any, parse: Callable[[bytes], Any]
-) -> tuple[dict[str, Any], str]:
-    """Return the fields of a line, and what is wrong with it ("" if nothing)."""
-    try:
-        record = parse(text)
-        if isinstance(record, dict):
-            return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
-    except UnicodeDecodeError:
-        return {}, "is not UTF-8"
-    except RecursionError:
-        return {}, "is nested too deeply"
-    except (ValueError, OverflowError) as error:
-        return {}, f"is not JSON: {str(error).partition(' for integer')[0]}"
-    except TypeError as error:
-        return {}, str(error)
-    return {}, "is not a JSON object"
-
-
-def _convert(value: Any, field: Any) -> Any:
+def _convert(value: Any, kind: Any, name: str) -> Any:
     """Return a JSON value as its Arrow type takes it; a number may stand for its text."""
-    type_ = field.type
-    if value is None:
+    if value is None and name:
         return None
-    if pa.types.is_struct(type_) and isinstance(value, dict):
-        return {child.name: _convert(value.get(child.name), child) for child in type_}
-    if pa.types.is_list(type_) and isinstance(value, list):
-        return [_convert(element, type_.value_field) for element in value]
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return {part.name: _convert(value.get(part.name), part.type, part.name) for part in kind}
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return [_convert(element, kind.value_type, name) for element in value]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if pa.types.is_string(type_) and isinstance(value, str):
-        value.encode()  # an unpaired surrogate is a UnicodeEncodeError, a ValueError
-        return value
-    if pa.types.is_string(type_) and is_number:
+    if pa.types.is_string(kind) and (is_number or isinstance(value, str)):
+        str(value).encode()  # an unpaired surrogate is a UnicodeEncodeError, a ValueError
         return str(value)
-    if pa.types.is_floating(type_) and is_number:
+    if pa.types.is_floating(kind) and is_number:
         return float(value)
-    message = f"{field.name} is not a {type_}: {str(value)[:40]!r}"
+    message = f"{name} is not a {kind}: {str(value)[:40]!r}" if name else "is not a JSON object"
     raise TypeError(message)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,17 +37,14 @@ from recbias.core.errors import (
 )
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
-from recbias.formats.delimited import (
-    check_ids,
-    explain_header,
-    read_texts,
-)
+from recbias.formats.delimited import Kind, Layout, explain_header, read_table
+from recbias.formats.identifiers import check_ids
 from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import (
     decode_dictionary,
     is_typed,
     locate_row,
-    parse_numbers,
+    read_columns,
     read_parquet,
     read_schema,
     read_table_header,
@@ -62,7 +58,6 @@ from recbias.formats.text_files import (
     is_number,
     read_first_line,
     require_file,
-    shorten,
 )
 
 ListLayout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "lenskit"]
@@ -71,15 +66,21 @@ ListLayout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "l
 ListOrder: TypeAlias = Literal["auto", "rank", "score", "rows"]
 """What the items of a list are ordered by; ``auto`` is the rank, or the score without ranks."""
 
-RowOrder = npt.NDArray[np.int64]
+_Rows = npt.NDArray[np.int64]
+_Locate: TypeAlias = Callable[[int], str]
 
 _PARQUET = (".parquet", ".parq")
 _TEXT = (".csv", ".tsv", ".txt", ".inter")
 _BY_NAME: Mapping[str, ListLayout] = {".trec": "trec", ".run": "trec", ".json": "ranx"}
 
-_RUN_COLUMNS = ("query_id", "iteration", "item_id", "rank", "score", "tag")
-_ITEMS = "items"  # the column in which LensKit stores the items of a list
-_SHAPE = "{query: {item: score}} or {query: [item, ...]}"
+_KINDS: Mapping[str, Kind] = {
+    "query_id": "id",
+    "item_id": "id",
+    "rank": "float64",
+    "score": "float64",
+    "dataset": "id",
+}
+"""What the column of each role holds."""
 
 _ALIASES: Mapping[str, frozenset[str]] = {
     "query_id": frozenset({"queryid", "query", "qid", "userid", "user", "uid"}),
@@ -90,11 +91,8 @@ _ALIASES: Mapping[str, frozenset[str]] = {
 }
 """The names that other tools use for each role, without case, ``_`` and ``-``."""
 
-_Locate: TypeAlias = Callable[[int], str]
-"""Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
-
-_Columns: TypeAlias = tuple["ListRows", dict[str, str]]
-"""The rows of a file, and the name of the column of each role."""
+_ITEMS = "items"  # the column in which LensKit stores the items of a list
+_SHAPE = "{query: {item: score}} or {query: [item, ...]}"
 
 _MASK = -3.4e38
 """Scores up to here, as minus infinity and the minimum of float32, mask an item."""
@@ -105,7 +103,7 @@ _PADDING = "-1"
 
 @dataclass(frozen=True, eq=False)
 class ListRows:
-    """The rows of a file of lists, in file order.
+    """Rows of a file of lists.
 
     Args:
         path: The file.
@@ -115,10 +113,11 @@ class ListRows:
         items: Codes of the items, ``int32[n]``.
         ranks: The ranks as written, ``float64[n]``, or None.
         scores: The scores as written, ``float64[n]``, or None.
-        place: Returns the place of a row, for messages.
+        numbers: The number of each row in the file, ``int64[n]``.
+        locate: Returns the place of a row of the file.
         in_order: Whether rows of equal score are in list order; else in order of the item ids.
-        datasets: The labels of the datasets and the code of each row's dataset, or None if the
-            file has no column ``dataset``.
+        dataset_ids: The labels of the datasets, or None if there is no column ``dataset``.
+        datasets: Codes of the datasets, ``int32[n]``, or None.
     """
 
     path: Path
@@ -128,9 +127,11 @@ class ListRows:
     items: Codes
     ranks: FloatArray | None
     scores: FloatArray | None
-    place: _Locate
+    numbers: _Rows
+    locate: _Locate
     in_order: bool = False
-    datasets: tuple[Vocabulary, Codes] | None = None
+    dataset_ids: Vocabulary | None = None
+    datasets: Codes | None = None
 
     def of_dataset(self, label: str) -> ListRows:
         """Return the rows of a dataset, over the ids that occur in them.
@@ -140,16 +141,15 @@ class ListRows:
         Raises:
             UnknownIdentifier: No row belongs to that dataset.
         """
-        if self.datasets is None or not label:
+        if self.dataset_ids is None or not label:
             return self
-        labels, codes = self.datasets
-        code = int(labels.find(np.array([label], dtype=object))[0])
+        code = int(self.dataset_ids.find(np.array([label], dtype=object))[0])
         if code < 0:
-            listed = ", ".join(map(repr, sorted(labels.ids)[:12])) or "none"
+            listed = ", ".join(map(repr, sorted(self.dataset_ids.ids)[:12])) or "none"
             message = f"no row is of the dataset {label!r}: its column 'dataset' has {listed}"
             remedy = "set such a label for the dataset, or remove the column"
             raise UnknownIdentifier(message, where=str(self.path), remedy=remedy)
-        rows = replace(self, datasets=None).take(np.flatnonzero(codes == code))
+        rows = replace(self.take(np.flatnonzero(self.datasets == code)), dataset_ids=None)
         query_ids, queries = _compact(rows.query_ids, rows.queries)
         item_ids, items = _compact(rows.item_ids, rows.items)
         return replace(rows, query_ids=query_ids, item_ids=item_ids, queries=queries, items=items)
@@ -163,15 +163,27 @@ class ListRows:
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
-        return replace(
-            self,
-            queries=self.queries[rows],
-            items=self.items[rows],
-            ranks=None if self.ranks is None else self.ranks[rows],
-            scores=None if self.scores is None else self.scores[rows],
-            place=lambda row: self.place(int(rows[row])),
-            datasets=self.datasets and (self.datasets[0], self.datasets[1][rows]),
-        )
+        names = ("queries", "items", "ranks", "scores", "numbers", "datasets")
+        columns = {name: getattr(self, name) for name in names}
+        taken = {
+            name: None if column is None else column[rows] for name, column in columns.items()
+        }
+        return replace(self, **taken)  # type: ignore[arg-type]
+
+    def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
+        """Raise BrokenContract with the first wrong row of the file and the number of others."""
+        if not is_wrong.any():
+            return
+        rows = np.flatnonzero(is_wrong)
+        row = int(rows[self.numbers[rows].argmin()])
+        item, query = self.item_ids.ids[self.items[row]], self.query_ids.ids[self.queries[row]]
+        message = f"item {item!r} {problem} of query {query!r}"
+        message += f", and {rows.size - 1:,} more such rows" if rows.size > 1 else ""
+        raise BrokenContract(message, where=self.place(row), remedy=remedy)
+
+    def place(self, row: int) -> str:
+        """Return the place of a row: ``file:line``, or ``file: row n``."""
+        return self.locate(int(self.numbers[row]))
 
 
 def _compact(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
@@ -181,22 +193,12 @@ def _compact(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
 
 
 def check_name(path: Path, layout: ListLayout | Literal["auto"]) -> None:
-    """Raise WrongType if the suffix of a file contradicts its layout.
-
-    Raises:
-        WrongType: The suffix is unknown and no layout is named, or a Parquet file has a layout of
-            text files.
-    """
-    suffix = get_suffix(path)
+    """Raise WrongType if the suffix of a file is unknown, and no layout is named."""
     suffixes = (*_TEXT, *_PARQUET, *_BY_NAME)
-    if layout == "auto" and suffix not in suffixes:
+    if layout == "auto" and get_suffix(path) not in suffixes:
         message = f"{path.name} does not have the suffix of a file of lists"
         remedy = f"name it {', '.join(suffixes)} (also with .gz), or set its layout"
         raise WrongType(message, where="path", remedy=remedy)
-    if suffix in _PARQUET and layout not in {"auto", "table", "lenskit"}:
-        message = f"{path.name} is not in the {layout} layout"
-        remedy = "omit layout: a Parquet file is a table, or LensKit's"
-        raise WrongType(message, where="layout", remedy=remedy)
 
 
 def detect_layout(path: Path) -> ListLayout:
@@ -231,6 +233,15 @@ def detect_by_line(line: str) -> ListLayout:
     return "table"
 
 
+class _Content(NamedTuple):
+    """The Arrow columns of a file by role, what places a row, and the names of its columns."""
+
+    columns: Mapping[str, Any]
+    locate: _Locate
+    in_order: bool = False
+    roles: Mapping[str, str] = {}
+
+
 def read_rows(
     path: Path,
     layout: ListLayout | Literal["auto"] = "auto",
@@ -257,26 +268,80 @@ def read_rows(
     if columns and used_layout not in {"table", "recbole", "lenskit"}:
         message = f"{path.name} was read as {used_layout}, which does not name its columns"
         raise Contradiction(message, where="columns", remedy="remove columns, or change layout")
-    try:
-        rows, roles = _READERS[used_layout](path, order, dict(columns))
-    except (MalformedLine, UnknownColumn) as error:
-        detected = detect_layout(path)
-        if layout in {"auto", detected}:
-            raise
-        remedy = f"by its name and first line it is {detected}: omit layout, or correct the file"
-        raise type(error)(error.message, where=error.where, remedy=remedy) from error
+    content = _READERS[used_layout](path, order, dict(columns))
+    rows = _encode_rows(path, content)
     by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, *_PARQUET}
-    usual = {*roles, "user_id", *dict(columns)}
-    inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
+    roles = content.roles.items()
+    usual = {*content.roles, "user_id", *dict(columns)}
+    inferred = [f"{name} is the {role}" for role, name in roles if name not in usual]
     is_guess = by_line and used_layout != "table"
     if inferred or is_guess:
         shown = [rows.show_first()] if is_guess and rows.queries.size else []
         warn("; ".join([f"{path.name} was read as {used_layout}", *shown, *inferred]))
+    if used_layout == "trec":
+        rows = _rank_equal_ranks(rows)
     if used_layout == "elliot" and order == "auto" and _may_be_ranks(rows):
         message = f"its numbers count up in each list, as ranks do, or scores: {rows.show_first()}"
         remedy = "set order: rank, or order: score"
         raise AmbiguousLayout(message, where=rows.place(0), remedy=remedy)
     return _select_order(rows, order)
+
+
+def _encode_rows(path: Path, content: _Content) -> ListRows:
+    columns, encoded = dict(content.columns), {}
+    for name in ("query_id", "item_id", "dataset"):
+        if name in columns:
+            encoded[name] = _encode_column(columns.pop(name), name, content.locate)
+    numbers = {
+        name: np.asarray(column.cast(pa.float64(), safe=False), np.float64)
+        for name, column in columns.items()
+        if name in {"rank", "score"}
+    }
+    (query_ids, queries), (item_ids, items) = encoded["query_id"], encoded["item_id"]
+    dataset_ids, datasets = encoded.get("dataset", (None, None))
+    return ListRows(
+        path=path,
+        query_ids=query_ids,
+        item_ids=item_ids,
+        queries=queries,
+        items=items,
+        ranks=numbers.get("rank"),
+        scores=numbers.get("score"),
+        numbers=np.arange(queries.size),
+        locate=content.locate,
+        in_order=content.in_order,
+        dataset_ids=dataset_ids,
+        datasets=datasets,
+    )
+
+
+def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
+    """Return the identifiers of a column in order of appearance, and each row's code."""
+    encoded = column.cast(pa.string()).dictionary_encode().combine_chunks()
+    ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
+    codes = encoded.indices.to_numpy().astype(np.int32, copy=False)
+    if "" in ids:
+        row = int((ids[codes] == "").argmax())
+        raise MalformedLine(f"{name} is empty", where=locate(row))
+    return Vocabulary(ids), codes
+
+
+def _rank_equal_ranks(rows: ListRows) -> ListRows:
+    """Return the rows of a TREC run; if all ranks of a list are equal, ranked as by trec_eval.
+
+    That is by score, equal ones by item from the last to the first.
+    """
+    if rows.ranks is None or rows.scores is None:
+        return rows
+    ranks = pd.Series(rows.ranks).groupby(rows.queries)
+    if (ranks.min() != ranks.max()).any() or not (ranks.size() > 1).any():
+        return rows
+    warn(f"{rows.path.name}: the ranks of each list are equal: it is ordered as by trec_eval")
+    positions = np.argsort(np.argsort(rows.item_ids.ids))
+    order = np.lexsort((-positions[rows.items], -rows.scores, rows.queries))
+    by_score = np.empty(order.size)
+    by_score[order] = np.arange(order.size)
+    return replace(rows, ranks=by_score.astype(np.float64))
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
@@ -293,25 +358,20 @@ def _may_be_ranks(rows: ListRows) -> bool:
     return bool(rises.any() if is_count else rises.size and rises.all())
 
 
-def _count_rows(rows: ListRows) -> FloatArray:
-    """Return the position of each row in its list, from 1."""
-    counts = pd.Series(rows.queries).groupby(rows.queries).cumcount()
-    return np.asarray(counts + 1, dtype=np.float64)
-
-
 def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
     """Return the rows with the one column that orders them; both may be there for ``auto``."""
     if order == "auto":
         return rows
     if order == "rows":
-        return replace(rows, ranks=_count_rows(rows), scores=None)
+        counts = pd.Series(rows.queries).groupby(rows.queries).cumcount() + 1
+        return replace(rows, ranks=np.asarray(counts, np.float64), scores=None)
     if (rows.ranks if order == "rank" else rows.scores) is None:
         raise UnknownColumn(f"there is no {order}", where=str(rows.path), remedy="change order")
     return replace(rows, scores=None) if order == "rank" else replace(rows, ranks=None)
 
 
-def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
-    """Return the rows of a dataset, and their order: list by list, the best item first.
+def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
+    """Return the rows of a dataset, list by list, the best item first.
 
     Rows that mask an item, with a score of minus infinity or the minimum of float32, or that fill
     a list, with the item -1, are excluded with a warning.
@@ -330,16 +390,17 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
         warn(f"{rows.path.name}: {n_masked:,} rows are excluded as masks: {kinds}")
         rows = rows.take(np.flatnonzero(~is_masked))
     order = _sort(rows)
-    _validate_lists(rows, order)
-    return rows, order
+    rows = rows if order is None else rows.take(order)
+    _validate_lists(rows)
+    return rows
 
 
-def _sort(rows: ListRows) -> RowOrder:
+def _sort(rows: ListRows) -> _Rows | None:
+    """Return the order of the rows; None if it is that of the file."""
     if rows.ranks is not None:
-        is_next = np.diff(rows.ranks) > 0
         steps = np.diff(rows.queries)
-        if ((steps > 0) | ((steps == 0) & is_next)).all():
-            return np.arange(rows.queries.size)
+        if ((steps > 0) | ((steps == 0) & (np.diff(rows.ranks) > 0))).all():
+            return None
         return np.lexsort((rows.ranks, rows.queries))
     scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
     if rows.in_order:
@@ -349,45 +410,24 @@ def _sort(rows: ListRows) -> RowOrder:
     return np.lexsort((positions[rows.items], -scores, rows.queries))
 
 
-def _validate_lists(rows: ListRows, order: RowOrder) -> None:
-    queries = rows.queries[order]
-    keys = queries.astype(np.int64) * len(rows.item_ids) + rows.items[order]
+def _validate_lists(rows: ListRows) -> None:
+    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
     if count_distinct(keys) < keys.size:
-        keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
-        _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "occurs twice in the list")
-    same_list = queries[1:] == queries[:-1]
+        later = np.argsort(rows.numbers)
+        is_repeated = np.empty(keys.size, dtype=bool)
+        is_repeated[later] = pd.Series(keys[later]).duplicated().to_numpy()
+        rows.refuse(is_repeated, "occurs twice in the list")
+    follows = np.zeros(keys.size, dtype=bool)  # the row before is of the same list
+    follows[1:] = rows.queries[1:] == rows.queries[:-1]
     if rows.ranks is not None:
-        not_whole = ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks)
-        _refuse(rows, not_whole, "has a rank that is not a whole number")
-        ranks = rows.ranks[order]
-        repeated = same_list & (ranks[1:] == ranks[:-1])
-        _refuse(rows, _mask_later(order, repeated), "repeats a rank in the list")
+        is_whole = np.isfinite(rows.ranks) & (np.floor(rows.ranks) == rows.ranks)
+        rows.refuse(~is_whole, "has a rank that is not a whole number")
+        rows.refuse(follows & (np.roll(rows.ranks, 1) == rows.ranks), "repeats a rank in the list")
     if rows.scores is not None:
-        _refuse(rows, np.isnan(rows.scores), "has a score of NaN")
-        scores = rows.scores[order]
-        rises = same_list & (scores[1:] > scores[:-1])
+        rows.refuse(np.isnan(rows.scores), "has a score of NaN")
         message = "has a higher score than the item ranked before it"
         remedy = "correct the lists, or set order: rank or order: score"
-        _refuse(rows, _mask_later(order, rises), message, remedy)
-
-
-def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
-    """Return a mask over the rows of the file: the later row of each wrong pair in ``order``."""
-    mask = np.zeros(order.size, dtype=bool)
-    mask[order[1:][wrong]] = True
-    return mask
-
-
-def _refuse(rows: ListRows, wrong: BoolArray, problem: str, remedy: str = "") -> None:
-    """Raise BrokenContract with the first wrong row and the number of the others."""
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        item = rows.item_ids.ids[rows.items[row]]
-        query = rows.query_ids.ids[rows.queries[row]]
-        n_more = int(wrong.sum()) - 1
-        message = f"item {item!r} {problem} of query {query!r}"
-        message += f", and {n_more:,} more such rows" if n_more else ""
-        raise BrokenContract(message, where=rows.place(row), remedy=remedy)
+        rows.refuse(follows & (rows.scores > np.roll(rows.scores, 1)), message, remedy)
 
 
 def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None:
@@ -413,13 +453,13 @@ def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
 def _assign_roles(
     file_names: Sequence[str],
     location: str,
-    renamed: Mapping[str, str] = MappingProxyType({}),
+    renamed: Mapping[str, str],
     *,
-    ordered: bool = False,
+    ordered: bool,
 ) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
 
-    >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
+    >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1", {}, ordered=False)
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
     """
     sources = rename_all(file_names, renamed, location)
@@ -449,105 +489,54 @@ def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
     raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
 
 
-def _encode_rows(
-    columns: Mapping[str, Any], path: Path, locate: _Locate, *, in_order: bool = False
-) -> ListRows:
-    """Return the rows of Arrow columns."""
-    query_ids, queries = _encode_column(columns["query_id"], "query_id", locate)
-    item_ids, items = _encode_column(columns["item_id"], "item_id", locate)
-    ranks, scores = (
-        _to_numbers(columns[name], name, locate) if name in columns else None
-        for name in ("rank", "score")
-    )
-    datasets = None
-    if "dataset" in columns:
-        datasets = _encode_column(columns["dataset"], "dataset", locate)
-    ids, codes = (query_ids, item_ids), (queries, items)
-    return ListRows(path, *ids, *codes, ranks, scores, locate, in_order, datasets)
-
-
-def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
-    """Return the identifiers of a chunked array in order of appearance, and each row's code."""
-    texts = column.cast(pa.string())
-    empty = compute.equal(texts, "")
-    if compute.any(empty).as_py():
-        row = empty.index(value=True).as_py()
-        raise MalformedLine(f"an empty {name}", where=locate(row))
-    encoded = texts.dictionary_encode().combine_chunks()
-    ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
-    return Vocabulary(ids), encoded.indices.to_numpy().astype(np.int32, copy=False)
-
-
-def _to_numbers(column: Any, name: str, locate: _Locate) -> FloatArray:
-    if pa.types.is_string(column.type):
-        return parse_numbers(column, name, locate)
-    return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-
-
 def _read_table(
     path: Path, order: ListOrder, renamed: Mapping[str, str], *, in_order: bool = False
-) -> _Columns:
+) -> _Content:
     """Read a table with a header; its rows are ``in_order`` in the layout of RecBole."""
-    if get_suffix(path) in _PARQUET:
-        return _read_flat_parquet(path, order, renamed)
-    header = read_table_header(path)
     is_ordered = in_order or order == "rows"
+    if get_suffix(path) in _PARQUET:
+        raw = read_parquet(path)
+        roles = _assign_roles(raw.column_names, str(path), renamed, ordered=is_ordered)
+        columns = {role: _convert(role, raw[name], path) for role, name in roles.items()}
+        return _Content(columns, partial(locate_row, path), roles=roles)
+    header = read_table_header(path)
     roles = _assign_roles([*header.columns], header.where, renamed, ordered=is_ordered)
-    role_headers = {role: header.columns[name] for role, name in roles.items()}
-    table, locate = read_texts(path, header.delimiter, [*role_headers.values()])
-    columns = {role: table.column(header) for role, header in role_headers.items()}
-    return _encode_rows(columns, path, locate, in_order=in_order), roles
+    selected = {role: (name, _KINDS[role]) for role, name in roles.items()}
+    table = read_columns(path, header, selected)
+    return _Content({role: table[role] for role in roles}, table.place, in_order, roles)
 
 
-def _read_elliot(path: Path, order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
-    """Read user, item and score separated by tabs, without a header."""
+def _read_plain(
+    path: Path, delimiter: str, names: Sequence[str], *, in_order: bool = False
+) -> _Content:
+    """Read a file without a header."""
+    kinds: dict[str, Kind] = {name: _KINDS.get(name, "text") for name in names}
+    layout = Layout(columns=kinds, delimiter=delimiter, header=False, quoted=bool(delimiter))
+    table = read_table(path, layout)
+    return _Content({name: table[name] for name in names}, table.place, in_order)
+
+
+def _read_elliot(path: Path, order: ListOrder, _renamed: Mapping[str, str]) -> _Content:
+    """Read user, item and score separated by tabs."""
     names = ("query_id", "item_id", "rank" if order == "rank" else "score")
-    table, locate = read_texts(path, TAB, names, header=False)
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    return _encode_rows(columns, path, locate, in_order=True), {}
+    return _read_plain(path, TAB, names, in_order=True)
 
 
-def _read_run(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
-    """Read a TREC run: query, Q0, item, rank, score and tag, without a header."""
-    table, locate = read_texts(path, "", _RUN_COLUMNS, header=False)
-    if not table.num_rows:
-        raise MalformedLine("the file is empty", where=str(path))
-    columns = {role: table.column(role) for role in ("query_id", "item_id", "rank", "score")}
-    rows = _encode_rows(columns, path, locate)
-    ranks = pd.Series(rows.ranks).groupby(rows.queries)
-    if (ranks.min() == ranks.max()).all() and (ranks.size() > 1).any():
-        warn(f"{path.name}: the ranks of each list are equal: it is ordered as by trec_eval")
-        rows = replace(rows, ranks=_rank_by_score(rows))
-    return rows, {}
+def _read_run(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Content:
+    """Read a TREC run: query, Q0, item, rank, score and tag, separated by blanks."""
+    return _read_plain(path, "", ("query_id", "iteration", "item_id", "rank", "score", "tag"))
 
 
-def _rank_by_score(rows: ListRows) -> FloatArray:
-    """Return the rank of each row by score, equal ones by item from the last to the first."""
-    positions = np.argsort(np.argsort(rows.item_ids.ids))
-    scores = np.zeros(positions.size) if rows.scores is None else rows.scores
-    order = np.lexsort((-positions[rows.items], -scores, rows.queries))
-    ranks = np.empty(order.size)
-    ranks[order] = np.arange(order.size)
-    return ranks
-
-
-def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Columns:
-    """Return the rows of a JSON file of lists; equal scores are in file order."""
+def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Content:
+    """Read a JSON file of lists; equal scores are in file order."""
     queries, items, scores, locate = read_queries(path, _SHAPE, may_rank=True)
-    _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
+    if not set(map(type, items)) <= {str, int}:
+        raise MalformedLine("an item is a text or a whole number", where=str(path))
     columns = {"query_id": queries, "item_id": [str(item) for item in items]}
     arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
     if scores is not None:
-        _validate_types(scores, {int, float}, "a score is a number", locate)
         arrays["score"] = pa.chunked_array([to_floats(scores)])
-    return _encode_rows(arrays, path, locate, in_order=True), {}
-
-
-def _validate_types(values: Sequence[Any], types: set[type], rule: str, locate: _Locate) -> None:
-    if not set(map(type, values)) <= types:
-        row = next(row for row, value in enumerate(values) if type(value) not in types)
-        message = f"{rule}, not {shorten(values[row])}"
-        raise MalformedLine(message, where=locate(row))
+    return _Content(arrays, locate, in_order=True)
 
 
 def _is_nested(path: Path) -> bool:
@@ -560,58 +549,36 @@ def _is_nested(path: Path) -> bool:
     return bool(is_list and pa.types.is_struct(column_type.value_type))
 
 
-def _read_flat_parquet(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Columns:
-    """Return the rows of a Parquet file with one row per item, and the column of each role."""
-    table = read_parquet(path)
-    roles = _assign_roles(table.column_names, str(path), renamed, ordered=order == "rows")
-    columns = {role: table.column(name) for role, name in roles.items()}
-    return _encode_rows(_convert_columns(columns, path), path, partial(locate_row, path)), roles
-
-
-def _read_lenskit(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Columns:
+def _read_lenskit(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Content:
     """Read LensKit's Parquet layout, or a table."""
     if get_suffix(path) not in _PARQUET or not _is_nested(path):
         return _read_table(path, order, renamed)
-    table = read_parquet(path)
-    lists = table.column(_ITEMS).combine_chunks()
-    keys = [name for name in table.column_names if name != _ITEMS]
+    raw = read_parquet(path)
+    lists = raw[_ITEMS].combine_chunks()
+    rows = compute.list_parent_indices(lists)
     items = compute.list_flatten(lists)
-    names = [field.name for field in items.type]
-    chunks = [pa.chunked_array([values]) for values in items.flatten()]
-    fields = dict(zip(names, chunks, strict=True))
-    roles = _assign_roles([*keys, *fields], str(path), renamed, ordered=True)
-    list_rows = compute.list_parent_indices(lists).to_numpy()
-    queries = _convert_column("query_id", table.column(roles["query_id"]), path)
-    query_ids, codes = _encode_column(queries, "query_id", partial(locate_row, path))
-    columns = {role: fields[name] for role, name in roles.items() if name in fields}
-    for role in ("query_id", "dataset"):
-        if roles.get(role) in keys:
-            columns[role] = table.column(roles[role]).take(list_rows)
+    names = [name for name in raw.column_names if name != _ITEMS]
+    fields = {name: raw[name].take(rows) for name in names}
+    for part, values in zip(items.type, items.flatten(), strict=True):
+        fields[part.name] = pa.chunked_array([values])
+    roles = _assign_roles([*fields], str(path), renamed, ordered=True)
+    columns = {role: _convert(role, fields[name], path) for role, name in roles.items()}
+    list_rows = rows.to_numpy()
     if not {"rank", "score"} & set(columns):
         starts = np.searchsorted(list_rows, list_rows)
         columns["rank"] = pa.chunked_array([np.arange(1, list_rows.size + 1) - starts])
-
-    def locate(row: int) -> str:
-        return locate_row(path, int(list_rows[row]))
-
-    rows = _encode_rows(_convert_columns(columns, path), path, locate)
-    return replace(rows, query_ids=query_ids, queries=codes[list_rows]), roles
+    return _Content(columns, lambda row: locate_row(path, int(list_rows[row])), roles=roles)
 
 
-def _convert_columns(columns: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    return {role: _convert_column(role, column, path) for role, column in columns.items()}
+def _convert(role: str, column: Any, path: Path) -> Any:
+    """Return a column of a Parquet file as text; a rank or score as numbers."""
+    column = decode_dictionary(column)
+    if _KINDS[role] == "id":
+        return to_text(column, f"{path}: {role}")
+    return column if pa.types.is_integer(column.type) else to_numbers(column, f"{path}: {role}")
 
 
-def _convert_column(role: str, column: Any, path: Path) -> Any:
-    """Return a column as text; a rank or score as numbers, unless it is text."""
-    location, column = f"{path}: {role}", decode_dictionary(column)
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if is_text or role not in {"rank", "score"}:
-        return to_text(column, location)
-    return column if pa.types.is_integer(column.type) else to_numbers(column, location)
-
-
-_READERS: Mapping[ListLayout, Callable[[Path, ListOrder, Mapping[str, str]], _Columns]] = {
+_READERS: Mapping[ListLayout, Callable[[Path, ListOrder, Mapping[str, str]], _Content]] = {
     "table": _read_table,
     "trec": _read_run,
     "elliot": _read_elliot,

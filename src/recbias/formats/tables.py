@@ -8,7 +8,6 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,51 +23,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import SEPARATOR, AnyArray, BoolArray, FloatArray, Ids
+from recbias.core.dataset import SEPARATOR, AnyArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn, WrongType
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
 from recbias.core.text import suggest
-from recbias.formats.archives import refuse_large_zip
 from recbias.formats.delimited import (
-    SKIP_HINT,
     BadLines,
     Kind,
     Layout,
-    Rows,
+    Table,
     explain_header,
-    find_line_of_row,
-    find_repeat,
     read_header,
     read_table,
-    read_texts,
     refuse_same_names,
-    to_texts,
 )
-from recbias.formats.json_files import parse_json
+from recbias.formats.identifiers import to_texts
+from recbias.formats.json_files import read_records
 from recbias.formats.text_files import (
     DELIMITERS,
     JSON_TO_TABLE,
     TAB,
     get_suffix,
-    open_text,
     read_first_line,
+    refuse_large_zip,
     require_file,
     shorten,
 )
 
-_EXCEL = ".xlsx"
+_EXCEL, _PARQUET = ".xlsx", ".parquet"
 
 _DELIMITED_SUFFIXES = (*DELIMITERS, ".txt", ".inter", ".json", ".jsonl")
 """The suffixes of tables of which the first line is read, if only for what is wrong with it."""
 
-_TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
+_TEXT_SUFFIXES = (*DELIMITERS, ".jsonl", _PARQUET)
 """The suffixes of tables of text."""
 
 _NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 """A number as a column of numbers holds it, or an empty cell; ``007`` is text."""
-
 
 _HISTORIES = "item_id_list"
 """The column of RecBole's sequence files with the items before that of the row."""
@@ -86,14 +79,14 @@ class TableColumns:
     others: bool = False
     renamed: Mapping[str, str] | None = None
 
-    def select(self, file_names: list[str], where: str) -> tuple[dict[str, Kind], dict[str, str]]:
-        """Return the columns to read, and the name of each in a file that has ``file_names``.
+    def select(self, file_names: Sequence[str], where: str) -> dict[str, tuple[str, Kind]]:
+        """Return the name in the file and the kind of each column to read.
 
         Raises:
             UnknownColumn: A required column is missing.
             Contradiction: Two columns have the same name after renaming.
         """
-        sources = rename(file_names, self.renamed, where)
+        sources = rename(file_names, self.renamed or {}, where)
         names = [*sources]
         for name in self.needed:
             if name not in names:
@@ -109,16 +102,16 @@ class TableColumns:
         kinds = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             kinds |= {name: "text" for name in names if name not in kinds}
-        return kinds, sources
+        return {name: (sources[name], kind) for name, kind in kinds.items()}
 
 
-def rename(names: Sequence[str], columns: Mapping[str, str] | None, where: str) -> dict[str, str]:
+def rename(names: Sequence[str], columns: Mapping[str, str], where: str) -> dict[str, str]:
     """Return the name in the file of each column, by its new name.
 
     Raises:
         Contradiction: Two columns have the same name after renaming.
     """
-    new_names = [(columns or {}).get(name, name) for name in names]
+    new_names = [columns.get(name, name) for name in names]
     for name, count in Counter(new_names).items():
         if count > 1:
             message = f"two columns are called {name!r} after renaming"
@@ -132,44 +125,9 @@ def rename_all(names: Sequence[str], columns: Mapping[str, str], where: str) -> 
     return rename(names, columns, where)
 
 
-@dataclass(frozen=True, eq=False)
-class TableFile:
-    """The valid rows of a table, and the format of its text file, None for other files."""
-
-    path: Path
-    rows: Rows
-    layout: Layout | None
-
-    def where(self, row: int) -> str:
-        """Return the place of a row, counted from 0 among the valid ones."""
-        if self.layout is None:
-            return locate_row(self.path, row)
-        return f"{self.path}:{find_line_of_row(self.path, self.layout, row)}"
-
-    def without(self, wrong: BoolArray, problem: str, bad_lines: BadLines) -> TableFile:
-        """Return the table without its invalid rows, ``bool[n]``.
-
-        Raises:
-            MalformedLine: There is an invalid row, and such rows are not skipped.
-        """
-        if not wrong.any():
-            return self
-        if bad_lines == "error":
-            location = self.where(int(np.flatnonzero(wrong)[0]))
-            raise MalformedLine(problem, where=location, remedy=SKIP_HINT)
-        n_wrong = int(wrong.sum())
-        warn(f"{self.path.name}: {n_wrong:,} row(s) skipped: {problem}")
-        rows = Rows(self.rows.table.filter(~wrong), self.rows.bad_lines + n_wrong)
-        return TableFile(self.path, rows, self.layout)
-
-
 def read_file(
-    path: Path,
-    columns: TableColumns,
-    *,
-    bad_lines: BadLines = "error",
-    encoded: bool = False,
-) -> TableFile:
+    path: Path, columns: TableColumns, *, bad_lines: BadLines = "error", encoded: bool = False
+) -> Table:
     """Return the columns of a table; ``encoded`` is that of ``read_table``.
 
     Raises:
@@ -178,28 +136,21 @@ def read_file(
         UnknownColumn: A required column is missing.
     """
     suffix = get_suffix(require_file(path))
-    if suffix == ".parquet":
-        kinds, sources = columns.select(list(read_schema(path).names), str(path))
-        raw = read_parquet(path, [sources[name] for name in kinds])
-        return _convert_table(path, raw, columns, bad_lines)
-    if suffix == _EXCEL:
-        return _convert_table(path, _read_sheet(path), columns, bad_lines)
+    if suffix in {_PARQUET, _EXCEL}:
+        return _read_typed(path, columns, bad_lines)
     if suffix not in _DELIMITED_SUFFIXES:
         remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx file"
         message = "is not a kind of table that is supported"
         raise MalformedLine(message, where=str(path), remedy=remedy)
     header = read_table_header(path)
-    kinds, sources = columns.select([*header.columns], header.where)
-    in_file = {header.columns[sources[name]]: kind for name, kind in kinds.items()}
-    layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
-    rows = read_table(path, layout, bad_lines=bad_lines, encoded=encoded)
-    return TableFile(path, Rows(rows.table.rename_columns([*kinds]), rows.bad_lines), layout)
+    selected = columns.select([*header.columns], header.where)
+    return read_columns(path, header, selected, bad_lines=bad_lines, encoded=encoded)
 
 
 def list_file_columns(path: Path) -> list[str]:
     """Return the names of the columns of a table, without the types of RecBole."""
     suffix = get_suffix(require_file(path))
-    if suffix == ".parquet":
+    if suffix == _PARQUET:
         return list(read_schema(path).names)
     if suffix == _EXCEL:
         return list(_read_sheet(path).column_names)
@@ -254,6 +205,21 @@ def is_typed(names: Sequence[str]) -> bool:
     return all(map(_TYPED.fullmatch, names))
 
 
+def read_columns(
+    path: Path,
+    header: _TableHeader,
+    selected: Mapping[str, tuple[str, Kind]],
+    *,
+    bad_lines: BadLines = "error",
+    encoded: bool = False,
+) -> Table:
+    """Return columns of a delimited table: of each its name in the header, and its kind."""
+    in_file: dict[str, Kind] = {header.columns[name]: kind for name, kind in selected.values()}
+    layout = Layout(columns=in_file, delimiter=header.delimiter, quoted=True)
+    table = read_table(path, layout, bad_lines=bad_lines, encoded=encoded)
+    return replace(table, cells=table.cells.rename_columns([*selected]), header=header.where)
+
+
 def infer_column(column: Any) -> AnyArray:
     """Return a column as ``float64`` if every cell is a number or empty, else as text.
 
@@ -272,22 +238,26 @@ def infer_column(column: Any) -> AnyArray:
     return to_texts(column)
 
 
-def _convert_table(path: Path, raw: Any, columns: TableColumns, bad_lines: BadLines) -> TableFile:
-    """Return the columns of an Arrow table as the reader of text files would return them."""
-    kinds, sources = columns.select(list(raw.column_names), str(path))
-    cast = {
-        name: _cast(raw[sources[name]], kind, f"{path}: {sources[name]}")
-        for name, kind in kinds.items()
+def _read_typed(path: Path, columns: TableColumns, bad_lines: BadLines) -> Table:
+    """Return columns of a Parquet or Excel file as the reader of text files would return them."""
+    if get_suffix(path) == _EXCEL:
+        raw = _read_sheet(path)
+        selected = columns.select(raw.column_names, str(path))
+    else:
+        selected = columns.select(list(read_schema(path).names), str(path))
+        raw = read_parquet(path, [source for source, _ in selected.values()])
+    cells = {
+        name: _cast(raw[source], kind, f"{path}: {source}")
+        for name, (source, kind) in selected.items()
     }
-    table = TableFile(path, Rows(pa.table(cast)), None)
-    for name, kind in kinds.items():
-        cells = table.rows.table[name]
+    table = Table(path, pa.table(cells), partial(locate_row, path))
+    for name, (_, kind) in selected.items():
         if kind == "id":
-            is_empty = np.asarray(pc.equal(cells, "").to_numpy())
+            is_empty = np.asarray(pc.equal(table[name], "").to_numpy())
             table = table.without(is_empty, f"{name} is empty", bad_lines)
         elif kind == "float32":
             problem = f"{name} is not a finite number"
-            table = table.without(~np.isfinite(cells.to_numpy()), problem, bad_lines)
+            table = table.without(~np.isfinite(table.numbers(name)), problem, bad_lines)
     return table
 
 
@@ -295,83 +265,19 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     """Return a Parquet column as the reader of text files would return it."""
     column = decode_dictionary(column)
     arrow_type = column.type
-    if kind == "float32":
-        return to_numbers(column, location).cast(pa.float32(), safe=False)
-    if kind == "float64":
-        return to_numbers(column, location)
+    is_number = pa.types.is_floating(arrow_type) or pa.types.is_boolean(arrow_type)
+    if kind in {"float32", "float64"} or (kind == "text" and is_number):
+        numbers = to_numbers(column, location)
+        return numbers.cast(pa.float32(), safe=False) if kind == "float32" else numbers
     if kind == "id" and pa.types.is_floating(arrow_type):
         remedy = "write identifiers as text or as whole numbers"
         raise MalformedLine("identifiers are decimal numbers", where=location, remedy=remedy)
-    if kind == "text" and (pa.types.is_floating(arrow_type) or pa.types.is_boolean(arrow_type)):
-        return to_numbers(column, location)
     if kind == "text" and pa.types.is_timestamp(arrow_type):
         column = column.cast(pa.timestamp("s", arrow_type.tz), safe=False)
     is_list = pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
     if is_list and not pa.types.is_nested(arrow_type.value_type):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
     return to_text(column, location)
-
-
-@dataclass(frozen=True, eq=False)
-class TextTable:
-    """The columns of a file as Arrow arrays of text, in which an empty cell is ``""``.
-
-    Args:
-        path: The file.
-        columns: The arrays by name.
-        place: Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file.
-        header: Where the columns are named, ``file:line``; blank where no line names them.
-    """
-
-    path: Path
-    columns: Mapping[str, Any]
-    place: Callable[[int], str]
-    header: str = ""
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    def need(self, *names: str) -> None:
-        """Raise UnknownColumn if one of the columns is missing."""
-        for name in names:
-            if name not in self.columns:
-                message = f"there is no column {name!r}"
-                remedy = f"rename the column; {suggest(name, self.columns)}"
-                error = UnknownColumn(message, where=self.header or str(self.path), remedy=remedy)
-                raise explain_header(error, [*self.columns], names)
-
-    def texts(self, name: str) -> Ids:
-        """Return a column of text as written, ``object[n]``."""
-        return np.array(self.columns[name].to_pylist(), dtype=object)
-
-    def optional(self, name: str) -> Ids:
-        """Return a column of text, None where the cell is empty or the column is missing."""
-        if name not in self.columns:
-            return np.full(len(self), None, dtype=object)
-        return to_texts(self.columns[name])
-
-    def ids(self, name: str) -> Ids:
-        """Return a column of identifiers; raises MalformedLine if one is empty."""
-        texts = self.texts(name)
-        if (empty := np.flatnonzero(texts == "")).size:
-            raise MalformedLine(f"an empty {name}", where=self.place(int(empty[0])))
-        return texts
-
-    def numbers(self, name: str) -> FloatArray:
-        """Return a column of numbers, ``float64[n]``; an empty cell is NaN."""
-        return parse_numbers(self.columns[name], name, self.place)
-
-    def labels(self, used: Sequence[str]) -> pd.DataFrame:
-        """Return all columns but ``used`` as text, None where a cell is empty."""
-        cells = {name: self.optional(name) for name in self.columns if name not in used}
-        return pd.DataFrame(cells, index=range(len(self)), dtype=object)
-
-    def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
-        """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
-        first, repeat = find_repeat(keys)
-        if repeat >= 0:
-            remedy = f"keep one of the rows; the other is at {self.place(first)}"
-            raise MalformedLine(what(repeat), where=self.place(repeat), remedy=remedy)
 
 
 def find_suffix(path: Path) -> str:
@@ -390,8 +296,8 @@ def find_suffix(path: Path) -> str:
     return suffix
 
 
-def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> TextTable:
-    """Return the table in a file, with new names of its ``columns``.
+def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> Table:
+    """Return the table in a file, all of it as text, with new names of its ``columns``.
 
     Raises:
         MissingFile: The file does not exist.
@@ -402,93 +308,42 @@ def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> Tex
     """
     suffix = find_suffix(path)
     require_file(path)
-    readers = {".parquet": _read_parquet_texts, ".jsonl": _read_json_texts}
-    table = readers.get(suffix, _read_delimited_texts)(path)
+    if suffix == _PARQUET:
+        raw = read_parquet(path)
+        table = _format_table(path, dict(zip(raw.column_names, raw.columns, strict=True)))
+    elif suffix == ".jsonl":
+        lines = [*read_records(path)]
+        names = dict.fromkeys(name for _, record in lines for name in record)
+        cells = {name: [record.pop(name, None) for _, record in lines] for name in names}
+        numbers = [number for number, _ in lines]
+        table = _format_table(path, cells, lambda row: f"{path}:{numbers[row]}")
+    else:
+        header = read_table_header(path)
+        table = read_columns(path, header, {name: (name, "text") for name in header.columns})
     if not len(table):
         remedy = "add a row below the names of the columns"
         raise MalformedLine("the file has no rows", where=str(path), remedy=remedy)
-    sources = rename_all([*table.columns], columns or {}, table.header or str(path))
-    return replace(table, columns={new: table.columns[name] for new, name in sources.items()})
+    sources = rename_all(table.columns, columns or {}, table.header or str(path))
+    return replace(table, cells=table.cells.rename_columns([*sources]))
 
 
-def parse_numbers(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
-    """Return Arrow text as ``float64``; white space around a number is ignored, blank is NaN.
-
-    Raises:
-        MalformedLine: A cell of the column ``name`` is not a number; ``locate`` returns the place
-            of a row, counted from 0.
-    """
-    texts = pc.utf8_trim_whitespace(column)
-    texts = pc.if_else(pc.equal(texts, ""), "nan", texts)
-    try:
-        return np.asarray(texts.cast(pa.float64()), dtype=np.float64)
-    except pa.ArrowInvalid as error:
-        row, text = next(
-            (row, text) for row, text in enumerate(texts.to_pylist()) if not _is_number(text)
-        )
-        message = f"the {name} {shorten(text)} is not a number"
-        raise MalformedLine(message, where=locate(row)) from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        pa.scalar(text, pa.string()).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _read_delimited_texts(path: Path) -> TextTable:
-    header = read_table_header(path)
-    table, locate = read_texts(path, header.delimiter, [*header.columns.values()])
-    columns = dict(zip(header.columns, table.columns, strict=True))
-    return TextTable(path, columns, locate, header.where)
-
-
-def _read_parquet_texts(path: Path) -> TextTable:
-    locate = partial(locate_row, path)
-    table = read_parquet(path)
-    columns = {
-        name: pa.chunked_array([_format_cells(column.to_pylist(), name, locate)])
-        if pa.types.is_nested(column.type)
-        else to_text(column, f"{path}: {name}")
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return TextTable(path, columns, locate)
-
-
-def _read_json_texts(path: Path) -> TextTable:
-    numbers, records = array("q"), []
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            record = parse_json(line.rstrip("\r\n"), path, line=number)
-            if not isinstance(record, dict):
-                remedy = "write one object per line"
-                raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
-            numbers.append(number)
-            records.append(record)
-    names = dict.fromkeys(name for record in records for name in record)
-
-    def place(row: int) -> str:
-        return f"{path}:{numbers[row]}"
-
-    cells = {name: [record.pop(name, None) for record in records] for name in names}
-    columns = {
-        name: pa.chunked_array([_format_cells(values, name, place)])
-        for name, values in cells.items()
-    }
-    return TextTable(path, columns, place)
-
-
-def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
+def _format_table(
+    path: Path, columns: Mapping[str, Any], place: Callable[[int], str] | None = None
+) -> Table:
     """Return JSON or Parquet values as the text that CSV cells would hold."""
-    texts = [_format_cell(cell) for cell in cells]
-    if None in texts:
-        message = f"the {name} is neither text nor a number"
-        raise MalformedLine(message, where=locate(texts.index(None)))
-    return pa.array(texts, pa.string())
+    place = place or partial(locate_row, path)
+    texts = {}
+    for name, column in columns.items():
+        if not isinstance(column, list) and not pa.types.is_nested(column.type):
+            texts[name] = to_text(column, f"{path}: {name}")
+            continue
+        values = column if isinstance(column, list) else column.to_pylist()
+        cells = [_format_cell(value) for value in values]
+        if None in cells:
+            message = f"the {name} is neither text nor a number"
+            raise MalformedLine(message, where=place(cells.index(None)))
+        texts[name] = pa.array(cells, pa.string())
+    return Table(path, pa.table(texts), place)
 
 
 def _format_cell(cell: Any) -> str | None:
@@ -530,12 +385,18 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     names = None if columns is None else list(columns)
     with _report_damage(path):
         table = parquet.read_table(path, columns=names, partitioning=None)
-    try:
         table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        remedy = "write its text as UTF-8"
-        raise MalformedLine(f"is damaged: {error}", where=str(path), remedy=remedy) from error
     return table
+
+
+@contextmanager
+def _report_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        message = f"is not a Parquet file: {str(error)[:200]}"
+        remedy = "write or download it again: it may be truncated, or its text is not UTF-8"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
 
 
 def locate_row(path: Path, row: int) -> str:
@@ -579,18 +440,8 @@ def _cast_all(column: Any, arrow_type: Any, location: str, content: str, remedy:
         raise MalformedLine(message, where=location, remedy=f"write it as {remedy}") from error
 
 
-@contextmanager
-def _report_damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        message = f"is not a Parquet file: {str(error)[:200]}"
-        remedy = "write or download it again: it may be truncated"
-        raise MalformedLine(message, where=str(path), remedy=remedy) from error
-
-
 def _read_sheet(path: Path) -> Any:
-    """Return the ``pyarrow.Table`` of the first sheet; its first row names the columns."""
+    """Return the text of the first sheet, null for an empty cell; its first row has the names."""
     require_packages(f"{path.name}, an Excel file,", "python-calamine", where=str(path))
     from python_calamine import CalamineError
 
@@ -607,16 +458,9 @@ def _read_sheet(path: Path) -> Any:
         raise MalformedLine("the first sheet is empty", where=str(path))
     names = [_format_excel_cell(cell) or "" for cell in frame.iloc[0]]
     refuse_same_names(names, str(path))
-    columns = [_build_column(frame[at].tolist()[1:]) for at in frame]
-    return pa.table(dict(zip(names, columns, strict=True)))
-
-
-def _build_column(cells: list[Any]) -> Any:
-    filled = [cell for cell in cells if cell is not None and cell != ""]
-    is_number = filled and all(type(cell) in {int, float} for cell in filled)
-    texts = pa.array([_format_excel_cell(cell) for cell in cells], pa.string())
-    is_whole = is_number and all(float(cell).is_integer() for cell in filled)
-    return texts.cast(pa.int64() if is_whole else pa.float64()) if is_number else texts
+    columns = [[_format_excel_cell(cell) for cell in frame[at].tolist()[1:]] for at in frame]
+    arrays = [pa.array(cells, pa.string()) for cells in columns]
+    return pa.table(dict(zip(names, arrays, strict=True)))
 
 
 def _format_excel_cell(cell: Any) -> str | None:
@@ -707,17 +551,17 @@ class TableSettings(InheritsSections):
                     message = f"no table has a column {name!r}"
                     raise UnknownColumn(message, where=setting, remedy=suggest(name, known))
 
-    def read_columns(self, table: TableFile) -> dict[str, AnyArray]:
+    def read_columns(self, table: Table) -> dict[str, AnyArray]:
         """Return the columns of a table without its identifiers, the first column.
 
         Raises:
             MalformedLine: A cell does not have the type of its column.
         """
-        _, *names = table.rows.table.column_names
+        _, *names = table.columns
         return {name: self._read_column(table, name) for name in names}
 
-    def _read_column(self, table: TableFile, name: str) -> AnyArray:
-        column, kind = table.rows.table[name], self.types.get(name)
+    def _read_column(self, table: Table, name: str) -> AnyArray:
+        column, kind = table[name], self.types.get(name)
         if pa.types.is_floating(column.type):
             return self._read_numbers(np.asarray(column.to_numpy()), kind)
         separator = self.separator.get(name)
@@ -854,9 +698,9 @@ def _parse_numbers(cells: AnyArray, kind: str) -> tuple[AnyArray, AnyArray]:
     return np.asarray(numbers), np.isnan(numbers) & (texts != "").to_numpy()
 
 
-def _make_type_error(table: TableFile, name: str, kind: str, is_wrong: AnyArray) -> MalformedLine:
+def _make_type_error(table: Table, name: str, kind: str, is_wrong: AnyArray) -> MalformedLine:
     row, expected = int(np.flatnonzero(is_wrong)[0]), kind.replace("_", " or ")
-    cell = table.rows.table[name][row].as_py()
+    cell = table[name][row].as_py()
     message = f"{name} is {cell!r}, not {expected}: {np.count_nonzero(is_wrong):,} such cell(s)"
     remedy = f"correct the table, or add missing: [{cell!r}]"
-    return MalformedLine(message, where=table.where(row), remedy=remedy)
+    return MalformedLine(message, where=table.place(row), remedy=remedy)

@@ -214,14 +214,15 @@ def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Docum
     Raises:
         BadYaml: The text is not YAML, has a tag, or is several documents.
     """
+    document = Document({}, base=start.folder)
     try:
         node = _compose(text, start)
-        builder = _Builder(start, scalars_as_text)
+        builder = _Builder(document, start, scalars_as_text)
         data: Any = None if node is None else builder.build(node, ())
     except RecursionError as error:
         raise BadYaml("is nested too deeply", where=start.file) from error
-    builder.document.data = data
-    return builder.document
+    document.data = data
+    return document
 
 
 def dump(data: dict[str, Any]) -> str:
@@ -236,15 +237,12 @@ def dump(data: dict[str, Any]) -> str:
 
 def suggest_file(path: Path) -> str:
     """Return the remedy for a missing file: a file with a similar name in the same folder."""
-    if _is_folder(path):
+    if os.path.isdir(path):  # noqa: PTH112  see is_file
         return "it is a folder: name a file in it"
-    if not _is_folder(path.parent):
-        return f"there is no folder {path.parent}"
     try:
-        names = [sibling.name for sibling in path.parent.iterdir()]
-    except OSError:
-        names = []
-    nearest = find_nearest(path.name, names, limit=1)
+        nearest = find_nearest(path.name, os.listdir(path.parent), limit=1)  # noqa: PTH208
+    except (OSError, ValueError):
+        return f"there is no folder {path.parent}"
     return f"did you mean {nearest[0]}?" if nearest else f"recbias looked at {path.absolute()}"
 
 
@@ -253,14 +251,9 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises on names that are too long
 
 
-def _is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; False for an impossible path."""
-    return os.path.isdir(path)  # noqa: PTH112  likewise
-
-
 def _read_source(path: Path, start: Mark, max_bytes: int) -> str:
     """Return the text of a file of at most ``max_bytes``, whose mark is ``start``."""
-    if not _is_folder(path):
+    if not os.path.isdir(path):  # noqa: PTH112
         has_file(path)  # refuses a pipe, which might never end
     try:
         with path.open("rb") as stream:
@@ -358,14 +351,11 @@ def _parse_scalar(kind: str, text: str) -> Any:
 class _Builder:
     """Builds plain Python from YAML nodes and records their marks."""
 
+    document: Document
     start: Mark
     scalars_as_text: bool
-    document: Document = field(init=False)
     n_values: int = 0
     ancestors: list[yaml.Node] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.document = Document({}, base=self.start.folder)
 
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return a node as plain Python, and record its mark."""
@@ -400,16 +390,15 @@ class _Builder:
             if key_node.value == "<<" and not key_node.style:
                 message, remedy = "merge keys (<<) are not read", "use extends: other.yaml"
                 raise self.error(key_node, message, remedy)
-            key, mark = key_node.value, self.mark(key_node)
-            key_path = (*path, key)
-            if key in mapping:
+            key_path, mark = (*path, key_node.value), self.mark(key_node)
+            if key_node.value in mapping:
                 message = f"is written twice, first in line {self.document.keys[key_path].line}"
-                repeat = Document({}, values={key_path: mark})
-                repeat.add_fault(key_path, message, kind=DuplicateKey, remedy="keep one of them")
-                self.document.faults += repeat.faults
+                where = f"{mark}: {format_key_path(key_path)}"
+                error = DuplicateKey(message, where=where, remedy="keep one of them")
+                self.document.faults.append((mark, error))
                 continue
             self.document.keys[key_path] = mark
-            mapping[key] = self.build(value_node, key_path)
+            mapping[key_node.value] = self.build(value_node, key_path)
         return mapping
 
     def convert_scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
@@ -430,13 +419,13 @@ class _Builder:
 def _compose(text: str, start: Mark) -> yaml.Node | None:
     """Return the nodes of one document, None if it is empty."""
     if unprintable := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        location = str(_mark_end(text[: unprintable.start()], start))
+        where = str(_mark_end(text[: unprintable.start()], start))
         message = f"the character {unprintable.group()!r} is not allowed in YAML"
-        raise BadYaml(message, where=location, remedy="remove it")
+        raise BadYaml(message, where=where, remedy="remove it")
     try:
         node: yaml.Node | None = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
-        raise _build_syntax_error(error, text, start) from error
+        raise _convert_syntax_error(error, start) from error
     return node
 
 
@@ -445,35 +434,31 @@ def _mark_end(text: str, start: Mark) -> Mark:
     return start.at(text.count("\n"), len(text) - text.rfind("\n") - 1)
 
 
-def _build_syntax_error(error: yaml.MarkedYAMLError, text: str, start: Mark) -> BadYaml:
-    problem = re.sub(r", but (got|found) .*", "", error.problem or "is not YAML", flags=re.DOTALL)
+_USUAL = {
+    "cannot start any token": (
+        "a tab or another character that cannot stand here",
+        "indent with spaces, and put text with other signs in quotes",
+    ),
+    "mapping values are not allowed": (
+        "a colon that YAML does not expect here",
+        "put text that contains ': ' in quotes, and check the indentation",
+    ),
+    "a single document": ("a second document begins here", "keep one document per file"),
+}
+"""The usual slips, by a part of what PyYAML says of them: what is wrong, and what to do."""
+
+
+def _convert_syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
+    problem = " ".join(filter(None, [error.problem, error.context and f"({error.context})"]))
     problem = problem.replace("did not find expected", "expected")
     remedy = "close every bracket and quote, and put text with other signs in quotes"
-    rest = _get_rest(error.problem_mark, text) if error.problem_mark else ""
-    is_tab = "cannot start any token" in problem and rest.startswith("\t")
-    if is_tab or "found a tab character" in problem:
-        problem, remedy = "a tab where YAML expects spaces", "indent with spaces"
-    elif problem == "found undefined alias":
-        written = re.match(r"\*([^\s,\[\]{}]+)", rest)
-        problem = f"{problem} {written.group(1)!r}" if written else problem
-    elif error.context == "expected a single document in the stream":
-        problem, remedy = "a second document begins here", "keep one document per file"
-    elif "mapping values are not allowed" in problem:
-        problem = "a colon that YAML does not expect here"
-        remedy = "put text that contains ': ' in quotes, and check the indentation"
-    elif error.context:
-        problem = f"{problem} ({error.context})"
+    slips = [slip for part, slip in _USUAL.items() if part in problem]
     mark = error.problem_mark or error.context_mark
-    if problem.startswith("found unexpected end of stream") and error.context_mark:
+    if "unexpected end of stream" in problem and error.context_mark:
         mark = error.context_mark  # where the quote opens
-    location = start.at(mark.line, mark.column) if mark else start
-    return BadYaml(problem, where=str(location), remedy=remedy)
-
-
-def _get_rest(mark: yaml.Mark, text: str) -> str:
-    """Return the rest of the line from a mark on."""
-    lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text, maxsplit=mark.line + 1)
-    return "".join(lines[mark.line : mark.line + 1])[mark.column :]
+    where = str(start.at(mark.line, mark.column) if mark else start)
+    problem, remedy = slips[0] if slips else (problem or "is not YAML", remedy)
+    return BadYaml(problem, where=where, remedy=remedy)
 
 
 # ---- files of text ----

@@ -23,7 +23,7 @@ from recbias.core.errors import Contradiction, at_setting
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Direction, Measurement
 from recbias.core.plugins import InputFile, ModelName, OnlyWith
-from recbias.formats.vectors import check_vector_file, list_vector_packages, read_word_vectors
+from recbias.formats.vectors import check_vector_file, read_word_vectors
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
 from recbias.language.thought import find_answer
@@ -253,9 +253,8 @@ class _VectorMetric(_ResponseMetric):
 
     Args:
         vectors: A file of word vectors: text with one word and its numbers per line (GloVe,
-            word2vec, fastText; ``.txt``, ``.vec``, also with ``.gz``), ``.npz`` with the arrays
-            ``words`` and ``vectors``, or ``.safetensors`` with the tensor ``vectors`` and the
-            metadata ``words``, one per line. Vectors of other words are not kept in memory.
+            word2vec, fastText; ``.txt``, ``.vec``, also with ``.gz``). Vectors of other words are
+            not kept in memory.
         encoder: A language model instead of a file, whose tokens and input embeddings (without
             position and context) are used: a folder, an installed package that contains one, or a
             model of the Hugging Face hub.
@@ -287,10 +286,8 @@ class _VectorMetric(_ResponseMetric):
                 check_vector_file(self.vectors)
 
     def libraries_now(self) -> tuple[str, ...]:
-        """Return the packages that read a language model, or the file of vectors."""
-        if self.encoder is not None:
-            return ("torch", "transformers", "tokenizers")
-        return list_vector_packages(self.vectors)  # type: ignore[arg-type]  # a file is set
+        """Return the packages that read a language model."""
+        return () if self.encoder is None else ("torch", "transformers", "tokenizers")
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local language model."""

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
 from recbias.core.dataset import (
     AnyArray,
     BoolArray,
-    Codes,
     FloatArray,
     Ids,
     TrainingData,
@@ -51,18 +51,17 @@ from recbias.core.evidence import (
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
 from recbias.core.queries import Queries
-from recbias.formats.delimited import check_ids
+from recbias.formats.delimited import Layout, Table, parse_numbers, read_table
+from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (
     ListOrder,
     ListRows,
-    RowOrder,
     check_list_ids,
     check_name,
     order_rows,
     read_rows,
 )
-from recbias.formats.tables import TextTable, find_suffix, parse_numbers, read_text_table
-from recbias.formats.text_files import read_text
+from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.vectors import read_numbers
 from recbias.language.likelihood import compute_perplexities
 from recbias.models.ranking import rank_rows
@@ -181,14 +180,14 @@ class GivenLists:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedLists:
         """Read and validate the file; nothing is trained."""
-        rows, order = order_rows(self._read_rows(), data.dataset)
+        rows = order_rows(self._read_rows(), data.dataset)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
-        return _FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
+        return _FittedLists(rows, np.concatenate([[0], np.cumsum(counts)]), self.seen)
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate the rows of each dataset."""
         rows = self._read_rows()
-        for label in datasets if rows.datasets else datasets[:1]:
+        for label in datasets if rows.dataset_ids else datasets[:1]:
             order_rows(rows, label)
 
     def _read_rows(self) -> ListRows:
@@ -205,63 +204,52 @@ class _FittedLists:
     """The lists of a file.
 
     Args:
-        rows: The rows of the file.
-        order: The rows sorted by query and rank, ``int64[n]``.
-        starts: The start of the list of each query of the file in ``order``, ``int64[q + 1]``.
+        rows: The rows of the file, by query and rank.
+        starts: The start of the list of each query of the file, ``int64[q + 1]``.
         seen: Whether an item of the query's own training rows is an error.
     """
 
     rows: ListRows
-    order: RowOrder
-    starts: RowOrder
+    starts: npt.NDArray[np.int64]
     seen: Literal["refuse", "keep"]
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of the list of each query; an empty list if it has none."""
-        check_list_ids(self.rows, queries, data)
-        file_rows = self._find_rows(queries, k)
-        codes, unknown = self._encode_items(data)
-        items = np.where(file_rows >= 0, _take_clipped(codes[self.rows.items], file_rows), -1)
-        scores = np.full(items.shape, np.nan, dtype=np.float32)
-        if self.rows.scores is not None:
-            scores[file_rows >= 0] = self.rows.scores[file_rows[file_rows >= 0]]
-        lists = RankedLists(items.astype(np.int32), scores, self.rows.item_ids.ids[unknown])
-        if self.seen == "refuse" and len(data.train):
-            self._refuse_seen(lists, file_rows, queries, data)
-        return lists
-
-    def _find_rows(self, queries: Queries, k: int) -> RowOrder:
-        """Return the row of the file at each rank, ``int64[q, k]``; -1 beyond the end."""
-        codes = self.rows.query_ids.find(queries.ids.ids)
-        lengths = np.where(codes >= 0, np.diff(self.starts, append=0)[codes], 0)
-        ranks = np.arange(k)
-        positions = np.append(self.starts[:-1], 0)[codes][:, None] + ranks
-        self._warn_about_queries(codes)
-        return np.where(ranks < lengths[:, None], _take_clipped(self.order, positions), -1)
-
-    def _warn_about_queries(self, codes: Codes) -> None:
-        name = self.rows.path.name
-        n_missing = int((codes < 0).sum())
-        if n_missing:
-            warn(f"{name} has no list for {n_missing:,} of {codes.size:,} queries: empty lists")
-        n_excluded = len(self.rows.query_ids) - count_distinct(codes[codes >= 0])
-        if n_excluded:
-            warn(f"{name} has lists for {n_excluded:,} queries that are not in the run: excluded")
-
-    def _encode_items(self, data: TrainingData) -> tuple[Codes, RowOrder]:
-        """Return the code of each item of the file, and the items that are not in the dataset."""
-        codes = data.train.item_ids.find(self.rows.item_ids.ids)
+        rows = self.rows
+        check_list_ids(rows, queries, data)
+        positions, is_listed = self._find_rows(queries, k)
+        codes = data.train.item_ids.find(rows.item_ids.ids)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = data.train.n_items + np.arange(unknown.size)
-        return codes, unknown
+        items = np.full(positions.shape, -1, dtype=np.int32)
+        items[is_listed] = codes[rows.items[positions[is_listed]]]
+        scores = np.full(items.shape, np.nan, dtype=np.float32)
+        if rows.scores is not None:
+            scores[is_listed] = rows.scores[positions[is_listed]]
+        lists = RankedLists(items, scores, rows.item_ids.ids[unknown])
+        if self.seen == "refuse" and len(data.train):
+            self._refuse_seen(lists, positions, queries, data)
+        return lists
+
+    def _find_rows(self, queries: Queries, k: int) -> tuple[AnyArray, BoolArray]:
+        """Return the row at each rank, ``int64[q, k]``, and whether the list has that rank."""
+        codes, name = self.rows.query_ids.find(queries.ids.ids), self.rows.path.name
+        if n_missing := int((codes < 0).sum()):
+            warn(f"{name} has no list for {n_missing:,} of {codes.size:,} queries: empty lists")
+        if n_excluded := len(self.rows.query_ids) - count_distinct(codes[codes >= 0]):
+            warn(f"{name} has lists for {n_excluded:,} queries that are not in the run: excluded")
+        lengths = np.where(codes >= 0, np.diff(self.starts)[codes], 0)
+        positions = self.starts[codes][:, None] + np.arange(k)
+        return positions, np.arange(k) < lengths[:, None]
 
     def _refuse_seen(
-        self, lists: RankedLists, file_rows: RowOrder, queries: Queries, data: TrainingData
+        self, lists: RankedLists, positions: AnyArray, queries: Queries, data: TrainingData
     ) -> None:
         histories = data.train.binary[np.maximum(queries.users, 0)]
         is_seen = mark_contained(histories, lists) & (queries.users >= 0)[:, None]
         if is_seen.any():
-            row = int(file_rows[is_seen].min())
+            seen = positions[is_seen]
+            row = int(seen[self.rows.numbers[seen].argmin()])
             item = self.rows.item_ids.ids[self.rows.items[row]]
             problem = (
                 f"item {item!r} is in the query's own training rows "
@@ -269,13 +257,6 @@ class _FittedLists:
             )
             remedy = "make the lists on the training set of this split, or set seen: keep"
             raise BrokenContract(problem, where=self.rows.place(row), remedy=remedy)
-
-
-def _take_clipped(values: AnyArray, positions: RowOrder) -> AnyArray:
-    """Return the values at the positions, which are clipped to the array; -1 if it is empty."""
-    if not values.size:
-        return np.full(positions.shape, -1, dtype=np.int64)
-    return values[np.clip(positions, 0, values.size - 1)]
 
 
 _LIST, _SEPARATOR = "recommended", "\x1f"
@@ -355,6 +336,25 @@ class _GivenTable:
     def _read(self) -> Any:
         raise NotImplementedError
 
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedTable:
+        """Read and validate the table; nothing is trained."""
+        return _FittedTable(self._read())
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedTable:
+    """The responses or the sentences of a table: all of them, whatever the queries."""
+
+    table: Any
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the responses."""
+        return cast("Responses", self.table)
+
+    def sentence_scores(self, queries: Queries) -> SentenceScores:
+        """Return the sentences."""
+        return cast("SentenceScores", self.table)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GivenResponses(_GivenTable):
@@ -384,10 +384,6 @@ class GivenResponses(_GivenTable):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"responses"})
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedResponses:
-        """Read and validate the table; nothing is trained."""
-        return _FittedResponses(self._read())
-
     def _read(self) -> Responses:
         return read_once(_read_responses, self.path, tuple(self.columns.items()))
 
@@ -395,17 +391,6 @@ class GivenResponses(_GivenTable):
         """Return the labels of the table, and those of the queries, which responses share."""
         names = map(str, self._read().labels.columns)
         return list(dict.fromkeys([*names, *queries.labels.names]))
-
-
-@dataclass(frozen=True, eq=False)
-class _FittedResponses:
-    """The responses of a table."""
-
-    table: Responses  # The responses
-
-    def responses(self, queries: Queries) -> Responses:
-        """Return all responses of the table."""
-        return self.table
 
 
 def _read_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Responses:
@@ -466,10 +451,6 @@ class GivenSentences(_GivenTable):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"sentence_scores"})
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSentences:
-        """Read and validate the table; nothing is trained."""
-        return _FittedSentences(self._read())
-
     def _read(self) -> SentenceScores:
         columns = tuple(self.columns.items())
         return read_once(_read_sentences, self.path, columns)
@@ -477,17 +458,6 @@ class GivenSentences(_GivenTable):
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table."""
         return [*map(str, self._read().labels.columns)]
-
-
-@dataclass(frozen=True, eq=False)
-class _FittedSentences:
-    """The sentences of a table."""
-
-    scores: SentenceScores  # The sentences with their scores
-
-    def sentence_scores(self, queries: Queries) -> SentenceScores:
-        """Return all sentences of the table."""
-        return self.scores
 
 
 def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> SentenceScores:
@@ -502,76 +472,52 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
     column = _find_score_column(table)
     ids, groups = table.ids("sentence_id"), table.ids("group")
     pairs = table.optional("pair_id")
-    keys = pd.DataFrame({"id": ids, "pair": pairs, "group": groups})
+    remedy = "leave the cell empty if the perplexity is missing"
     if column == "log_probabilities":
         perplexity = _read_token_lists(table)
     else:
         perplexity = table.numbers("perplexity")
-        remedy = "a perplexity is at least 1; leave the cell empty if it is missing"
         is_low = perplexity < 1 - _TOLERANCE
-        _refuse(perplexity, is_low, "a perplexity of {:g}", remedy, table.place)
-    remedy = "leave the cell empty if the perplexity is missing"
-    problem = "a perplexity that is not finite"
-    _refuse(perplexity, np.isinf(perplexity), problem, remedy, table.place)
-    _refuse_repeated_groups(table, keys)
-    labels = table.labels((*_KEYS, column)).reset_index(drop=True)
+        table.refuse(is_low, lambda row: f"a perplexity of {perplexity[row]:g}, below 1", remedy)
+    table.refuse(np.isinf(perplexity), "a perplexity that is not finite", remedy)
+    for noun, keys in (("pair", pairs), ("sentence", ids)):
+        rows = enumerate(zip(keys, groups, strict=True))
+        versions = [row if key is None else f"{key}\n{group}" for row, (key, group) in rows]
+        table.refuse_repeats(
+            np.array(versions, dtype=object),
+            lambda row, noun=noun, keys=keys: (  # type: ignore[misc]  # bound to the loop
+                f"{noun} {keys[row]!r} already has a row of group {groups[row]!r}"
+            ),
+        )
+    labels = table.labels((*_KEYS, column))
     return SentenceScores(ids, pairs, groups, perplexity, labels)
 
 
-def _find_score_column(table: TextTable) -> str:
+def _find_score_column(table: Table) -> str:
     columns = [name for name in _SCORES if name in table.columns]
-    if not columns:
-        remedy = f"add one of the columns {', '.join(_SCORES)}"
-        raise UnknownColumn("there is no perplexity", where=str(table.path), remedy=remedy)
-    if len(columns) > 1:
+    if len(columns) == 1:
+        return columns[0]
+    problem = "there is no perplexity"
+    if columns:
         problem = f"{columns[0]} and {columns[1]} both give the score of a sentence"
-        raise MalformedLine(problem, where=str(table.path), remedy="keep one of the columns")
-    return columns[0]
+    remedy = f"give one of the columns {', '.join(_SCORES)}"
+    raise UnknownColumn(problem, where=str(table.path), remedy=remedy)
 
 
-def _read_token_lists(table: TextTable) -> FloatArray:
+def _read_token_lists(table: Table) -> FloatArray:
     from pyarrow import compute
 
-    trimmed = compute.utf8_trim_whitespace(table.columns["log_probabilities"])
+    trimmed = compute.utf8_trim_whitespace(table["log_probabilities"])
     cells = compute.utf8_split_whitespace(trimmed).combine_chunks()
     rows = compute.list_parent_indices(cells).to_numpy()
-
-    def locate(token: int) -> str:
-        return table.place(int(rows[token]))
-
-    numbers = parse_numbers(compute.list_flatten(cells), "log_probability", locate)
-    is_wrong = (numbers > _TOLERANCE) | np.isinf(numbers)
-    remedy = "write natural logarithms of probabilities: finite, at most 0"
-    _refuse(numbers, is_wrong, "a log-probability of {:g}", remedy, locate)
+    numbers = parse_numbers(
+        compute.list_flatten(cells), "log_probability", lambda token: table.place(int(rows[token]))
+    )
+    if (wrong := np.flatnonzero((numbers > _TOLERANCE) | np.isinf(numbers))).size:
+        problem, where = f"a log-probability of {numbers[wrong[0]]:g}", table.place(rows[wrong[0]])
+        remedy = "write natural logarithms of probabilities: finite, at most 0"
+        raise MalformedLine(problem, where=where, remedy=remedy)
     return compute_perplexities(numbers, rows, len(cells))
-
-
-def _refuse(
-    numbers: FloatArray,
-    is_wrong: BoolArray,
-    problem: str,
-    remedy: str,
-    locate: Callable[[int], str],
-) -> None:
-    """Raise MalformedLine for the first wrong number, which the problem shows."""
-    positions = np.flatnonzero(is_wrong)
-    if positions.size:
-        first = int(positions[0])
-        raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
-
-
-def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame) -> None:
-    for column, noun in (("pair", "pair"), ("id", "sentence")):
-        has_key = keys[column].notna().to_numpy()
-        groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()
-        repeats = np.flatnonzero(pd.Series(groups).duplicated())
-        if repeats.size:
-            original = int(np.flatnonzero(groups == groups[repeats[0]])[0])
-            repeated_row, original_row = np.flatnonzero(has_key)[[repeats[0], original]]
-            key = keys[has_key].iloc[int(repeats[0])]
-            problem = f"{noun} {key[column]!r} already has a row of group {key['group']!r}"
-            remedy = f"keep one of the rows; the other is at {table.place(int(original_row))}"
-            raise MalformedLine(problem, where=table.place(int(repeated_row)), remedy=remedy)
 
 
 def read_vectors(path: Path) -> AnyArray:
@@ -593,19 +539,14 @@ def read_ids(path: Path) -> Ids:
 
     Raises:
         MissingFile: The file does not exist.
-        MalformedLine: An identifier is empty or repeated, or the file is not UTF-8.
+        MalformedLine: An identifier is repeated, or the file is not UTF-8.
     """
     _require(path)
-    text = read_text(path).decode().removesuffix("\n")
-    ids = [line.removesuffix("\r") for line in text.split("\n")] if text not in {"", "\r"} else []
-    first_lines: dict[str, int] = {}
-    for line, identifier in enumerate(ids, start=1):
-        if not identifier:
-            raise MalformedLine("an empty id", where=f"{path}:{line}")
-        if first_lines.setdefault(identifier, line) != line:
-            problem = f"id {identifier!r} already occurs on line {first_lines[identifier]}"
-            raise MalformedLine(problem, where=f"{path}:{line}")
-    return np.array(ids, dtype=object)
+    layout = Layout(columns={"id": "id"}, delimiter="\x1f", header=False)
+    table = read_table(path, layout)
+    ids = table.texts("id")
+    table.refuse_repeats(ids, lambda row: f"id {ids[row]!r} has another line")
+    return ids
 
 
 def _refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
@@ -675,17 +616,15 @@ class GivenVectors:
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate each file, and raise all errors at once; then validate them together."""
         errors: list[UserError] = []
-        readers: tuple[tuple[Callable[[Path], AnyArray], Path], ...] = (
-            (self._read_vectors, self.users),
-            (self._read_vectors, self.items),
-            (read_ids, self.user_ids),
-            (read_ids, self.item_ids),
-        )
-        for read, path in readers:
-            try:
-                read(path)
-            except UserError as error:
-                errors.append(error)
+        for read, paths in (
+            (self._read_vectors, (self.users, self.items)),
+            (read_ids, (self.user_ids, self.item_ids)),
+        ):
+            for path in paths:
+                try:
+                    read(path)
+                except UserError as error:
+                    errors.append(error)
         if errors:
             raise Faults(errors)
         self._read()
@@ -695,21 +634,8 @@ class GivenVectors:
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
             raise BrokenContract(problem, where=str(self.items))
-        self._refuse_large_scores(users, items)
         user_ids = _read_row_ids(self.user_ids, users)
         return (users, user_ids), (items, _read_row_ids(self.item_ids, items))
-
-    def _refuse_large_scores(self, users: AnyArray, items: AnyArray) -> None:
-        """Refuse vectors so large that a score may be infinite."""
-        largest = float(users.shape[1])
-        for vectors in (users, items):
-            largest *= max(abs(float(vectors.min())), abs(float(vectors.max())))
-        if self.score == "dot" and not largest <= float(np.finfo(np.float32).max):
-            problem = (
-                f"its products with the vectors of the users may be as large as {largest:.0e}"
-            )
-            remedy = "divide the vectors by a number, or use score: cosine"
-            raise BrokenContract(problem, where=str(self.items), remedy=remedy)
 
     def _read_vectors(self, path: Path) -> AnyArray:
         if not len(vectors := read_vectors(path)):

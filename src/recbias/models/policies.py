@@ -129,7 +129,7 @@ def _group_users(keys: pd.DataFrame, data: TrainingData, path: InputFile) -> tup
 def _read_policy(path: InputFile) -> pd.DataFrame:
     """Return ``item_id``, ``probability`` and, if they are there, positions and users."""
     table = read_file(path, _COLUMNS)
-    frame: pd.DataFrame = table.rows.table.to_pandas()
+    frame: pd.DataFrame = table.cells.to_pandas()
     numbers = frame.columns.intersection(["position", "rank", "probability"])
     frame[numbers] = frame[numbers].apply(pd.to_numeric, errors="coerce")
     if "probability" not in frame:
@@ -143,7 +143,7 @@ def _read_policy(path: InputFile) -> pd.DataFrame:
     if faulty.any():
         row = int(np.flatnonzero(faulty)[0])
         message = "a probability is not a number from 0 to 1, or a position is missing"
-        raise MalformedLine(message, where=table.where(row), remedy="correct the row")
+        raise MalformedLine(message, where=table.place(row), remedy="correct the row")
     keys = [name for name in frame if name not in {"item_id", "probability"}]
     sums = frame.groupby(keys)["probability"].sum() if keys else frame[["probability"]].sum()
     if (sums > 1 + _ROUNDING).any():

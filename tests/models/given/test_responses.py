@@ -43,7 +43,7 @@ def test_json_lines_without_references(tmp_path: Path) -> None:
     ("text", "message", "line"),
     [
         ("query_id,response\n1,a\n2,b\n1,c\n", "query '1' already has a response", ":4"),
-        ("query_id,response\n,a\n", "an empty query_id", ":2"),
+        ("query_id,response\n,a\n", "query_id is empty", ":2"),
         ("query_id,response\n1,a,b\n", "3 cells, not 2", ":2"),
     ],
 )

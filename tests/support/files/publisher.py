@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import chain, repeat
 from typing import Any
 
 from support.loopback import answer_in_thread
@@ -132,8 +131,3 @@ def serve_bytes(answer: Callable[[bytes], Iterable[bytes]]) -> Iterator[str]:
         finally:
             ended.set()
             thread.join()
-
-
-def repeat_forever(head: bytes, piece: bytes) -> Iterator[bytes]:
-    """Return the head, followed by infinitely many copies of a piece."""
-    return chain([head], repeat(piece))
