@@ -34,6 +34,7 @@ from recbias.core.plugins import OUTPUTS, is_changed
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.contracts import raise_faults
 from recbias.runner.model_stages import ModelPlanner
 from recbias.runner.options import RunOptions
 from recbias.runner.plan import (
@@ -50,7 +51,6 @@ from recbias.runner.stage_planner import (
     choose_devices,
     identify_values,
     list_plugins,
-    raise_faults,
     validate_plugins,
 )
 from recbias.runner.stages import LabelItems, LoadDataset, SelectQueries, SplitDataset, TakeQueries

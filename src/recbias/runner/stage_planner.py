@@ -1,18 +1,15 @@
 """What planners of stages share: the identity of a plug-in in addresses, and its files.
 
-Validation of plug-ins against the protocol of their kind, before anything else calls them.
 The devices on which the models of an experiment compute on this machine.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from recbias.config.experiment import (
     DatasetSpec,
@@ -21,38 +18,27 @@ from recbias.config.experiment import (
     identify_plugin,
     list_input_files,
 )
-from recbias.config.settings import as_plain, describe_value, read_settings
-from recbias.core.errors import BrokenContract, Faults, UserError
+from recbias.config.settings import read_settings
+from recbias.core.errors import BrokenContract, UserError
 from recbias.core.files import compute_digest
-from recbias.core.measures import Direction, Unit
 from recbias.core.packages import list_libraries
 from recbias.core.plugins import (
     ChecksFiles,
-    DatasetSource,
-    Detector,
     Device,
-    Filter,
-    Metric,
-    NeedsByParameters,
-    QuerySource,
     ReadsModels,
-    Recommender,
     ReordersCandidates,
-    Reranker,
     SelectedModel,
-    Splitter,
     UsesDevice,
     evaluates_texts,
     omit_device_numbers,
 )
-from recbias.core.registry import Registry, locate_code
+from recbias.core.registry import Registry
 from recbias.formats.yaml import KeyPath
 from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.plan import find_declaration_faults
+from recbias.runner.contracts import find_contract_faults, raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.store import Fingerprints
-from recbias.statistics.paired import PairedTest
 
 
 def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
@@ -171,56 +157,6 @@ def _describe(identities: Sequence[Mapping[str, object]]) -> dict[str, str]:
     return {"subject": str(identities[0]["name"]), "settings": compute_digest(identities)}
 
 
-PROTOCOLS: Mapping[str, type] = {
-    "datasets": DatasetSource,
-    "filters": Filter,
-    "splits": Splitter,
-    "queries": QuerySource,
-    "models": Recommender,
-    "rerankers": Reranker,
-    "detectors": Detector,
-    "metrics": Metric,
-    "tests": PairedTest,
-}
-"""The protocol of each kind of plug-in."""
-
-
-_SET, _LIST = (frozenset, set), (frozenset, set, tuple, list)
-
-_MEMBERS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "folds": ((int,), "a whole number"),
-    "candidates": ((int,), "a whole number"),
-    "dial": ((str,), "the name of a setting, or blank"),
-    "provides": (_SET, "a frozenset of text"),
-    "needs": (_LIST, "a frozenset of text"),
-    "libraries": (_LIST, "a tuple of text"),
-    "direction": (get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
-    "unit": (get_args(Unit), f"one of {', '.join(filter(None, get_args(Unit)))} or blank"),
-    "gives": (_SET, "a frozenset of text"),
-    "needs_now": (_SET, "a frozenset of text"),
-}
-"""The types or values of an attribute of a plug-in, or of a method's result, also in words."""
-
-
-def _has_member_type(name: str, value: Any) -> bool:
-    """Return whether a member of a plug-in has the type in ``_MEMBERS``, if it is there."""
-    allowed = _MEMBERS[name][0] if name in _MEMBERS else (type(value),)
-    if isinstance(allowed[0], str):
-        return isinstance(value, str) and value in allowed
-    is_text = allowed[0] is not frozenset or all(isinstance(each, str) for each in value)
-    return type(value) in allowed and is_text
-
-
-def raise_faults(faults: Iterable[UserError]) -> None:
-    """Raise faults at once, those with the same message once.
-
-    Raises:
-        Faults: There is one or more.
-    """
-    if distinct := list({str(fault): fault for fault in faults}.values()):
-        raise Faults(distinct)
-
-
 def validate_plugins(experiment: Experiment) -> None:
     """Refuse plug-ins that lack members of their protocol, or whose code raises an exception.
 
@@ -230,127 +166,8 @@ def validate_plugins(experiment: Experiment) -> None:
     raise_faults(
         experiment.fault(spec.where, error.message, remedy=error.remedy, kind=BrokenContract)
         for spec in list_plugins(experiment)
-        for error in _find_contract_faults(spec)
+        for error in find_contract_faults(spec)
     )
-
-
-def validate_class(cls: type, name: str, kind: str) -> None:
-    """Refuse a class as ``validate_plugins`` does, before a spec gives its settings.
-
-    What a class computes from settings that have no default is not known here, so of such a class
-    only the methods are checked.
-
-    Raises:
-        Faults: There is one fault or more.
-        BrokenContract: The class is not a dataclass, or cannot be made with its defaults.
-    """
-    settings = read_settings(cls)
-    is_open = any(setting.needed for setting in settings.values())
-    with blame_plugin(f"{name} with its defaults"):
-        plugin = object.__new__(cls) if is_open else cls()
-    parameters = {key: as_plain(setting.default) for key, setting in settings.items()}
-    spec = PluginSpec(kind, name, name, plugin, parameters, ())
-    raise_faults(_find_method_faults(spec) if is_open else _find_contract_faults(spec))
-
-
-def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
-    """Yield what a plug-in lacks of its protocol, or what fails, at the place of its class.
-
-    Those of recbias lack nothing: tests check them.
-    """
-    if type(spec.plugin).__module__.startswith("recbias."):
-        return
-    faults = [*_find_method_faults(spec), *_find_member_faults(spec)]
-    for fault in faults or find_declaration_faults(spec):
-        place = locate_code(type(spec.plugin))
-        is_placed = not place or fault.message.startswith(place.rpartition(":")[0])
-        message = fault.message if is_placed else f"{place}: {fault.message}"
-        yield BrokenContract(message, remedy=fault.remedy)
-
-
-def _find_method_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
-    """Yield the methods of its protocol that a plug-in lacks or that take other arguments."""
-    for name, promised in _list_promised_methods(PROTOCOLS[spec.kind]).items():
-        arguments = list(inspect.signature(promised).parameters)[1:]
-        call = f"{name}({', '.join(arguments)})"
-        method = inspect.getattr_static(spec.plugin, name, None)
-        if method is None:
-            message = f"{spec.name} has no method {call}"
-            yield BrokenContract(message, remedy=f"give its class the method: {_write_head(call)}")
-            continue
-        try:
-            inspect.signature(getattr(spec.plugin, name)).bind(*arguments)
-        except TypeError as error:
-            place = f"{place}: " if (place := locate_code(method)) else ""
-            message = f"{place}{name} of {spec.name} cannot be called as {call}: {error}"
-            yield BrokenContract(message, remedy=f"write it as {_write_head(call)}")
-        except (AttributeError, ValueError):  # a member that fails is reported with the members
-            continue
-
-
-def _write_head(call: str) -> str:
-    """Return the first line of a method: ``def fit(self, data, rng)``."""
-    return f"def {call.replace('(', '(self, ', 1).replace(', )', ')')}"
-
-
-def _list_promised_methods(protocol: type) -> dict[str, Callable[..., Any]]:
-    """Return the methods of a protocol by name."""
-    functions = {
-        name: value for name, value in vars(protocol).items() if inspect.isfunction(value)
-    }
-    return {name: value for name, value in functions.items() if not name.startswith("_")}
-
-
-def find_kinds(cls: type) -> list[str]:
-    """Return the kinds of plug-in whose methods a class has: ``metrics``."""
-    return [
-        kind
-        for kind, protocol in PROTOCOLS.items()
-        if all(hasattr(cls, name) for name in _list_promised_methods(protocol))
-    ]
-
-
-def _find_member_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
-    """Yield the members of its protocol that a plug-in lacks, or that fail or are mistyped."""
-    protocol = PROTOCOLS[spec.kind]
-    properties = [name for name, value in vars(protocol).items() if isinstance(value, property)]
-    for name in (*inspect.get_annotations(protocol), *properties):
-        if inspect.getattr_static(spec.plugin, name, _ABSENT) is _ABSENT:
-            message = f"{spec.name} has no {name}, which every plug-in of its kind has"
-            yield BrokenContract(message, remedy=_suggest_member(name))
-        else:
-            yield from _check_member(name, spec, partial(getattr, spec.plugin, name))
-    yield from _check_member("settings", spec, lambda: compute_digest(spec.parameters))
-    if spec.kind in {"datasets", "splits"}:
-        yield from _check_member("gives", spec, lambda: spec.plugin.gives())  # noqa: PLW0108  it may lack it
-    if spec.kind == "queries" and hasattr(spec.plugin, "folds"):
-        yield from _check_member("folds", spec, lambda: spec.plugin.folds)
-    if isinstance(spec.plugin, NeedsByParameters):
-        yield from _check_member("needs_now", spec, spec.plugin.needs_now)
-    if isinstance(spec.plugin, ReadsModels):
-        yield from _check_member("model_files", spec, lambda: [*spec.plugin.model_files()])
-
-
-_ABSENT = object()
-
-
-def _check_member(name: str, spec: PluginSpec, get: Callable[[], Any]) -> Iterator[BrokenContract]:
-    """Yield why a member of a plug-in is of no use: it raises an exception or has a wrong type."""
-    try:
-        with blame_plugin(f"{name} of {spec.name}"):
-            value = get()
-    except BrokenContract as error:
-        yield error
-        return
-    if not _has_member_type(name, value):
-        type_name = _MEMBERS[name][1]
-        message = f"{name} of {spec.name} must be {type_name}, found {describe_value(value)}"
-        yield BrokenContract(message, remedy=_suggest_member(name))
-
-
-def _suggest_member(name: str) -> str:
-    type_name = _MEMBERS[name][1] if name in _MEMBERS else "see its protocol"
-    return f"give its class {name}: {type_name}"
 
 
 def list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
