@@ -451,7 +451,6 @@ class StoredFiles:
                 record = Stored(
                     *(f"write {name}", "files", {}, time.perf_counter() - start),
                     *(measure_peak_memory_mb(), tuple(warnings), facts, name),
-                    sizes={"lists": self._count_lists()},
                 )
                 self.store.save(digest, new, record, replace=True)
             for path in new.iterdir():
@@ -459,12 +458,6 @@ class StoredFiles:
         for warning in warnings:
             warn(warning)
         return facts
-
-    def _count_lists(self) -> int:
-        """Return the number of queries of all models together."""
-        queries = [model_plan.data_context.queries for model_plan in self.plan.model_plans]
-        records = filter(None, [self.store.record(stage.digest) for stage in queries])
-        return sum(record.sizes.get("queries", 0) for record in records)
 
     def _address(self, name: str) -> str:
         spec = self.plan.experiment.as_spec()
