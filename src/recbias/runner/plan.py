@@ -105,8 +105,8 @@ class ModelPlan:
     model: PluginSpec
     fit: Stage | None
     answer: Stage | None
-    metrics: tuple[PluginSpec, ...]
-    measures: tuple[Stage, ...]
+    metrics: tuple[PluginSpec, ...] = ()
+    measures: tuple[Stage, ...] = ()
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
     shared_answer: Stage | None = None
