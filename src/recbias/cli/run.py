@@ -94,8 +94,8 @@ def describe_plan(
                 "resumes": step.partial,
                 "stored_trials": step.trials,
                 "seconds": step.seconds,
-                "expected_seconds": step.expected and round(step.expected.seconds, 3),
-                "expected_from": step.expected and step.expected.n_records,
+                "expected_seconds": step.expected_seconds and round(step.expected_seconds, 3),
+                "expected_from": step.n_records or None,
                 "memory_mb": None if step.memory_mb is None else round(step.memory_mb),
                 "address": step.stage.digest,
             }
@@ -282,8 +282,8 @@ def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
 
 def _render_time(step: Step) -> str:
     """Return the time that a stage took or, after ``~``, is expected to take."""
-    if step.expected is not None:
-        return f"~{describe_seconds(step.expected.seconds)}"
+    if step.expected_seconds is not None:
+        return f"~{describe_seconds(step.expected_seconds)}"
     return "" if step.seconds is None else f"{step.seconds:.2f} s"
 
 
