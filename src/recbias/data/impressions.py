@@ -19,27 +19,36 @@ import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, Codes, Dataset, Interactions, Vocabulary
-from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
+from recbias.formats.delimited import Kind, Layout, read_blocks_of_table
 from recbias.formats.identifiers import align_columns
-from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
-from recbias.formats.text_files import require_file
+from recbias.formats.tables import (
+    TableColumns,
+    TableSettings,
+    find_suffix,
+    list_file_columns,
+    read_file,
+    read_table_header,
+)
+from recbias.formats.text_files import TAB, require_file
 
 _BLOCK = 2**20  # rows of a Parquet file at once
-_BLOCK_BYTES = 2**25  # of a text file at once
 
-_TYPES = {
-    "request_id": pa.string(),
-    "user_id": pa.string(),
-    "item_id": pa.string(),
-    "position": pa.int32(),
-    "reward": pa.float64(),
-    "propensity": pa.float64(),
-    "variant": pa.string(),
+_KINDS: Mapping[str, Kind] = {
+    "request_id": "text",
+    "user_id": "text",
+    "item_id": "text",
+    "position": "int32",
+    "reward": "float64",
+    "propensity": "float64",
+    "variant": "text",
 }
 """The columns of a log; all but ``item_id`` and ``reward`` are optional."""
+
+_TYPES = {"text": pa.string(), "int32": pa.int32(), "float64": pa.float64()}
 
 _OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
 _OPEN_BANDIT_LABELS = "user_feature_"
@@ -215,66 +224,41 @@ class ImpressionTable(TableSettings):
             yield from _read_mind(self.path)
             return
         names = self.find_columns()
-        kinds = {name: kind for name, kind in _TYPES.items() if name in names}
-        kinds |= dict.fromkeys(labels or (), pa.string())
-        try:
-            for batch in _read_batches(self.path, {names[name]: kinds[name] for name in kinds}):
-                table = pa.Table.from_batches([batch]).select([names[name] for name in kinds])
-                yield table.rename_columns([*kinds]).cast(pa.schema(kinds))
-        except pa.ArrowInvalid as error:
-            message = f"a cell does not have the type of its column: {error}"
-            remedy = "position is a whole number; reward and propensity are numbers"
-            raise MalformedLine(message, where=str(self.path), remedy=remedy) from error
+        kinds: dict[str, Kind] = {name: kind for name, kind in _KINDS.items() if name in names}
+        kinds |= dict.fromkeys(labels or (), "text")
+        if find_suffix(self.path) == ".parquet":
+            yield from _read_parquet(self.path, names, kinds)
+            return
+        header = read_table_header(self.path, announce=False)
+        columns = {header.columns[names[name]]: kind for name, kind in kinds.items()}
+        layout = Layout(columns=columns, delimiter=header.delimiter, quoted=True)
+        for table, _ in read_blocks_of_table(self.path, layout):
+            yield table.rename_columns([*kinds])
 
 
-def _is_text(path: Path) -> bool:
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"][-1:]
-    if suffixes == [".parquet"]:
-        return False
-    if suffixes in ([".csv"], [".tsv"]):
-        return True
-    message, remedy = f"{path.name} is no log", "give a .parquet, .csv or .tsv file, also with .gz"
-    raise WrongType(message, where="path", remedy=remedy)
-
-
-def _open_text(
-    path: Path, types: Mapping[str, pa.DataType] | None = None, names: tuple[str, ...] = ()
-) -> Any:
-    from pyarrow import csv
-
-    is_tsv = ".tsv" in path.suffixes
-    try:
-        return csv.open_csv(
-            pa.input_stream(str(require_file(path)), compression="detect"),
-            read_options=csv.ReadOptions(
-                block_size=_BLOCK_BYTES, column_names=[*names] or None, use_threads=False
-            ),
-            parse_options=csv.ParseOptions(
-                delimiter="\t" if is_tsv else ",", quote_char=False if names else '"'
-            ),
-            convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=[*types] if types else None
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise MalformedLine(f"is not a table: {error}", where=str(path)) from error
-
-
-def _read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Any]:
-    if _is_text(path):
-        yield from _open_text(path, types)
-        return
+def _read_parquet(
+    path: Path, names: Mapping[str, str], kinds: Mapping[str, Kind]
+) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_BLOCK, columns=[*types])
+    schema = pa.schema({name: _TYPES[kind] for name, kind in kinds.items()})
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BLOCK, columns=[names[name] for name in kinds]):
+                table = pa.Table.from_batches([batch]).select([names[name] for name in kinds])
+                yield table.rename_columns([*kinds]).cast(schema)
+    except pa.ArrowInvalid as error:
+        message = f"a cell does not have the type of its column: {error}"
+        remedy = "position is a whole number; reward and propensity are numbers"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
 
 
 def _read_mind(path: Path) -> Iterator[pa.Table]:
     """Yield the rows of ``behaviors.tsv``, which has the items of a request in one cell."""
-    types = dict.fromkeys(_MIND, pa.string())
-    for batch in _open_text(path, types, _MIND):
-        shown = pc.split_pattern(batch["shown"], " ")
+    layout = Layout(columns=dict.fromkeys(_MIND, "text"), delimiter=TAB, header=False)
+    for block, _ in read_blocks_of_table(require_file(path), layout):
+        table = block.combine_chunks()
+        shown = pc.split_pattern(table["shown"].combine_chunks(), " ")
         parts = pc.extract_regex(pc.list_flatten(shown), r"^(?P<item>.+)-(?P<click>[01])$")
         if parts.null_count:
             message = f"{parts.null_count:,} impressions are not written as N123-0 or N123-1"
@@ -282,8 +266,8 @@ def _read_mind(path: Path) -> Iterator[pa.Table]:
         rows = pc.list_parent_indices(shown)
         yield pa.table(
             {
-                "request_id": batch["request_id"].take(rows),
-                "user_id": batch["user_id"].take(rows),
+                "request_id": table["request_id"].take(rows),
+                "user_id": table["user_id"].take(rows),
                 "item_id": parts.field("item"),
                 "reward": parts.field("click").cast(pa.float64()),
             }

@@ -158,10 +158,14 @@ class Table:
         cells = {name: self.optional(name) for name in self.columns if name not in used}
         return pd.DataFrame(cells, index=range(len(self)), dtype=object)
 
-    def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
+    def refuse(
+        self, is_wrong: AnyArray, problem: str | Callable[[int], str], remedy: str = ""
+    ) -> None:
         """Raise MalformedLine with the first wrong row, if there is one."""
         if (rows := np.flatnonzero(is_wrong)).size:
-            raise MalformedLine(problem, where=self.place(int(rows[0])), remedy=remedy)
+            row = int(rows[0])
+            message = problem if isinstance(problem, str) else problem(row)
+            raise MalformedLine(message, where=self.place(row), remedy=remedy)
 
     def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
         """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
@@ -240,24 +244,31 @@ def read_table(
         UnknownColumn: The header lacks a column.
         MissingFile: The file does not exist or cannot be read.
     """
-    types = {**_TYPES, "id": _CODES if encoded else pa.string()}
-    schema = pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
-    names, size, _ = read_header(path, layout)
-
-    def read_tables() -> Iterator[tuple[Any, int]]:
-        end = b"\n"
-        for block in read_blocks(path, skip=size, quoted=layout.quoted):
-            if (table := _parse(block.data, layout, names, schema)) is not None:
-                yield table.unify_dictionaries(), 0
-            else:
-                yield _read_rows(block, layout, names, schema, bad_lines)
-            end = block.data[-1:]
-        is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
-        if is_published and end not in b"\r\n":
-            warn(f"{path.name}: the last line has no line end; the file may be truncated")
-
+    tables = read_blocks_of_table(path, layout, bad_lines=bad_lines, encoded=encoded)
     place = partial(place_row, path, layout)
-    return collect_rows(path, read_tables(), schema.empty_table(), keep, place)
+    return collect_rows(path, tables, _make_schema(layout, encoded).empty_table(), keep, place)
+
+
+def read_blocks_of_table(
+    path: Path, layout: Layout, *, bad_lines: BadLines = "error", encoded: bool = False
+) -> Iterator[tuple[Any, int]]:
+    """Yield the table of each block of a text file, and the number of its lines skipped."""
+    schema, end = _make_schema(layout, encoded), b"\n"
+    names, size, _ = read_header(path, layout)
+    for block in read_blocks(path, skip=size, quoted=layout.quoted):
+        if (table := _parse(block.data, layout, names, schema)) is not None:
+            yield table.unify_dictionaries(), 0
+        else:
+            yield _read_rows(block, layout, names, schema, bad_lines)
+        end = block.data[-1:]
+    is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
+    if is_published and end not in b"\r\n":
+        warn(f"{path.name}: the last line has no line end; the file may be truncated")
+
+
+def _make_schema(layout: Layout, encoded: bool) -> Any:  # noqa: FBT001
+    types = {**_TYPES, "id": _CODES if encoded else pa.string()}
+    return pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
 
 
 def collect_rows(

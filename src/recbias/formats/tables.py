@@ -29,7 +29,6 @@ from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn, Wro
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
 from recbias.core.text import suggest
-from recbias.formats.archives import refuse_large_zip
 from recbias.formats.delimited import (
     BadLines,
     Kind,
@@ -48,6 +47,7 @@ from recbias.formats.text_files import (
     TAB,
     get_suffix,
     read_first_line,
+    refuse_large_zip,
     require_file,
     shorten,
 )
