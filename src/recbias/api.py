@@ -31,6 +31,8 @@ from recbias.core.errors import (
 from recbias.core.files import forbid_network
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
+from recbias.runner.compatibility import is_whole
+from recbias.runner.devices import has_device, warn_about_device
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
@@ -43,9 +45,8 @@ from recbias.runner.execute import (
 )
 from recbias.runner.options import RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
-from recbias.runner.planner import check_experiment, is_whole, make_plan, plan_stages
+from recbias.runner.planner import check_experiment, make_plan, plan_stages
 from recbias.runner.preflight import add_preflight, check_inputs
-from recbias.runner.stage_planner import has_device, warn_about_device
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.core.context import Stored
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import Executor, Silent
 from recbias.runner.remaining import RemainingWork
@@ -93,16 +92,6 @@ def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     assert work.estimate() == 0
 
 
-FIT = Stage("fit", "fit EASE", "", print, (), Keys(), subject="EASE", settings="a")
-
-
-def store_fit(
-    seconds: float, training: int, settings: str = "a", subject: str = "EASE", peak_mb: float = 0.0
-) -> Stored:
-    stored = Stored("", "fit", {}, seconds, peak_mb, subject=subject, settings=settings)
-    return replace(stored, sizes={"training": training})
-
-
 def preview_spec(tmp_path: Path, **changes: object) -> Preview:
     plan, store = api.plan(make_small_spec(**changes), out=tmp_path)
     return preview(plan, store)
@@ -120,7 +109,9 @@ def test_a_plan_estimates_what_stages_take_by_what_other_data_have_taken(tmp_pat
     plan, store = api.plan(spec, out=tmp_path)
     recbias.run(make_small_spec(seed=7, models=["MostPop"], metrics=["HR"]), out=tmp_path)
     again = preview(plan, store)
-    titles = {step.stage.title for step in again.steps if not step.stored and not step.expected}
+    titles = {
+        step.stage.title for step in again.steps if not step.stored and not step.expected_seconds
+    }
     assert titles == {"fit Random", "recommend Random"}
     assert again.n_unexpected == again.n_without_memory == 2
     assert again.expected_seconds is again.memory_mb is None, "two stages are not known"

@@ -32,13 +32,11 @@ from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
 from recbias.runner.claims import code_pair
+from recbias.runner.devices import choose_devices
 from recbias.runner.execute import Executor, execute_plans
-from recbias.runner.model_stages import ModelPlanner
 from recbias.runner.options import RunOptions
 from recbias.runner.plan import DataContext, ModelPlan, Plan
-from recbias.runner.planner import make_plan
-from recbias.runner.stage import Stage
-from recbias.runner.stage_planner import choose_devices
+from recbias.runner.planner import StagePlanner, make_plan
 from recbias.runner.stages import ModelOutputs, select_rows
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.decomposition import compute_shapley
@@ -264,7 +262,7 @@ def _plan_trainings(
     context = first.data_contexts[0]
     if context.sampled is not None:
         raise Contradiction("folds are samples of queries, and not of users", where="--retrain")
-    planner = ModelPlanner(choose_devices(experiment), fingerprints)
+    planner = StagePlanner(choose_devices(experiment), fingerprints)
     seed, plans = experiment.seeds[0], {}
     for chosen in _list_subsets(len(interventions)):
         names = tuple(interventions[at] for at in chosen)
@@ -276,10 +274,9 @@ def _plan_trainings(
             equalised = tuple(name for name in names if name not in {"seed", "worst"})
             work = EqualiseTraining(gap.by, gap.groups, equalised, seed)
             title = f"equalise {', '.join(names)}"
-            stage = Stage(
-                "split", title, "", work, (context.dataset, split, context.queries), keys
-            )
-            split = planner.place(stage, identity={**vars(work), "training": keys.seed})
+            read, identity = [context.dataset, split, context.queries], vars(work)
+            identity = {**identity, "training": keys.seed}
+            split = planner.place("split", title, work, read, keys, identity=identity)
         own = replace(context, split=split)
         model_plan = _plan_answer(planner, context, own, model, metrics[0])
         plans[chosen] = replace(first, data_contexts=(own,), model_plans=(model_plan,))
@@ -321,7 +318,7 @@ class DropRemoved:
 
 
 def _plan_answer(
-    planner: ModelPlanner,
+    planner: StagePlanner,
     context: DataContext,
     own: DataContext,
     model: PluginSpec,
@@ -333,9 +330,8 @@ def _plan_answer(
     if planned.answer is None:
         raise MissingEvidence(f"{model.label} gives no lists", where="--retrain")
     keys, take = planned.answer.keys, DropRemoved(k)
-    inputs = (planned.answer, context.queries, context.split)
-    stage = Stage("answer", f"take {k} of {model.label}", "", take, inputs, keys)
-    answer = planner.place(stage, identity={"k": k})
+    title, read = f"take {k} of {model.label}", [planned.answer, context.queries, context.split]
+    answer = planner.place("answer", title, take, read, keys, identity={"k": k})
     measure = planner.plan_metric(context, answer, metric, keys)
     return replace(
         planned,

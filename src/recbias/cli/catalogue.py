@@ -33,7 +33,7 @@ from recbias.core.text import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published import list_published, load_published, read_source, resolve_name
 from recbias.reports.views import DIRECTION_LABELS
-from recbias.runner.stage_planner import find_kinds, validate_class
+from recbias.runner.contracts import find_kinds, validate_class
 
 _INDENT = "    "
 

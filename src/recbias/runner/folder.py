@@ -38,6 +38,7 @@ from recbias.runner.address import (
     name_gpus,
 )
 from recbias.runner.boundary import attempt
+from recbias.runner.devices import describe_devices
 from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.results import (
@@ -57,7 +58,6 @@ from recbias.runner.results import (
     write_supplements,
 )
 from recbias.runner.stage import Stage
-from recbias.runner.stage_planner import describe_devices
 from recbias.runner.stages import ModelOutputs
 from recbias.runner.store import Store, report_unwritable
 from recbias.runner.tuning import SearchResult, nan_to_none
@@ -451,7 +451,6 @@ class StoredFiles:
                 record = Stored(
                     *(f"write {name}", "files", {}, time.perf_counter() - start),
                     *(measure_peak_memory_mb(), tuple(warnings), facts, name),
-                    sizes={"lists": self._count_lists()},
                 )
                 self.store.save(digest, new, record, replace=True)
             for path in new.iterdir():
@@ -459,12 +458,6 @@ class StoredFiles:
         for warning in warnings:
             warn(warning)
         return facts
-
-    def _count_lists(self) -> int:
-        """Return the number of queries of all models together."""
-        queries = [model_plan.data_context.queries for model_plan in self.plan.model_plans]
-        records = filter(None, [self.store.record(stage.digest) for stage in queries])
-        return sum(record.sizes.get("queries", 0) for record in records)
 
     def _address(self, name: str) -> str:
         spec = self.plan.experiment.as_spec()

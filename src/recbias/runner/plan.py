@@ -1,14 +1,10 @@
-"""Validation of what the class of another author declares: settings, evidence, documentation.
-
-The plan of a run: its stages, by dataset, seed and fold, and by model.
-"""
+"""The plan of a run: its stages, by dataset, seed and fold, and by model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from recbias.config.entries import AUDITED
 from recbias.config.experiment import Experiment, PluginSpec
@@ -17,43 +13,10 @@ from recbias.config.settings import (
 )
 from recbias.config.specs import ExperimentFile
 from recbias.core.docstrings import read_formula
-from recbias.core.errors import BrokenContract
-from recbias.core.evidence import REMEDIES
 from recbias.core.plugins import OUTPUTS
 from recbias.core.registry import locate_code
-from recbias.core.text import suggest
 from recbias.runner.options import RunOptions
 from recbias.runner.stage import Keys, Stage
-
-_PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
-"""The parts that a dataset may have."""
-
-NAMES: Mapping[tuple[str, str], frozenset[str]] = {
-    ("metrics", "needs"): _PARTS | set(REMEDIES),
-    ("models", "needs"): _PARTS | {"times", "validation", "log"},
-    ("models", "provides"): OUTPUTS,
-    ("rerankers", "needs"): _PARTS,
-    ("datasets", "gives"): _PARTS,
-    ("splits", "gives"): frozenset({"train", "test", "validation"}),
-}
-"""The names that a member of a kind of plug-in may hold."""
-
-
-def find_declaration_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
-    """Yield what is wrong with the declarations of a plug-in that is not built in."""
-    cls: Any = type(spec.plugin)
-    if not locate_code(cls):
-        return
-    if not cls.__dataclass_params__.frozen:
-        message = f"{spec.name} is not frozen, so its settings could change during a run"
-        remedy = "write @dataclass(frozen=True, kw_only=True) above it"
-        yield BrokenContract(message, remedy=remedy)
-    for (kind, member), allowed in NAMES.items():
-        if kind == spec.kind:
-            names = getattr(spec.plugin, member)
-            for name in sorted(set(names() if callable(names) else names) - allowed):
-                message = f"{member} of {spec.name} names {name!r}, which is not one of its values"
-                yield BrokenContract(message, remedy=suggest(name, sorted(allowed)))
 
 
 def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:
@@ -142,8 +105,8 @@ class ModelPlan:
     model: PluginSpec
     fit: Stage | None
     answer: Stage | None
-    metrics: tuple[PluginSpec, ...]
-    measures: tuple[Stage, ...]
+    metrics: tuple[PluginSpec, ...] = ()
+    measures: tuple[Stage, ...] = ()
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
     shared_answer: Stage | None = None

@@ -1,43 +1,43 @@
-"""The faults of metrics by groups of queries, found before any work.
-
-Validation of an experiment before any work: its datasets, models and metrics fit together.
-From an experiment to a plan: its data contexts, and the stages of each model.
-"""
+"""From an experiment to a plan: its data contexts, and the stages of each model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
-from recbias.config.settings import read_settings
-from recbias.config.specs import ExperimentFile, Grouping
-from recbias.core.errors import (
-    Contradiction,
-    Faults,
-    MissingEvidence,
-    MissingExtra,
-    MissingFile,
-    OutOfRange,
-    UnknownName,
-    UserError,
+from recbias.config.experiment import (
+    DatasetSpec,
+    Experiment,
+    PluginSpec,
+    identify_plugin,
+    list_input_files,
 )
-from recbias.core.evidence import REMEDIES
+from recbias.config.specs import Reranked
+from recbias.core.errors import BrokenContract, Faults, MissingFile, UserError
 from recbias.core.files import compute_digest
-from recbias.core.grouping import parse_uncertain_label
 from recbias.core.machine import pause_collection
-from recbias.core.packages import describe_missing, list_libraries, list_missing, suggest_install
-from recbias.core.plugins import OUTPUTS, is_changed
-from recbias.core.text import suggest
-from recbias.formats.yaml import KeyPath
+from recbias.core.measures import DATASET
+from recbias.core.packages import list_libraries
+from recbias.core.plugins import (
+    OUTPUTS,
+    ChecksFiles,
+    ReadsModels,
+    Restores,
+    evaluates_texts,
+    omit_device_numbers,
+)
+from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.model_stages import ModelPlanner
+from recbias.runner.compatibility import find_learner, validate_experiment
+from recbias.runner.devices import choose_devices, list_devices
+from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.options import RunOptions
 from recbias.runner.plan import (
     DataContext,
+    ModelPlan,
     Plan,
     count_query_folds,
     find_chooser,
@@ -45,299 +45,37 @@ from recbias.runner.plan import (
     may_lack_files,
 )
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.stage_planner import (
-    StagePlanner,
-    choose_devices,
-    identify_values,
-    list_plugins,
-    raise_faults,
-    validate_plugins,
+from recbias.runner.stages import (
+    AnswerQueries,
+    ComputeMetric,
+    FitModel,
+    LabelItems,
+    LoadDataset,
+    RerankLists,
+    SelectQueries,
+    SplitDataset,
+    TakeAnswers,
+    TakeQueries,
 )
-from recbias.runner.stages import LabelItems, LoadDataset, SelectQueries, SplitDataset, TakeQueries
 from recbias.runner.store import Fingerprints
-from recbias.runner.tuning import find_perplexity_limit
+from recbias.runner.tuning import (
+    AnswerValidationQueries,
+    RunRerankTrial,
+    RunTrial,
+    ScoreBaseline,
+    TunedWork,
+    UseBestSettings,
+    find_perplexity_limit,
+    is_exhaustive,
+    plan_search,
+    plan_trials,
+)
 
-_UNCERTAIN_GAPS = ("groups", "difference", "ratio", "std", "ugf")
-"""The gaps of groups that are known as probabilities."""
+_SMOKE_TEST_TRIALS = 2
+"""The largest number of trials in a smoke test."""
 
-
-def _find_grouping_faults(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
-    """Yield the faults of ``by`` and ``gap`` of a metric."""
-    if metric.grouping is None:
-        return
-    if metric.plugin.unit != "query":
-        message = f"{metric.name} has no value for each query, so it cannot be grouped"
-        key_path, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-    if metric.grouping.gap in {"worst", "worst_quarter"} and metric.direction == "none":
-        message = f"{metric.name} has no better and worse, so no group is the worst"
-        key_path, remedy = (*metric.where, "gap"), "choose gap: difference"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-    if parse_uncertain_label(metric.grouping.by) is not None:
-        yield from _check_probabilities(experiment, metric, metric.grouping)
-
-
-def _check_probabilities(
-    experiment: Experiment, metric: PluginSpec, grouping: Grouping
-) -> Iterator[UserError]:
-    """Yield the settings that need the group of each query, where it is a probability."""
-    if grouping.gap and grouping.gap not in _UNCERTAIN_GAPS:
-        message = f"{grouping.gap} needs the group of each query, and {grouping.by!r} is not known"
-        key_path, remedy = (*metric.where, "gap"), f"choose one of {', '.join(_UNCERTAIN_GAPS)}"
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-    for key in ("min_group", "pairs"):
-        if getattr(grouping, key):
-            message = f"{key} needs the group of each query, and {grouping.by!r} is not known"
-            key_path, remedy = (*metric.where, key), "remove it: every group is compared"
-            yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-
-
-_TEXT_OUTPUTS = frozenset({"sentence_scores", "responses"})
-"""Outputs that a search can measure on the validation sentences of a dataset."""
-
-_MOST_STAGES = 100_000
-"""The largest plan: planning this many stages takes some ten seconds."""
-
-
-def _validate_experiment(experiment: Experiment) -> None:
-    """Raise every contradiction between the parts of an experiment."""
-    validate_plugins(experiment)
-    checks = [_check_packages]
-    if is_whole(experiment, "dataset", "split", "queries"):
-        raise_faults(_check_size(experiment))  # first: the others compare models with metrics
-        checks += [_check_folds, _check_split, _check_filters, _check_data, _check_conditions]
-        checks += [_check_searches, _check_metrics, _check_tests]
-    raise_faults(fault for check in checks for fault in check(experiment))
-
-
-def is_whole(experiment: Experiment, *keys: str) -> bool:
-    """Return whether the parts of a spec under these keys were read without an error."""
-    faulty = experiment.document.list_faulty_keys()
-    return faulty <= _KEYS and faulty.isdisjoint({*keys, "sweep"})
-
-
-_KEYS = frozenset(read_settings(ExperimentFile))
-"""The keys of a spec; an error elsewhere, such as a misspelt key, may belong to any part."""
-
-
-def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
-    evidence = frozenset(dataset.source.plugin.gives())
-    evidence |= experiment.split.plugin.gives() if experiment.split else frozenset()
-    evidence |= {"odds"} if hasattr(dataset.source.plugin, "compute_odds") else frozenset()
-    evidence |= {"log"} if hasattr(dataset.source.plugin, "open_log") else frozenset()
-    return evidence | {"times"}  # whether interactions have times shows in the data: ChecksData
-
-
-def _check_packages(experiment: Experiment) -> Iterator[UserError]:
-    """Yield a fault for each command that installs packages, with the plug-ins it is for."""
-    users = [
-        (spec.where, spec.name, list_libraries(spec.plugin)) for spec in list_plugins(experiment)
-    ]
-    searches = [model for model in experiment.models if model.tune]
-    users += [((*model.where, "tune"), "a search", ("optuna",)) for model in searches]
-    absent: dict[str, list[tuple[KeyPath, str, list[str]]]] = {}
-    for key_path, name, libraries in users:
-        if missing := list_missing(libraries):
-            absent.setdefault(suggest_install(missing), []).append((key_path, name, missing))
-    for rows in absent.values():
-        names = dict.fromkeys(name for _, name, _ in rows)
-        packages = dict.fromkeys(package for _, _, missing in rows for package in missing)
-        message, remedy = describe_missing(tuple(names), sorted(packages))
-        yield experiment.fault(rows[0][0], message, remedy=remedy, kind=MissingExtra)
-
-
-def _check_size(experiment: Experiment) -> Iterator[UserError]:
-    """Yield a fault if the plan would have too many stages to hold in memory."""
-    folds = experiment.split.plugin.folds if experiment.split else 1
-    folds = max(folds, count_query_folds(experiment))
-    contexts = len(experiment.datasets) * len(experiment.seeds) * folds
-    trials = sum(model.tune.trials + 1 for model in experiment.models if model.tune)
-    # A context has a stage for its data, split, queries and each label; a model has two stages,
-    # and one for each metric.
-    n_models, n_metrics = len(experiment.models), len(experiment.metrics)
-    n_shared = 3 + len(experiment.labels) + trials
-    n_stages = contexts * (n_shared + n_models * (2 + n_metrics))
-    if n_stages > _MOST_STAGES:
-        message = f"{n_stages:,} stages are more than {_MOST_STAGES:,}"
-        remedy = "use fewer seeds, folds, trials, models or metrics, or several specs"
-        yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
-
-
-def _check_folds(experiment: Experiment) -> Iterator[UserError]:
-    folds = experiment.split.plugin.folds if experiment.split else 1
-    if folds > 1 and (samples := count_query_folds(experiment)) > 1:
-        message = f"the split has {folds} folds, and the queries are {samples} samples"
-        key_path, remedy = (
-            (*experiment.queries.where, "folds"),
-            "remove the folds of one of the two",
-        )
-        yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-
-
-def _check_split(experiment: Experiment) -> Iterator[UserError]:
-    split = experiment.split
-    if split is None or "train" in split.plugin.gives():
-        return
-    for dataset in experiment.datasets:
-        if "train" not in dataset.source.plugin.gives():
-            message = f"{split.name} has nothing to split: {dataset.label} has no interactions"
-            remedy = "name an interactions file in the dataset, or remove the split"
-            yield experiment.fault(split.where, message, remedy=remedy, kind=Contradiction)
-
-
-def _check_filters(experiment: Experiment) -> Iterator[UserError]:
-    """Yield the filters of interactions that are not there, or that the split does not use."""
-    split = experiment.split
-    for dataset in experiment.datasets:
-        if split and "train" in split.plugin.gives():
-            problem = f"has no effect: split {split.name} reads its own interactions"
-            remedy = "filter these files, or choose a split of the dataset, such as random"
-            if split.name == "given":
-                remedy += "; least_grade selects test rows by their rating"
-        elif "train" not in dataset.source.plugin.gives():
-            problem = f"has nothing to filter: {dataset.label} has no interactions"
-            remedy = "name an interactions file in the dataset, or remove the filter"
-        else:
-            continue
-        for each in dataset.filters:
-            is_of_train = split and getattr(each.plugin, "part", "all") == "train"
-            if not (is_of_train or getattr(each.plugin, "keeps_interactions", False)):
-                message = f"{each.name} {problem}"
-                yield experiment.fault(each.where, message, remedy=remedy, kind=Contradiction)
-
-
-def _check_data(experiment: Experiment) -> Iterator[UserError]:
-    """Yield what models and detectors need and datasets do not have."""
-    for dataset in experiment.datasets:
-        evidence = _list_evidence(experiment, dataset)
-        for model in experiment.models:
-            for need in sorted(model.needs - evidence):
-                yield _report_missing(experiment, model, need, dataset.label)
-    for dataset in experiment.datasets:
-        for detector in experiment.labels:
-            if "items" not in _list_evidence(experiment, dataset):
-                message = f"{detector.label} labels items, which {dataset.label} does not have"
-                remedy = _suggest_data("items")
-                yield experiment.fault(
-                    detector.where, message, remedy=remedy, kind=MissingEvidence
-                )
-
-
-def _check_conditions(experiment: Experiment) -> Iterator[UserError]:
-    """Yield the settings of models that have no effect without some part of the data."""
-    evidence = frozenset[str].intersection(
-        *(_list_evidence(experiment, dataset) for dataset in experiment.datasets)
-    )
-    for model in experiment.models:
-        cls: type = type(model.plugin)
-        for name, setting in read_settings(cls).items():
-            is_set = model.parameters.get(name) and is_changed(model.plugin, setting.field.name)
-            for need in setting.only_on if is_set else ():
-                if need not in evidence:
-                    message = f"has no effect: there is no {need} part"
-                    remedy = f"{_suggest_data(need)}; or leave {name} out"
-                    where = (*model.where, name)
-                    yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
-
-
-def _check_searches(experiment: Experiment) -> Iterator[UserError]:
-    for model in experiment.models:
-        if model.tune is None:
-            continue
-        key_path = (*model.where, "tune")
-        is_of_texts = model.tune.metric.needs & _TEXT_OUTPUTS and all(
-            "sentences" in dataset.source.plugin.gives() for dataset in experiment.datasets
-        )
-        has_rows = experiment.split and "validation" in experiment.split.plugin.gives()
-        if not has_rows and not is_of_texts:
-            message = "a search evaluates on validation rows, but the split has none"
-            remedy = _suggest_data("validation")
-            yield experiment.fault(key_path, message, remedy=remedy, kind=Contradiction)
-        limit = model.tune.max_perplexity_increase
-        if limit is not None and find_perplexity_limit(model.tune, model.plugin) is None:
-            message = "has no effect: no sentences are scored by a model that is trained further"
-            where, remedy = (*key_path, "max_perplexity_increase"), "remove it"
-            yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
-        yield from _check_search_metric(experiment, model, model.tune.metric)
-
-
-def _check_search_metric(
-    experiment: Experiment, model: PluginSpec, metric: PluginSpec
-) -> Iterator[UserError]:
-    if metric.direction == "none":
-        message = f"{metric.label} has no better and worse, so a search cannot optimize it"
-        remedy = "choose a metric such as nDCG"
-        yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    if metric.grouping is not None and metric.grouping.gap in {"", "groups"}:
-        message = f"{metric.label} has a value for each group, but a search needs a single value"
-        remedy = "add gap: difference, or remove by"
-        yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    for need in list_missing_outputs(metric, model):
-        message = f"{metric.name} needs {need}, which {model.label} does not provide"
-        remedy = "choose a metric such as nDCG"
-        yield experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)
-    for dataset in experiment.datasets:
-        evidence = _list_evidence(experiment, dataset)
-        for need in sorted(metric.needs - OUTPUTS - evidence - {"test"}):
-            yield _report_missing(experiment, metric, need, dataset.label)
-
-
-def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
-    has_models = is_whole(experiment, "models")
-    for metric in experiment.metrics:
-        missing = [list_missing_outputs(metric, model) for model in experiment.models]
-        if all(missing) and has_models:
-            for need in sorted(set().union(*missing)):
-                message = f"{metric.name} needs {need}, which no model of the spec provides"
-                remedy = REMEDIES.get(need, f"choose a model that provides {need}")
-                yield experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)
-        for dataset in experiment.datasets:
-            for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
-                yield _report_missing(experiment, metric, need, "this experiment")
-        if has_models:
-            yield from _check_chooser(experiment, metric)
-        yield from _find_grouping_faults(experiment, metric)
-        yield from experiment.find_short_lists(metric)
-
-
-def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:
-    """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
-    label = find_chooser(metric)
-    key = "embeddings_of" if hasattr(metric.plugin, "embeddings_of") else "chosen_in"
-    key_path = (*metric.where, key)
-    if label is None:
-        return
-    models = {model.label: model for model in experiment.models}
-    if label not in models:
-        message, remedy = f"no model is labelled {label!r}", suggest(label, models)
-        yield experiment.fault(key_path, message, remedy=remedy, kind=UnknownName)
-    elif "embeddings" not in models[label].plugin.provides:
-        purpose = "compare items" if key == "embeddings_of" else "choose members"
-        message = f"{label} has no embeddings to {purpose} by"
-        remedy = REMEDIES["embeddings"]
-        yield experiment.fault(key_path, message, remedy=remedy, kind=MissingEvidence)
-
-
-def _check_tests(experiment: Experiment) -> Iterator[UserError]:
-    """Yield a fault for each test against a model that is not there."""
-    labels = [model.label for model in experiment.models]
-    for test in experiment.tests:
-        against = test.parameters.get("against")
-        if against is not None and against not in labels and is_whole(experiment, "models"):
-            message, key_path = f"no model is labelled {against!r}", (*test.where, "against")
-            remedy = suggest(against, labels)
-            yield experiment.fault(key_path, message, remedy=remedy, kind=UnknownName)
-
-
-def _suggest_data(need: str) -> str:
-    if need == "validation":
-        return "add a validation part to the split: validation: 0.1 (leave_one_out: 1)"
-    return REMEDIES.get(need, f"choose a dataset that has {need}")
-
-
-def _report_missing(experiment: Experiment, spec: PluginSpec, need: str, owner: str) -> UserError:
-    message, remedy = f"{spec.name} needs {need}, which {owner} does not have", _suggest_data(need)
-    return experiment.fault(spec.where, message, remedy=remedy, kind=MissingEvidence)
+_NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
+"""The model of the plan for metrics of a dataset alone."""
 
 
 def make_plan(experiment: Experiment, options: RunOptions, fingerprints: Fingerprints) -> Plan:
@@ -362,7 +100,7 @@ def check_experiment(
         Faults: As for ``make_plan``.
     """
     checks: tuple[Callable[[], object], ...] = (
-        lambda: _validate_experiment(experiment),
+        lambda: validate_experiment(experiment),
         lambda: _digest_input_files(experiment, options, fingerprints),
         lambda: choose_devices(experiment),
     )
@@ -385,8 +123,7 @@ def plan_stages(experiment: Experiment, options: RunOptions, fingerprints: Finge
     files, skipped = _digest_input_files(experiment, options, fingerprints)
     read = tuple(dataset for dataset in experiment.datasets if dataset.label in files)
     experiment = replace(experiment, datasets=read)
-    placed = choose_devices(experiment)
-    planner = _DataPlanner(placed, fingerprints, options, files)
+    planner = StagePlanner(choose_devices(experiment), fingerprints, options, files)
     split_folds = int(experiment.split.plugin.folds) if experiment.split else 1
     n_folds = max(split_folds, count_query_folds(experiment))
     contexts = tuple(
@@ -395,10 +132,7 @@ def plan_stages(experiment: Experiment, options: RunOptions, fingerprints: Finge
         for seed in experiment.seeds
         for fold in range(n_folds)
     )
-    model_planner = ModelPlanner(placed, fingerprints, is_smoke_test=options.limit is not None)
-    model_plans = tuple(
-        model_plan for context in contexts for model_plan in model_planner.plan_models(context)
-    )
+    model_plans = tuple(each for context in contexts for each in planner.plan_models(context))
     spec_digest = compute_digest(experiment.identity(fingerprints.of))
     digests = {label: _key_by_name(paths) for label, paths in files.items()}
     return Plan(experiment, options, contexts, model_plans, digests, spec_digest, skipped)
@@ -435,101 +169,413 @@ def _digest_input_files(
         raise Faults([*faults, *skipped.values()])
     if not skipped:
         return digests, ()
-    names = ", ".join(skipped)
-    n_datasets = len(experiment.datasets)
-    message = (
-        f"{len(skipped)} of {n_datasets} datasets skipped, as their files are absent: {names}"
-    )
-    return digests, (message,)
+    counts = f"{len(skipped)} of {len(experiment.datasets)} datasets skipped"
+    return digests, (f"{counts}, as their files are absent: {', '.join(skipped)}",)
+
+
+# ---- identities of plug-ins in addresses ----
+
+
+def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return the name and settings that distinguish a plug-in, with the digests of its files."""
+    _, parameters = identify_plugin(spec, fingerprints.of)
+    name = spec.name.rpartition(":")[2]  # of ./file.py:Name, whose source is in the address
+    identity: dict[str, object] = {"name": name, "parameters": omit_device_numbers(parameters)}
+    if isinstance(spec.plugin, ReadsModels):
+        paths = spec.plugin.model_files()
+        identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
+    return identity
+
+
+def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return what distinguishes the learned state of a model: not what it applies afterwards."""
+    return _identify_without(spec, fingerprints, getattr(spec.plugin, "after_fit", ()))
+
+
+def _identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
+    """Return the digest of what distinguishes the values that a detector gives to a text."""
+    if not evaluates_texts(spec.plugin):
+        return ""
+    later = [f"{name}{end}" for name in spec.plugin.after_evaluation for end in ("", "_")]
+    identity = _identify_without(spec, fingerprints, later)
+    return address_values(spec.plugin, identity, list_libraries(spec.plugin))
+
+
+def _identify_without(
+    spec: PluginSpec, fingerprints: Fingerprints, omitted: Sequence[str]
+) -> dict[str, object]:
+    identity: dict[str, Any] = identify(spec, fingerprints)
+    parameters = identity["parameters"]
+    kept = {key: parameters[key] for key in parameters if key not in omitted}
+    return identity | {"parameters": kept}
+
+
+# ---- stages ----
 
 
 @dataclass(frozen=True)
-class _DataPlanner(StagePlanner):
-    options: RunOptions
-    files: Mapping[str, Mapping[Path, str]]
+class StagePlanner:
+    """Plans the stages of an experiment, and places them at their addresses.
+
+    Args:
+        files: The digest of each input file of each dataset, by label.
+    """
+
+    experiment: Experiment
+    fingerprints: Fingerprints
+    options: RunOptions = field(default_factory=RunOptions)
+    files: Mapping[str, Mapping[Path, str]] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], tuple[tuple[PluginSpec, ...], Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def place(  # noqa: PLR0913  the fields of a stage
+        self,
+        kind: str,
+        title: str,
+        work: Callable[..., Any],
+        inputs: Sequence[Stage | None],
+        keys: Keys,
+        *specs: PluginSpec,
+        identity: Mapping[str, object],
+        at: PluginSpec | None = None,
+        files: Mapping[Path, str] | None = None,
+    ) -> Stage:
+        """Return a stage at its address.
+
+        Args:
+            kind: Its fields, like the next four; inputs that are None are left out.
+            title: See ``Stage``.
+            work: See ``Stage``.
+            inputs: See ``Stage``.
+            keys: See ``Stage``.
+            specs: Its plug-ins, first the one that it is named for; the address has their
+                settings, files and libraries.
+            identity: What the address has besides.
+            at: The entry of the spec that requests it.
+            files: What it reads besides the files of the plug-ins.
+        """
+        stage = self.draft(kind, title, work, inputs, keys, *specs, at=at, files=files)
+        plugins = [self._identify(spec, learner=kind == "fit") for spec in specs]
+        libraries = [
+            name
+            for spec in specs
+            for name in self._recall("libraries", spec, make=lambda: list_libraries(spec.plugin))  # noqa: B023
+        ]
+        return assign_address(
+            stage, {**identity, "plugins": plugins}, libraries=tuple(dict.fromkeys(libraries))
+        )
+
+    def draft(  # noqa: PLR0913  see place
+        self,
+        kind: str,
+        title: str,
+        work: Callable[..., Any],
+        inputs: Sequence[Stage | None],
+        keys: Keys,
+        *specs: PluginSpec,
+        at: PluginSpec | None = None,
+        files: Mapping[Path, str] | None = None,
+    ) -> Stage:
+        """Return a stage without an address; the arguments are those of ``place``."""
+        named = self._recall("named", *specs, make=lambda: self._name(specs)) if specs else {}
+        read = self._recall("files", *specs, make=lambda: self._digest_files(specs))
+        return Stage(
+            *(kind, title, "", work, tuple(filter(None, inputs)), keys),
+            spec_location="" if at is None else self._locate(at),
+            files={**(files or {}), **read},
+            **{"subject": type(work).__name__, **named},
+        )
+
+    def _name(self, specs: Sequence[PluginSpec]) -> dict[str, Any]:
+        """Return the subject of a stage with some plug-ins, their settings and devices."""
+        identities = [self._identify(spec) for spec in specs]
+        is_model = specs[0].kind == "models"
+        return {
+            "subject": str(identities[0]["name"]),
+            "settings": compute_digest(identities),
+            "devices": list_devices(specs[0].plugin) if is_model else (),
+        }
+
+    def _identify(self, spec: PluginSpec, *, learner: bool = False) -> dict[str, object]:
+        make = identify_learner if learner else identify
+        identity: dict[str, object] = self._recall(
+            make.__name__, spec, make=lambda: make(spec, self.fingerprints)
+        )
+        return identity
+
+    def _locate(self, spec: PluginSpec) -> str:
+        """Return the entry of a plug-in in the spec: ``FILE:LINE:COLUMN: models[0]``."""
+        location: str = self._recall(
+            "location", spec, make=lambda: self.experiment.fault(spec.where, "").where
+        )
+        return location
+
+    def _recall(self, purpose: str, *specs: PluginSpec, make: Callable[[], Any]) -> Any:
+        """Return what is made once of some plug-ins: a metric is planned for every model.
+
+        The plug-ins are kept, as their identities, by which they are found, would be used again.
+        """
+        key = (purpose, *map(id, specs))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = specs, make()
+        return known[1]
+
+    def _digest_files(self, specs: Sequence[PluginSpec]) -> dict[Path, str]:
+        """Return the files that plug-ins read, with the digests that identities have of them."""
+        files: dict[Path, str] = {}
+        for plugin in (spec.plugin for spec in specs):
+            model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
+            files |= self.fingerprints.of_files([*list_input_files(plugin), *model_files])
+        return files
+
+    # ---- of a data context ----
 
     def plan_context(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
+        """Return the stages that all models of a fold share."""
         load = self._plan_dataset(dataset, seed)
-        labels = self._plan_labels(load, seed)
-        n = count_query_folds(self.experiment)
+        labels = tuple(self._plan_labels(load, spec, seed) for spec in self.experiment.labels)
+        n, keys = count_query_folds(self.experiment), replace(load.keys, fold=fold + 1)
         if n == 1:
-            split = self._plan_split(load, seed, fold, replace(load.keys, fold=fold + 1))
+            split = self._plan_split(load, dataset, seed, fold, keys)
             return DataContext(load, split, self._plan_queries(load, split, seed), labels)
-        split = self._plan_split(load, seed, 0, load.keys)
+        split = self._plan_split(load, dataset, seed, 0, load.keys)
         sampled = self._plan_queries(load, split, seed, n)
-        take, keys = TakeQueries(fold, n), replace(load.keys, fold=fold + 1)
-        title = f"take sample {fold + 1} of {keys.dataset}"
-        stage = Stage("queries", title, "", take, (sampled,), keys)
-        queries = self.place(stage, identity={"fold": fold, "folds": n})
+        title, take = f"take sample {fold + 1} of {keys.dataset}", TakeQueries(fold, n)
+        identity = {"fold": fold, "folds": n}
+        queries = self.place("queries", title, take, [sampled], keys, identity=identity)
         return DataContext(load, split, queries, labels, sampled)
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         filters = tuple(spec.plugin for spec in dataset.filters)
         work = LoadDataset(dataset.source.plugin, filters, self.options.data_folder, seed)
-        files, keys = self.files[dataset.label], Keys(dataset.label, seed)
-        return self.place(
-            Stage("dataset", f"load {dataset.label}", "", work, (), keys, files=files),
-            dataset.source,
-            *dataset.filters,
-            identity={
-                "source": self.identify(dataset.source),
-                "files": _key_by_name(files),
-                "filters": [self.identify(spec) for spec in dataset.filters],
-                "seed": seed,
-            },
-        )
+        files, specs = self.files[dataset.label], (dataset.source, *dataset.filters)
+        title, keys = f"load {dataset.label}", Keys(dataset.label, seed)
+        identity = {"files": _key_by_name(files), "seed": seed}
+        return self.place("dataset", title, work, [], keys, *specs, identity=identity, files=files)
 
-    def _plan_labels(self, load: Stage, seed: int) -> tuple[Stage, ...]:
-        dataset = load.keys.dataset
-        return tuple(
-            self.place(
-                Stage(
-                    "label",
-                    f"label {dataset} by {spec.label}",
-                    "",
-                    LabelItems(
-                        spec.plugin, spec.label, seed, identify_values(spec, self.fingerprints)
-                    ),
-                    (load,),
-                    load.keys,
-                ),
-                spec,
-                identity={"detector": self.identify(spec), "label": spec.label, "seed": seed},
-                libraries=list_libraries(spec.plugin),
-            )
-            for spec in self.experiment.labels
-        )
+    def _plan_labels(self, load: Stage, spec: PluginSpec, seed: int) -> Stage:
+        values = _identify_values(spec, self.fingerprints)
+        work = LabelItems(spec.plugin, spec.label, seed, values)
+        title = f"label {load.keys.dataset} by {spec.label}"
+        identity = {"label": spec.label, "seed": seed}
+        return self.place("label", title, work, [load], load.keys, spec, identity=identity)
 
-    def _plan_split(self, load: Stage, seed: int, fold: int, keys: Keys) -> Stage:
-        spec, title = self.experiment.split, f"split {load.keys.dataset}"
-        filters = self._list_training_filters(load.keys.dataset)
+    def _plan_split(
+        self, load: Stage, dataset: DatasetSpec, seed: int, fold: int, keys: Keys
+    ) -> Stage:
+        """Return the stage that splits; it applies the filters for the training part only."""
+        spec, parts = (
+            self.experiment.split,
+            [getattr(x.plugin, "part", "all") for x in dataset.filters],
+        )
+        filters = dataset.filters if "train" in parts else ()
         plugins = tuple(each.plugin for each in filters)
         divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
-        identity: dict[str, Any] = {"seed": seed, "fold": fold}
-        identity["split"] = self.identify(spec) if spec else None
-        if filters:
-            identity["filters"] = [self.identify(each) for each in filters]
-        return self.place(
-            Stage("split", title, "", divide, (load,), keys),
-            *filter(None, [spec]),
-            *filters,
-            identity=identity,
-        )
-
-    def _list_training_filters(self, label: str) -> tuple[PluginSpec, ...]:
-        """Return the filters of a dataset if one of them is for the training part only."""
-        filters = next(x.filters for x in self.experiment.datasets if x.label == label)
-        is_split = any(getattr(each.plugin, "part", "all") == "train" for each in filters)
-        return filters if is_split else ()
+        title, specs = f"split {dataset.label}", (*([spec] if spec else []), *filters)
+        identity = {"seed": seed, "fold": fold, "is_split": spec is not None}
+        return self.place("split", title, divide, [load], keys, *specs, identity=identity)
 
     def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
         """Return the stage that selects the queries of all folds."""
-        source, limit, title = self.experiment.queries, self.options.limit, load.keys.dataset
+        source, limit = self.experiment.queries, self.options.limit
         needed = any("lists" in model.plugin.provides for model in self.experiment.models)
         select = SelectQueries(source.plugin, seed, limit, needed, folds, source.name)
+        title, read = f"select queries of {load.keys.dataset}", [load, split]
         identity = {"seed": seed, "limit": limit, "needed": needed}
-        return self.place(
-            Stage("queries", f"select queries of {title}", "", select, (load, split), split.keys),
-            source,
-            identity={"queries": self.identify(source), **identity},
+        return self.place("queries", title, select, read, split.keys, source, identity=identity)
+
+    # ---- of a model ----
+
+    def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
+        """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
+        of_models = [each for each in self.experiment.metrics if measures_models(each)]
+        for model in self.experiment.models:
+            planned = self.plan_outputs(context, model, self.experiment.k)
+            metrics = [each for each in of_models if not list_missing_outputs(each, model)]
+            yield self._add_metrics(planned, metrics)
+        if alone := [each for each in self.experiment.metrics if each not in of_models]:
+            yield self._add_metrics(ModelPlan(context, _NO_MODEL, None, None), alone)
+
+    def _add_metrics(self, planned: ModelPlan, metrics: Sequence[PluginSpec]) -> ModelPlan:
+        context = planned.data_context
+        keys = replace(context.keys, model=planned.model.label)
+        measures = [self.plan_metric(context, planned.answer, each, keys) for each in metrics]
+        return replace(planned, metrics=tuple(metrics), measures=tuple(measures))
+
+    def plan_outputs(self, context: DataContext, model: PluginSpec, k: int) -> ModelPlan:
+        """Return the plan of a model without metrics, with lists of ``k`` items."""
+        if model.reranked is not None:
+            return self._plan_reranked(context, model, model.reranked)
+        keys = replace(context.training_keys, model=model.label)
+        trials, search = self._plan_search(context, model, keys)
+        # A model that selects rows of a file by the dataset receives the label of the dataset.
+        several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
+        dataset = keys.dataset if several else ""
+        seed, fold = _get_training_fold(keys)
+        identity = {"seed": seed, "fold": fold, "dataset": dataset}
+        fit, learner = None, model if model.tune else find_learner(model)
+        if isinstance(learner.plugin, Restores):
+            title = f"fit {learner.label}"
+            train = _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model)
+            read = [search, context.dataset, context.split]
+            fit = self.place("fit", title, train, read, keys, learner, identity=identity, at=model)
+        ask = _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model)
+        title, identity = f"recommend {model.label}", identity | {"k": k}
+        read = [search, context.dataset, context.split, context.asked, fit]
+        answer = self.place("answer", title, ask, read, keys, model, identity=identity, at=model)
+        planned = ModelPlan(context, model, fit, answer, trials=trials, search=search)
+        return self._take_sample(planned)
+
+    def _take_sample(self, planned: ModelPlan) -> ModelPlan:
+        """Return a plan whose answer is that for the queries of the fold."""
+        context, model, shared = planned.data_context, planned.model, planned.answer
+        if context.sampled is None or shared is None:
+            return planned
+        keys = replace(shared.keys, fold=context.keys.fold)
+        title = f"take sample {keys.fold} of {model.label}"
+        inputs = [context.sampled, shared, context.queries]
+        answer = self.place("answer", title, TakeAnswers(), inputs, keys, identity={})
+        return replace(planned, answer=answer, shared_answer=shared)
+
+    def _plan_reranked(
+        self, context: DataContext, model: PluginSpec, reranked: Reranked
+    ) -> ModelPlan:
+        """Return the plan of a model whose lists are re-ranked: the other one is trained once."""
+        keys = replace(context.training_keys, model=model.label)
+        reranker, n = reranked.reranker, int(reranked.reranker.plugin.candidates)
+        base = self.plan_outputs(context, reranked.base, n)
+        if base.asking is None:
+            raise BrokenContract(f"{reranked.base.label} has no answer to re-rank")
+        candidates = replace(base.asking, title=f"recommend {reranked.base.label}, {n} candidates")
+        validation = self._plan_validation(context, model, base, n)
+        searched = replace(reranker, label=model.label, tune=model.tune)
+        trials, search = self._plan_search(context, searched, keys, validation)
+        labels = context.labels if "items" in reranker.plugin.needs else ()
+        rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
+        title, identity = f"re-rank {model.label}", {"k": self.experiment.k}
+        read = [search, context.dataset, context.split, context.asked, candidates, *labels]
+        answer = self.place(
+            "answer", title, rerank, read, keys, reranker, identity=identity, at=model
         )
+        asked = tuple(filter(None, [validation, candidates]))
+        planned = ModelPlan(
+            *(context, model, base.fit, answer), trials=trials, search=search, candidates=asked
+        )
+        return self._take_sample(planned)
+
+    def _plan_validation(
+        self, context: DataContext, model: PluginSpec, base: ModelPlan, n: int
+    ) -> Stage | None:
+        """Return the stage that asks for the candidates of users with validation rows."""
+        if model.tune is None:
+            return None
+        keys = replace(context.training_keys, model=model.label)
+        asked, (seed, fold) = base.model, _get_training_fold(keys)
+        ask = AnswerValidationQueries(
+            *(asked.plugin, asked.name, n, seed, fold, model.tune.metric, keys.dataset)
+        )
+        title = f"recommend {asked.label}, {n} candidates of the validation users"
+        work, identity = _tune(ask, asked), {"k": n, "seed": seed, "fold": fold}
+        read = [base.search, context.dataset, context.split, base.fit]
+        return self.place("answer", title, work, read, keys, asked, identity=identity, at=asked)
+
+    def _plan_search(
+        self,
+        context: DataContext,
+        model: PluginSpec,
+        keys: Keys,
+        candidates: Stage | None = None,
+    ) -> tuple[tuple[Stage, ...], Stage | None]:
+        """Return the trials of a hyperparameter search, and the stage that selects the best."""
+        if model.tune is None:
+            return (), None
+        (seed, fold), tune = _get_training_fold(keys), model.tune
+        if self.options.limit is not None:
+            tune = replace(tune, trials=min(tune.trials, _SMOKE_TEST_TRIALS))
+        k = tune.metric.cutoff or self.experiment.k
+        limit = find_perplexity_limit(tune, model.plugin)
+        identity = {
+            "model": self._identify(model),
+            "metric": self._identify(tune.metric) | tune.metric.split_settings,
+            "space": tune.written["space"],
+            "objective": tune.objective,
+            "limit": limit,
+            "k": k,
+            "seed": seed,
+            "fold": fold,
+        }
+        needs = tune.metric.needs | frozenset(model.plugin.needs if candidates else ())
+        labels = context.labels if "items" in needs else ()
+        # A smoke test runs the first trials of the full search.
+        exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
+        run_trial = RunRerankTrial if candidates else RunTrial
+        work = run_trial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
+        baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
+        read = [context.dataset, context.split, candidates, *labels, *baseline]
+        first = self.draft("trial", "", work, read, keys, model, tune.metric, at=model)
+        trials = plan_trials(first, work, identity)
+        return (*baseline, *trials), plan_search(trials, work)
+
+    def _plan_baseline(
+        self, context: DataContext, model: PluginSpec, keys: Keys, work: RunTrial
+    ) -> Stage:
+        """Return the stage that scores the validation sentences before any training."""
+        answer = work.answer_baseline(model.plugin)
+        pretrained, score = (
+            replace(model, plugin=answer.model),
+            ScoreBaseline(answer, work.tune.metric),
+        )
+        title, read = f"score {model.label} without training", [context.dataset, context.split]
+        identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
+        return self.place(
+            "baseline", title, score, read, keys, pretrained, identity=identity, at=model
+        )
+
+    # ---- of a metric ----
+
+    def plan_metric(
+        self, context: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
+    ) -> Stage:
+        """Return the stage that measures; values by group come from a stage without groups."""
+        title = f"measure {metric.label} of {keys.model}"
+        if metric.grouping is not None:
+            ungrouped = self.plan_metric(context, answer, metric.ungrouped, keys)
+            group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
+            grouped, split = [context.queries, ungrouped], {"split": metric.split_settings}
+            return self.place("measure", title, group, grouped, keys, identity=split, at=metric)
+        choice = self._plan_choice(context, metric)
+        source = getattr(context.dataset.work, "source", None)
+        compute = ComputeMetric(
+            *(metric.plugin, metric.name, answer is not None, choice is not None),
+            source if metric.needs & {"odds", "log"} else None,
+        )
+        labels = context.labels if "items" in metric.needs else ()
+        read = [context.dataset, context.split, context.queries, answer, choice, *labels]
+        identity = {"seed": keys.seed or 0, "fold": keys.fold or 0}
+        return self.place(
+            "measure", title, compute, read, keys, metric, identity=identity, at=metric
+        )
+
+    def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
+        """Return the answer of the model in which a metric chooses members, if it names one."""
+        label = self._recall("chooser", metric, make=lambda: find_chooser(metric))
+        models = [model for model in self.experiment.models if model.label == label]
+        k = self.experiment.k
+        return self.plan_outputs(context, models[0], k).answer if models else None
+
+
+def measures_models(metric: PluginSpec) -> bool:
+    """Return whether a metric measures the output of models, and not a dataset alone."""
+    return bool(metric.needs & OUTPUTS)
+
+
+def _get_training_fold(keys: Keys) -> tuple[int, int]:
+    """Return the seed and the fold of the split, 1 if the folds are samples of queries."""
+    return keys.seed or 0, keys.fold or 1
+
+
+def _tune(work: TunedWork, model: PluginSpec) -> TunedWork | UseBestSettings:
+    """Return the work of a stage, with the settings of the best trial if there is a search."""
+    return work if model.tune is None else UseBestSettings(work, model.tune.space)

@@ -26,11 +26,11 @@ from recbias.core.plugins import (
     get_least_memory,
 )
 from recbias.runner.boundary import blame_plugin
+from recbias.runner.contracts import raise_faults
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.grouping import check_groups
 from recbias.runner.plan import DataContext, Plan, may_lack_files
 from recbias.runner.stage import Stage
-from recbias.runner.stage_planner import raise_faults
 from recbias.runner.stages import add_labels, build_evidence, make_training_data
 
 

@@ -64,18 +64,12 @@ class RemainingWork:
         self._running = None
         if stage is not None and record.failure is None and not record.reused:
             self._seconds[stage.kind, stage.subject].append(record.seconds)
-        elif record.failure is not None and record.kind != "measure":
-            self._skip_after(record)
-
-    def _skip_after(self, record: StageRecord) -> None:
-        for stage in list(self._waiting.values()):
-            keys = stage.keys
-            is_same_run = (keys.dataset, keys.seed, keys.model) == (
-                *(record.dataset, record.seed, record.model),
-            )
-            is_skipped = stage.kind != "trial" or record.kind == "baseline"
-            if is_same_run and record.fold in {None, keys.fold} and is_skipped:
-                del self._waiting[stage.digest]
+        elif record.failure is not None:
+            lost = {record.digest}
+            for each in [*self._waiting.values()]:
+                if not lost.isdisjoint(source.digest for source in each.inputs):
+                    lost.add(each.digest)
+                    del self._waiting[each.digest]
 
     def estimate(self) -> float | None:
         """Return the seconds until the last stage is done; None without a basis or stages."""

@@ -8,7 +8,7 @@ from recbias.config.experiment import PluginSpec
 from recbias.models.language_model import SentenceLanguageModel
 from recbias.models.lmrec import LMRec
 from recbias.runner.plan import ModelPlan
-from recbias.runner.stage_planner import identify, identify_learner
+from recbias.runner.planner import identify, identify_learner
 from recbias.runner.store import Fingerprints, Store
 from support.models.small_encoder import write_small_encoder
 from support.specs import make_small_spec
