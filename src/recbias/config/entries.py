@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-from annotated_types import Ge, MinLen
+from typing import Any, TypeAlias
 
 from recbias.config.labels import (
     create_label,
@@ -22,12 +20,9 @@ from recbias.config.labels import (
 )
 from recbias.config.settings import (
     Builder,
-    Hint,
     Setting,
     as_plain,
-    describe_hint,
     describe_value,
-    is_valid,
     list_members,
     read_settings,
     strip_annotations,
@@ -35,12 +30,12 @@ from recbias.config.settings import (
 )
 from recbias.config.specs import (
     DEFAULT_GAPS,
-    GAPS,
     SECTIONS,
     Choice,
     DatasetSpec,
     Dimension,
     Grouping,
+    GroupingKeys,
     PluginSpec,
     Range,
     Reranked,
@@ -59,22 +54,14 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.grouping import validate_grouping
 from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.plugins import RerankedModel, SelectedModel
 from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
 
-_GROUPING_REMEDIES = {
-    "min_group": "give the least number of queries of a group that is compared: min_group: 20",
-    "reference_group": "name the group that the others are compared with: reference_group: M",
-    "pairs": "name the two groups of each comparison: pairs: [[18-24, 50+]]",
-}
-"""The remedies of keys that stand beside ``by``."""
-
-_GroupName: TypeAlias = str | int | float
-_GroupPairs: TypeAlias = Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)]
+_GROUPING = tuple(field.name for field in fields(GroupingKeys))
+"""The keys of an entry of a metric that group it."""
 
 _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -368,7 +355,7 @@ class _EntryReader:
         self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
     ) -> None:
         """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
-        keys = {"by", "gap", *_GROUPING_REMEDIES} - read_settings(cls).keys()
+        keys = {*_GROUPING} - read_settings(cls).keys()
         for key in sorted(keys & name_settings.keys()):
             value = name_settings.pop(key)
             if entry.setdefault(key, value) is not value:
@@ -378,55 +365,14 @@ class _EntryReader:
         return None if key in read_settings(cls) else entry.pop(key, None)
 
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
-        by = self._pop_key(cls, entry, "by")
-        if by is None:
-            for key in ("gap", *_GROUPING_REMEDIES):
-                if self._pop_key(cls, entry, key) is not None:
-                    self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
+        given = {key: self._pop_key(cls, entry, key) for key in _GROUPING}
+        given = {key: value for key, value in given.items() if value is not None}
+        if given and "by" not in given:
+            for key in given:
+                self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
             return None
-        gap = self._pop_key(cls, entry, "gap")
-        min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
-        reference, pairs = self._read_compared(cls, entry, gap)
-        if not isinstance(by, str):
-            remedy = "name one or more labels of the queries: by: gender&race"
-            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
-            return None
-        try:
-            validate_grouping(by)
-        except UserError as error:
-            self.document.add_error((*self.location, "by"), error)
-        if gap is not None and gap not in GAPS:
-            message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
-            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
-            self._blame("gap", message, remedy, OutOfRange)
-            return None
-        return Grouping(by, gap or "", min_group or 0, reference, pairs)
-
-    def _read_compared(
-        self, cls: type, entry: dict[str, Any], gap: Any
-    ) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Return the reference group, blank if there is none, and the pairs of groups."""
-        reference = self._read_key(cls, entry, "reference_group", _GroupName)
-        pairs = self._read_key(cls, entry, "pairs", _GroupPairs)
-        given = {"reference_group": reference, "pairs": pairs}
-        for key in [key for key, value in given.items() if value is not None]:
-            if gap not in {None, "groups"}:
-                remedy = f"remove gap, set gap: groups, or leave {key} out"
-                self._blame(key, f"has no effect with gap: {gap}", remedy, Contradiction)
-        if reference is not None and pairs is not None:
-            message = "has no effect with pairs"
-            self._blame("reference_group", message, "remove one of the two", Contradiction)
-        named = tuple((str(a), str(b)) for a, b in pairs or ())
-        return "" if reference is None else str(reference), named
-
-    def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
-        """Return a key of the grouping, None if it is absent or does not have its type."""
-        value = self._pop_key(cls, entry, key)
-        if value is None or is_valid(hint, value):
-            return value
-        message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
-        self._blame(key, message, _GROUPING_REMEDIES[key])
-        return None
+        keys = given and Builder(self.document, "by").build(GroupingKeys, given, self.location)
+        return keys.grouping if keys else None
 
     def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
         label = label if label is not None else self._pop_key(cls, entry, "label")
@@ -474,11 +420,10 @@ def _find_other_kind(name: str, kind: str, registries: _Registries) -> str:
 
 def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
-    beside_by = ("gap", *_GROUPING_REMEDIES) if is_grouped else ()
     own_keys = {
         "models": ("tune", "rerank", "baseline"),
         "rerankers": ("tune",),
-        "metrics": ("by", *beside_by),
+        "metrics": _GROUPING if is_grouped else ("by",),
         "detectors": ("detector", "audited"),
     }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
