@@ -36,6 +36,7 @@ from recbias.config.specs import (
     Dimension,
     Grouping,
     GroupingKeys,
+    IntervalSpec,
     PluginSpec,
     Range,
     Reranked,
@@ -70,13 +71,8 @@ _Registries: TypeAlias = Mapping[str, Registry]
 AUDITED = ".audited"
 """The end of the name of human labels, after that of the labels that they check."""
 
-KINDS = ("log", "float", "int", "choice")
-"""The kinds of search interval."""
-
 _ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
 """Resolves the entry of a plug-in: kind, entry and location."""
-
-_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
 
 @dataclass(frozen=True)
@@ -567,22 +563,15 @@ def _read_searched(
     """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``."""
     if tune is None:
         return builder.build(cls, raw, location), None
-    n_before, faults = len(builder.document.faults), builder.document.faults
-    search = _read_tune(builder, cls, raw, tune, location, resolve)
-    if (n_faults := len(faults)) == n_before:
-        builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
-        return build_base(builder, cls, raw, location, search), search
-    plugin = builder.build(cls, raw, location)
     space = tune.get("space") if isinstance(tune, dict) else None
-    for name in space.keys() - raw.keys() if isinstance(space, dict) else ():
-        where = builder.document.error((*location, name), "").where
-        need = f"{builder.owner} needs {name}"
-        faults[n_faults:] = [
-            each
-            for each in faults[n_faults:]
-            if each[1].where != where and each[1].message != need
-        ]
-    return plugin, search
+    builder.searched = frozenset(space if isinstance(space, dict) else ())
+    n_faults = len(builder.document.faults)
+    search = _read_tune(builder, cls, raw, tune, location, resolve)
+    if len(builder.document.faults) > n_faults:
+        builder.read_fields(cls, raw, location)
+        return None, search
+    builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
+    return build_base(builder, cls, raw, location, search), search
 
 
 def _read_tune(
@@ -596,10 +585,7 @@ def _read_tune(
     """Return the search in the value ``tune`` of a model's entry."""
     document, tune_location = builder.document, (*location, "tune")
     if not isinstance(tune, dict):
-        message = f"must be a mapping, found {describe_value(tune)}"
-        remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
-        document.add_fault(tune_location, message, remedy=remedy, kind=WrongType)
-        return None
+        return Builder(document, "tune").validate(TuneSpec, tune, tune_location)  # type: ignore[no-any-return]  # a fault
     if isinstance(tune.get("space"), str):
         try:
             packaged_space = get_packaged_space(tune["space"], builder.owner)
@@ -655,83 +641,37 @@ def read_space(
     settings = read_settings(cls)
     builder.refuse_unknown_keys(settings, raw, location)
     dimensions = [
-        _DimensionReader(builder, settings[name]).read(interval, (*location, name))
+        _read_dimension(builder, settings[name], interval, (*location, name))
         for name, interval in raw.items()
         if name in settings
     ]
     return tuple(dimension for dimension in dimensions if dimension is not None)
 
 
-@dataclass(frozen=True)
-class _DimensionReader:
-    builder: Builder
-    setting: Setting
-
-    def read(self, raw: Any, location: KeyPath) -> Dimension | None:
-        if not isinstance(raw, dict) or len(raw) != 1:
-            message = f"must be one search interval, found {describe_value(raw)}"
-            self.add_fault(location, message, _REMEDY)
-            return None
-        ((kind, values),) = raw.items()
-        location = (*location, kind)
-        if kind not in KINDS:
-            self.add_fault(location, "not a kind of interval", suggest(kind, KINDS), UnknownKey)
-            return None
-        n_faults = len(self.builder.document.faults)
-        if kind == "choice":
-            dimension: Dimension | None = self.read_choice(values, location)
+def _read_dimension(
+    builder: Builder, setting: Setting, raw: Any, location: KeyPath
+) -> Dimension | None:
+    """Return the interval or the choices of one setting, whose values its type accepts."""
+    types = {strip_annotations(member) for member in list_members(setting.hint)}
+    is_of_integers = int in types and float not in types
+    reader = Builder(builder.document, f"the interval of {setting.name}")
+    interval = reader.validate(IntervalSpec, raw, location)
+    if interval is None:
+        return None
+    ((kind, values),) = raw.items()
+    is_integer = kind != "choice" and (kind == "int" or is_of_integers)
+    n_faults, parsed = len(builder.document.faults), []
+    for at, value in enumerate(values):
+        place = (*location, kind, at)
+        if is_integer and not isinstance(value, int):
+            message = f"must be a whole number, found {value}"
+            builder.document.add_fault(place, message, kind=WrongType)
         else:
-            dimension = self.read_range(kind, values, location)
-        return dimension if len(self.builder.document.faults) == n_faults else None
-
-    def read_choice(self, values: Any, location: KeyPath) -> Choice | None:
-        if not isinstance(values, list) or not values:
-            message = f"must be a list of values, found {describe_value(values)}"
-            self.add_fault(location, message, "write {choice: [a, b]}")
-            return None
-        parsed_values = [
-            self.validate(value, (*location, index)) for index, value in enumerate(values)
-        ]
-        return Choice(self.setting.name, tuple(values), tuple(parsed_values))
-
-    def read_range(self, kind: str, bounds: Any, location: KeyPath) -> Range | None:
-        if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
-            message = f"must be the lower and the upper bound, found {describe_value(bounds)}"
-            self.add_fault(location, message, f"write {{{kind}: [a, b]}}")
-            return None
-        low, high = bounds
-        if not low < high:
-            remedy = f"write the lower bound first, then a higher one: {{{kind}: [a, b]}}"
-            self.add_fault(location, f"{low} is not below {high}", remedy, OutOfRange)
-            return None
-        if kind == "log" and low <= 0:
-            remedy = "use a lower bound above 0"
-            self.add_fault(location, f"{low} has no logarithm", remedy, OutOfRange)
-            return None
-        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
-        is_integer = kind == "int" or (int in types and float not in types)
-        if kind == "float" and is_integer:
-            message = f"{self.setting.name} is a whole number"
-            self.add_fault(location, message, f"write {{int: [{low}, {high}]}}")
-            return None
-        for index, bound in enumerate(bounds):
-            if is_integer and not isinstance(bound, int):
-                self.add_fault((*location, index), f"must be a whole number, found {bound}", "")
-            else:
-                self.validate(bound, (*location, index))
-        return Range(self.setting.name, low, high, kind == "log", is_integer)
-
-    def validate(self, raw: Any, location: KeyPath) -> Any:
-        return self.builder.validate(
-            self.setting.hint, raw, location, suggest_default(self.setting)
-        )
-
-    def add_fault(
-        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
-    ) -> None:
-        document, is_key = self.builder.document, kind is UnknownKey
-        document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+            default = suggest_default(setting)
+            parsed.append(builder.validate(setting.hint, value, place, default))
+    if len(builder.document.faults) > n_faults:
+        return None
+    if kind == "choice":
+        return Choice(setting.name, tuple(values), tuple(parsed))
+    low, high = values
+    return Range(setting.name, low, high, kind == "log", is_integer)

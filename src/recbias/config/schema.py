@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.checks import CheckSpec
-from recbias.config.entries import KINDS, load_packaged_spaces
+from recbias.config.entries import load_packaged_spaces
 from recbias.config.settings import (
     Setting,
     as_plain,
@@ -22,7 +22,7 @@ from recbias.config.settings import (
     read_settings,
     strip_annotations,
 )
-from recbias.config.specs import SECTIONS, ExperimentFile, GroupingKeys, TuneSpec
+from recbias.config.specs import SECTIONS, ExperimentFile, GroupingKeys, IntervalSpec, TuneSpec
 from recbias.core.docstrings import read_arguments, read_summary
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
@@ -181,7 +181,7 @@ class _EntrySchemas:
             return {} if "by" in settings else grouping
         if self.kind not in {"models", "rerankers"}:
             return {}
-        dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
+        dimension = build_mapping_schema(IntervalSpec) | {"maxProperties": 1}
         space: _Schema = {"type": "object", "additionalProperties": False}
         space["properties"] = dict.fromkeys(settings, dimension)
         tune = build_mapping_schema(TuneSpec)

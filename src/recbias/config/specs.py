@@ -331,6 +331,50 @@ class ReportSpec:
         return self.reference or ()
 
 
+_Bounds: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalSpec:
+    """What a search samples a setting from: one of the keys.
+
+    Args:
+        log: The bounds of an interval that is sampled on a logarithmic scale.
+        float_: The bounds of an interval.
+        int_: The bounds of whole numbers.
+        choice: The values.
+    """
+
+    log: _Bounds | None = None
+    float_: _Bounds | None = None
+    int_: _Bounds | None = None
+    choice: Annotated[tuple[Any, ...], MinLen(1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse several intervals, and bounds that hold nothing.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            remedy = (
+                "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
+            )
+            raise Contradiction(f"needs one interval, found {len(given)}", remedy=remedy)
+        ((name, values),) = given.items()
+        kind = name.removesuffix("_")
+        if kind != "choice" and not values[0] < values[1]:
+            message, remedy = (
+                f"{values[0]:g} is not below {values[1]:g}",
+                "give the lower bound first",
+            )
+            raise OutOfRange(message, where=kind, remedy=remedy)
+        if kind == "log" and values[0] <= 0:
+            message, remedy = f"{values[0]:g} has no logarithm", "use a lower bound above 0"
+            raise OutOfRange(message, where=kind, remedy=remedy)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuneSpec:
     """The hyperparameter search of a model; trials are compared on the validation set.
