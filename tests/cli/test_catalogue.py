@@ -16,7 +16,7 @@ from recbias.api import read_experiment
 from recbias.cli.catalogue import KINDS, describe, list_entries
 from recbias.config.settings import list_parameters
 from recbias.config.source import list_specs
-from recbias.core.errors import Faults, MissingFile, UnknownName
+from recbias.core.errors import Faults, MissingFile
 from recbias.registry import REGISTRIES
 from recbias.reports.published import load_published
 from support.commands import invoke_recbias
@@ -93,21 +93,6 @@ def test_prompt_is_shown_with_its_template_and_history() -> None:
     assert "    - Leave out films released after {year_limit}." in lines
     assert "    {history}: all items, oldest first: - {title} ({year})" in lines
     assert any(line.startswith("Source: ") for line in lines)
-
-
-def test_packaged_terms_are_shown_with_groups_and_counts_beside_the_dataset_of_their_name() -> (
-    None
-):
-    text = describe("chbias", 79)
-    assert text.startswith("chbias (dataset)")
-    page = text[text.index("chbias (terms)") :]
-    assert "    age: old and young\n      7 target terms: 老人/年轻人, " in page
-    assert "      29 attribute terms: 丑/帅, " in page  # of gender
-    assert "Source: Zhao et al." in page
-    assert [name for name, _ in list_entries("terms")] == ["chbias"]
-    with pytest.raises(UnknownName) as error:
-        describe("chbiass")
-    assert "chbias" in error.value.remedy
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -280,17 +265,6 @@ def test_init_alone_lists_the_specs(tmp_path: Path) -> None:
     assert "papers/children/a3 " in listed.out
     assert listed.out.splitlines()[-1] == "next: recbias init NAME"
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_written(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "audit").write_text("a file", encoding="utf-8")
-    refused = invoke_recbias("init", "audit", folder=tmp_path)
-    assert refused.code == 2
-    assert "audit: is a file" in refused.err
-    assert "wrote" not in refused.out
-    assert [path.name for path in tmp_path.iterdir()] == ["audit"]
 
 
 def test_the_gate_of_an_audit_fails_for_the_lists_that_treat_groups_unequally(

@@ -157,25 +157,6 @@ def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
     assert power["rows"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("run", "x.yaml", "--frob"), "No such option: --frob"),
-        (("plan",), "Missing argument 'SPEC'"),
-        (("power", "one", "--power", "much"), "Invalid value for '--power'"),
-    ],
-)
-def test_a_fault_of_the_options_is_a_document(
-    tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    assert invoke_recbias(*arguments, folder=tmp_path).out == ""
-    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
-    assert result.code == 2
-    (error,) = read_document_of_json_commands(result)["errors"]
-    assert message in error["message"]
-    assert error["help"].endswith(f"{arguments[0]} --help lists the options")
-
-
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]
 
 

@@ -335,12 +335,6 @@ def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
     assert not loaded & set(HEAVY)
 
 
-def test_package_runs_as_a_module(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "recbias", "--help"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True)
-    assert result.returncode == 0
-
-
 def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path)
     assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
@@ -395,15 +389,6 @@ def test_replies_are_removed_only_if_the_user_says_so(
     assert cleaned.code == code
     assert line in cleaned.out + cleaned.err
     assert replies.exists() == are_kept
-
-
-def test_clean_replies_keeps_stage_results(tmp_path: Path) -> None:
-    assert invoke_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path).code == 0
-    stored = sorted((tmp_path / "results" / "store").glob("??/*"))
-    assert "nothing to remove" in invoke_recbias("clean", "--replies", folder=tmp_path).out
-    write_replies(tmp_path)
-    assert invoke_recbias("clean", "--replies", "--yes", folder=tmp_path).code == 0
-    assert sorted((tmp_path / "results" / "store").glob("??/*")) == stored
 
 
 def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:

@@ -104,12 +104,6 @@ def test_crossed_groups_have_a_column_each_with_its_own_value(tmp_path: Path) ->
     assert own[names].nunique() == 4
 
 
-def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
-    table = build_summary(read_run(make_run(tmp_path, RunSpec(folds=2, users=20))))
-    assert {cell.mark for row in table.rows for cell in row} == {""}
-    assert "they were not compared" in " ".join(table.notes)
-
-
 def test_comparisons_of_all_metrics_are_rows_by_their_effect(tmp_path: Path) -> None:
     small = compare("x", "<y>", (0.2, 0.3), 0.2, effect_size=-0.1, p_adjusted=0.21)
     # No effect size: se = 0.1 / t(0.975; 99) = 0.0504, and 0.3 / se / sqrt(100) = 0.595.

@@ -230,8 +230,6 @@ def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Pat
         ("manifest.json", "[]", "not a JSON object"),
         ("metrics.csv", None, "metrics.csv does not exist"),
         ("metrics.csv", "", "cannot be read"),
-        ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
-        ("significance.csv", "dataset\nx\n", "has no column model"),
         ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )

@@ -279,44 +279,7 @@ def _write_no_difference(question: Question) -> _Answer:
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
     leads = [row for row in question.select_leads() if row["model"] in question.models]
-    row, n = leads[0], len(question.models)
-    size, model = _state_size(row), to_line(row["model"])
-    target = f" for {to_line(row['target'])}" if row["target"] else ""
-    name = f"{question.name}{target}{question.where}"
-    a, b = (_name_side(question, row, side) for side in "ab")
-    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
-    if row["test"] == TREND:
-        verb = "rises" if row["effect_size"] > 0 else "falls"
-        lead = f"{name} {verb} with the order of the groups, from"
-        sentences = [
-            f"{lead} {full_b} to {full_a}, with {model}.",
-            f"{lead} {b} to {a}, with {model}.",
-        ]
-    elif _measures_sides(question, row):
-        order = "higher" if row["difference"] > 0 else "lower"
-        sentences = [
-            f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}.",
-            f"{name} is {order} for {a} than for {b} with {model}: by {size}.",
-        ]
-        kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
-        if len(leads) > 1 and len(kinds) == 1:
-            every = f"{'both' if n == 2 else f'all {n:,}'} models"
-            share = every if len(leads) == n else f"{len(leads):,} of {n:,} models"
-            lead = f"{name} is {order} for {a} than for {b} with {share}"
-            sentences[:1] = [f"{lead}, most with {model}: by {size}."]
-    elif row["b"] == CONTROL:
-        more = "more" if row["difference"] > 0 else "less"
-        lead = f"Stating {a} changes the lists of {model} {more} than"
-        sentences = [f"{lead} repeating the neutral prompt does: by {size}."]
-    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        value = _state_size(row, signed=True)
-        sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]
-    else:
-        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
-        sentences = [
-            f"{lead} {full_a} and {full_b} with {model}: by {size}.",
-            f"{lead} {a} and {b} with {model}: by {size}.",
-        ]
+    row = leads[0]
     decided = {each["model"] for each in question.significant}
     undecided = [row for row in question.rows if row["model"] in {*question.models} - decided]
     names = join_names(list(dict.fromkeys(each["model"] for each in undecided)), "or")
@@ -324,7 +287,60 @@ def _write_contrast(question: Question) -> _Answer:
     found = _count_significant(question) if len(question.rows) > len(question.models) else ""
     power = _describe_power(question, undecided)
     detail = _combine(_describe_test(question, row), explain_zero([row]), found, none, power)
-    return _Answer(_start(_fit(*sentences)), detail)
+    return _Answer(_start(_fit(*_list_contrasts(question, leads))), detail)
+
+
+def _list_contrasts(question: Question, leads: Sequence[Row]) -> Iterator[str]:
+    """Yield the sentence on the largest difference within a model, from the longest form on."""
+    row, model, size = leads[0], to_line(leads[0]["model"]), _state_size(leads[0])
+    a, b = (_name_side(question, row, side) for side in "ab")
+    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
+    target = f" for {to_line(row['target'])}" if row["target"] else ""
+    name = f"{question.name}{target}{question.where}"
+    is_positive = row["difference"] > 0
+    kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
+    is_same = len(leads) > 1 and len(kinds) == 1
+    others = [to_line(each["model"]) for each in leads[1:]]
+    too = f"; significant too with {join_names(others)}" if others else ""
+    if row["test"] == TREND:
+        verb = "rises" if row["effect_size"] > 0 else "falls"
+        lead = f"{name} {verb} with the order of the groups, from"
+        yield f"{lead} {full_b} to {full_a}, with {model}{too}."
+        yield f"{lead} {b} to {a}, with {model}."
+    elif _measures_sides(question, row):
+        order = "higher" if is_positive else "lower"
+        if is_same:
+            share = _count_share(leads, len(question.models))
+            lead = f"{name} is {order} for {a} than for {b} with {share}"
+            yield f"{lead}, most with {model}: by {size}."
+        else:
+            lead = f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}"
+            yield from (f"{lead}{too}.", f"{lead}.")
+        yield f"{name} is {order} for {a} than for {b} with {model}: by {size}."
+    elif row["b"] == CONTROL:
+        more = "more" if is_positive else "less"
+        than = f"{more} than repeating the neutral prompt does"
+        if others:
+            stated, most = (a, "") if is_same else ("an identity", f" {a}")
+            share = _count_share(leads, len(question.models))
+            for who in (join_names([model, *others]), share):
+                change = f"Stating {stated} changes the lists of {who} {than}"
+                yield f"{change}, most{most} with {model}: by {size}."
+        yield f"Stating {a} changes the lists of {model} {than}: by {size}."
+    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
+        value = _state_size(row, signed=True)
+        yield f"{name} of {a} and {b} is {value} with {model}, more than by chance{too}."
+    else:
+        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
+        yield f"{lead} {full_a} and {full_b} with {model}: by {size}{too}."
+        yield f"{lead} {full_a} and {full_b} with {model}: by {size}."
+        yield f"{lead} {a} and {b} with {model}: by {size}."
+
+
+def _count_share(leads: Sequence[Row], n: int) -> str:
+    """Return how many of n models have a significant difference: ``both models``."""
+    every = f"{'both' if n == 2 else f'all {n:,}'} models"
+    return every if len(leads) == n else f"{len(leads):,} of {n:,} models"
 
 
 def _count_significant(question: Question) -> str:
@@ -394,7 +410,8 @@ def _write_best(question: Question) -> _Answer:
     value = format_value(
         question.get_value(best[0]), count_decimals(map(question.get_value, models))
     )
-    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
+    scale = f" ({question.metric.scale})" if question.metric.scale else ""
+    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}{scale}"
     verb = "is" if len(best) == 1 else "are"
     if missed:
         some = "any" if len(missed) == len(others) else f"{len(missed):,}"
@@ -565,12 +582,14 @@ def _describe_overall(
         return _Answer(f"{_start(name)} is undefined for {join_names(absent)}.")
     named = [row for row in defined if row["model"] not in baselines] or defined
     places = count_decimals(row["value"] for row in named)
+    scale = f" ({metric.scale})" if metric.scale else ""
     if is_of_groups:
         worst = find_worst_groups(named, metric)[:1] or named[:1]
         group = to_line(name_group(worst[0]["group"], str(metric.parameters.get("by", ""))))
         value = format_value(worst[0]["value"], places)
         sentence = (
-            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: {value}."
+            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: "
+            f"{value}{scale}."
         )
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
     test = "No test compares the models." if len(named) > 1 else ""
@@ -585,7 +604,7 @@ def _describe_overall(
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
         n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
         return _Answer(
-            f"{to_line(row['model'])} has {name} {value}{better}.", _combine(n, undefined)
+            f"{to_line(row['model'])} has {name} {value}{scale}{better}.", _combine(n, undefined)
         )
     texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
     flags = views.flag_best([row["value"] for row in named], metric.direction)
@@ -596,7 +615,7 @@ def _describe_overall(
     what = _SUPERLATIVES[metric.direction].format(name)
     value, verb = format_value(named[0]["value"], places), "share" if sum(flags) > 1 else "has"
     against = f"against {texts[-1]}" if len(named) == 2 else f"of {len(named):,} models"
-    sentence = f"{best} {verb} {what}, {value}, {against}{better}."
+    sentence = f"{best} {verb} {what}, {value}{scale}, {against}{better}."
     return _Answer(sentence, _combine(test, undefined))
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from recbias.reports import wording
 from recbias.reports.run import RunTables
-from recbias.reports.wording import Cell, Table, format_count, format_setting, make_columns
+from recbias.reports.wording import Table, format_count, format_setting, tabulate
 
 _BEFORE = "interactions_before_"
 
@@ -138,10 +138,18 @@ def _describe_devices(manifest: Mapping[str, Any]) -> str:
 
 def build_models_table(run: RunTables) -> Table:
     """Return one row per model with its settings."""
-    rows = []
-    for model in run.manifest.get("models", []):
-        parameters = format_setting(model.get("parameters") or {})
-        tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
-        settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
-        rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
-    return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))
+    return tabulate(
+        "Models",
+        run.manifest.get("models", []),
+        {
+            "model": lambda model: str(model.get("label")),
+            "plug-in": lambda model: str(model.get("name")),
+            "parameters": _describe_parameters,
+        },
+    )
+
+
+def _describe_parameters(model: Mapping[str, Any]) -> str:
+    parameters = format_setting(model.get("parameters") or {})
+    tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
+    return "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))

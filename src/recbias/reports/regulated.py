@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,10 +25,11 @@ from recbias.reports.wording import (
     Cell,
     Column,
     Table,
-    format_interval,
-    format_value,
-    make_columns,
+    interval_cell,
     make_heading,
+    number_cell,
+    pick,
+    tabulate,
     ungroup,
 )
 from recbias.statistics.intervals import compare_share_ratio, wilson_interval
@@ -188,7 +190,6 @@ def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
         rows += [*_list_rates(str(model), counts, total)]
     n_known = values["unit_id"].nunique()
     kind = "selected" if is_selection else "above the median"
-    numeric = ("individuals", kind, "rate", "95% interval", "impact ratio", "its 95% interval")
     notes = [
         "Selection rate: the share of values of 1."
         if is_selection
@@ -198,12 +199,26 @@ def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
         else "The number of individuals in an unknown category is not known.",
         _NOTE,
     ]
-    columns = make_columns(("model", "category", *numeric), numeric=numeric)
-    return Table(title, columns, tuple(rows), tuple(notes))
+    return tabulate(
+        title,
+        rows,
+        {
+            **pick("model", "category"),
+            "individuals": lambda row: number_cell(row["size"], 0),
+            kind: lambda row: number_cell(row["chosen"], 0),
+            "rate": lambda row: number_cell(row["rate"], 3),
+            "95% interval": lambda row: interval_cell(row["low"], row["high"], 3),
+            "impact ratio": lambda row: number_cell(row["ratio"], 3),
+            "its 95% interval": lambda row: interval_cell(
+                row["ends"][0], row["ends"][1], 3, "none"
+            ),
+        },
+        notes,
+    )
 
 
-def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[tuple[Cell, ...]]:
-    """Yield the cells of each category of a model."""
+def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
+    """Yield the rates of each category of a model."""
     sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
     rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
     best = int(np.argmax(np.where(large, rates, -1.0)))
@@ -216,15 +231,8 @@ def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[tuple[
             if at != best:
                 ends = compare_share_ratio(rate, size, float(rates[best]), float(sizes[best]))
         low, high = (float(end) for end in wilson_interval(rates[at], sizes[at], z))
-        yield (
-            Cell(model),
-            Cell(str(category)),
-            *(Cell(f"{count:,.0f}", count) for count in (size, float(chosen[at]))),
-            Cell(format_value(rate, 3), rate),
-            Cell(format_interval(low, high, 3), low),
-            Cell(format_value(ratio, 3), ratio),
-            Cell(format_interval(*ends, 3) or "none", ends[0]),
-        )
+        row = {"model": model, "category": category, "size": size, "chosen": float(chosen[at])}
+        yield {**row, "rate": rate, "low": low, "high": high, "ratio": ratio, "ends": ends}
 
 
 _CONCLUSIONS = {"pass": "positive", "fail": "negative"}

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -19,18 +19,18 @@ import pandas as pd
 
 from recbias.core.files import has_file
 from recbias.reports import provenance, svg, views, wording
-from recbias.reports.agreement import build_agreement_tables
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import collect_examples
 from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import draw_gallery, draw_narrow_groups
+from recbias.reports.gallery import Figure, draw_gallery, draw_narrow_groups
 from recbias.reports.group_tables import build_group_tables
 from recbias.reports.llm import build_reply_tables, read_trials, tabulate_searches
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot
 from recbias.reports.tables import (
+    build_agreement_tables,
     build_check_table,
     build_fold_table,
     build_summary,
@@ -135,6 +135,12 @@ class Content:
     def plots(self) -> tuple[Plot, ...]:
         """The plots of the results."""
         return self.gallery.plots
+
+    def list_figures(self) -> Iterator[Figure]:
+        """Yield the figures of a run: the first picture of its page, then the others."""
+        first = [self.first_picture] if self.first_picture else []
+        for plot in (*first, *self.plots):
+            yield Figure(plot.name, plot.title, plot.caption, str(plot.document()))
 
     @cached_property
     def methods(self) -> list[str]:
