@@ -355,7 +355,8 @@ class TextScorer:
         ids = [self.texts[row][0], *self.texts[row]]
 
         def score_together() -> AnyArray:
-            return self._score_tree(tree, self._evaluate_context(ids[:1]))[tree.text_rows == row]
+            scores = self._score_tree(tree, self._evaluate_context(ids[:1]))
+            return np.asarray(scores[tree.text_rows == row])
 
         difference = _measure_difference(self.model, score_together, ids)
         if not difference <= _TOLERANCES[_name_type(self.model)]:  # also where one is NaN
@@ -488,7 +489,7 @@ class _SharedPrefixes:
             values = shared.evaluate(tree)[1]
             return values[values.size - ids.size + 1 :]
 
-        difference = _measure_difference(model, score_together, ids)
+        difference = _measure_difference(model, score_together, ids.tolist())
         return shared if difference <= _PREFIX_TOLERANCES[_name_type(model)] else None
 
     def evaluate(self, tree: PrefixTree) -> tuple[AnyArray, FloatArray]:

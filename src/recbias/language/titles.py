@@ -291,8 +291,9 @@ def find_nearest_items(
 
     pairs = [np.empty((0, 3))]
     lengths = np.array([len(form) for form in entries.forms])
-    candidates = [row for row, form in enumerate(entries.forms) if remove_article(form) == form]
-    candidates = np.array(sorted(candidates, key=lengths.__getitem__), dtype=int)
+    is_plain = np.array([remove_article(form) == form for form in entries.forms], dtype=bool)
+    candidates = np.flatnonzero(is_plain)
+    candidates = candidates[np.argsort(lengths[candidates], kind="stable")]
     share = threshold / (200 - threshold)  # by which lengths of similar titles differ at most
     by_length = np.array(sorted(range(len(forms)), key=lambda row: len(forms[row])), dtype=int)
     for year in np.unique(years):
