@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from recbias.reports import svg
 from recbias.reports.environments import read_resource, render
 from recbias.reports.svg import Plot
-from recbias.reports.wording import Safe
+from recbias.reports.wording import Safe, Table, tabulate_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +24,9 @@ class Section:
     plot: Plot | None = None
 
     @property
-    def names(self) -> list[str]:
-        """The headings."""
-        return [str(name).replace("_", " ") for name in self.table.columns]
-
-    @property
-    def rows(self) -> list[list[str]]:
-        """The cells as text; blank where a number is undefined."""
-        return [list(map(_format_cell, row)) for row in self.table.itertuples(index=False)]
+    def grid(self) -> Table:
+        """The table as it is shown."""
+        return tabulate_frame(self.title, self.table)
 
 
 def write_sections(
@@ -62,9 +56,3 @@ def write_sections(
     for kind, extra in (("md", {}), ("html", styles)):
         text = render(f"sections.{kind}.jinja", **content, **extra)
         (folder / f"report.{kind}").write_text(text, encoding="utf-8")
-
-
-def _format_cell(value: object) -> str:
-    if isinstance(value, (float, np.floating)):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
