@@ -23,7 +23,7 @@ from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
-from recbias.formats.delimited import Kind, Layout, read_blocks_of_table
+from recbias.formats.delimited import Kind, Layout, read_blocks_of_table, require_columns
 from recbias.formats.identifiers import align_columns
 from recbias.formats.tables import (
     TableColumns,
@@ -209,13 +209,7 @@ class ImpressionTable(TableSettings):
         if self.layout == "open_bandit":
             renamed = _OPEN_BANDIT | renamed
         names = {renamed.get(name, name): name for name in list_file_columns(self.path)}
-        for name in ("item_id", "reward"):
-            if name not in names:
-                message, remedy = f"there is no column {name!r}", suggest(name, [*names])
-                remedy += (
-                    f"; another column is renamed by columns: {{{next(iter(names))}: {name}}}"
-                )
-                raise UnknownColumn(message, where=str(self.path), remedy=remedy)
+        require_columns(("item_id", "reward"), [*names], str(self.path), renames=True)
         return names
 
     def read_tables(self, labels: list[str] | None = None) -> Iterator[pa.Table]:

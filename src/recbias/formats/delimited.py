@@ -123,12 +123,7 @@ class Table:
 
     def need(self, *names: str) -> None:
         """Raise UnknownColumn if one of the columns is missing."""
-        for name in names:
-            if name not in self.columns:
-                remedy = f"rename the column; {suggest(name, self.columns)}"
-                where = self.header or str(self.path)
-                error = UnknownColumn(f"there is no column {name!r}", where=where, remedy=remedy)
-                raise explain_header(error, self.columns, names)
+        require_columns(names, self.columns, self.header or str(self.path))
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""
@@ -184,15 +179,15 @@ class Table:
             self.refuse(is_wrong, problem, SKIP_HINT)
         if not is_wrong.any():
             return self
-        rows = np.flatnonzero(~is_wrong)
-        n_wrong = len(self) - rows.size
+        n_wrong = int(np.count_nonzero(is_wrong))
         warn(f"{self.path.name}: {n_wrong:,} row(s) skipped: {problem}")
-        return replace(
-            self,
-            cells=self.cells.take(rows),
-            place=lambda row: self.place(int(rows[row])),
-            bad_lines=self.bad_lines + n_wrong,
-        )
+        return replace(self.take(~is_wrong), bad_lines=self.bad_lines + n_wrong)
+
+    def take(self, is_kept: BoolArray) -> Table:
+        """Return some of the rows, by a mask."""
+        rows = np.flatnonzero(is_kept)
+        cells = self.cells.take(rows)
+        return replace(self, cells=cells, place=lambda row: self.place(int(rows[row])))
 
 
 def parse_numbers(column: Any, name: str, place: Callable[[int], str]) -> FloatArray:
@@ -328,12 +323,25 @@ def read_header(path: Path, layout: Layout) -> Header:
     if not names:
         message, remedy = "the file is empty: there is no header", "name the columns in line 1"
         raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
-    for name in layout.columns:
-        if name not in names:
-            message = f"there is no column {name!r}"
-            raise UnknownColumn(message, where=where, remedy=suggest(name, names))
+    require_columns([*layout.columns], names, where)
     refuse_same_names([name for name in names if name in layout.columns], where)
     return Header(names, size, line)
+
+
+def require_columns(
+    needed: Collection[str], names: Sequence[str], where: str, *, renames: bool = False
+) -> None:
+    """Raise UnknownColumn if a file with some ``names`` lacks a column.
+
+    ``renames`` says whether a setting ``columns`` renames others.
+    """
+    for name in needed:
+        if name not in names:
+            message, remedy = f"there is no column {name!r}", suggest(name, names)
+            if renames and names:
+                remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
+            error = UnknownColumn(message, where=where, remedy=remedy)
+            raise explain_header(error, names, needed)
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:

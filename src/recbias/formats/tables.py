@@ -34,10 +34,10 @@ from recbias.formats.delimited import (
     Kind,
     Layout,
     Table,
-    explain_header,
     read_header,
     read_table,
     refuse_same_names,
+    require_columns,
 )
 from recbias.formats.identifiers import to_texts
 from recbias.formats.json_files import read_records
@@ -88,13 +88,7 @@ class TableColumns:
         """
         sources = rename(file_names, self.renamed or {}, where)
         names = [*sources]
-        for name in self.needed:
-            if name not in names:
-                message, remedy = f"there is no column {name!r}", suggest(name, names)
-                if self.renamed is not None and names:
-                    remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
-                error = UnknownColumn(message, where=where, remedy=remedy)
-                raise explain_header(error, names, self.needed)
+        require_columns(self.needed, names, where, renames=self.renamed is not None)
         if _HISTORIES in names and "user_id" in self.needed:
             message = f"the histories in the column {_HISTORIES!r} would be lost"
             remedy = "write each item of a history in a row of its own: user_id, item_id"
