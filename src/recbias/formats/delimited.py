@@ -428,7 +428,8 @@ def _normalize(data: bytes, layout: Layout) -> bytes:
     if layout.delimiter:
         return data
     data = data.replace(b"\t", b" ")
-    if any(blanks in data for blanks in (b"  ", b" \r", b" \n", b"\n ")):
+    is_white = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
+    if (is_white[1:] & is_white[:-1]).any():  # several blanks, or some at the end of a line
         data = _BLANK_ENDS.sub(rb"\1", _BLANKS.sub(b" ", data))
     return data.strip(b" ")
 
