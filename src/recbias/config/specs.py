@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.core.errors import Contradiction, OutOfRange
+from recbias.core.errors import ConfigError, Contradiction, OutOfRange
+from recbias.core.grouping import validate_grouping
 from recbias.core.measures import Direction
 from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
 from recbias.core.text import normalize_name
@@ -141,6 +142,58 @@ class Grouping:
         given = {name: value for name, value in vars(self).items() if value}
         given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return {"by": self.by, "gap": self.gap} | given
+
+
+_GroupName: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingKeys:
+    """The keys of an entry of a metric that is reported by groups of queries.
+
+    Args:
+        by: Labels or conditions of the queries, joined by &; bins or quantiles of numbers:
+            age in [18, 25, 50], age in 4 quantiles; or columns of probabilities:
+            probability of p_female, weight of p_f + p_m.
+        gap: How the groups are reported; without the key in the first four ways.
+        min_group: The least number of values of a group that is compared with others.
+        reference_group: The group that each other group is compared with.
+        pairs: The two groups of each comparison, in place of all pairs.
+    """
+
+    by: str
+    gap: Gap | None = None
+    min_group: Annotated[int, Ge(1)] | None = None
+    reference_group: _GroupName | None = None
+    pairs: Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse groups that are not formed, and comparisons that are not made.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        try:
+            validate_grouping(self.by)
+        except ConfigError as error:
+            raise type(error)(error.message, where="by", remedy=error.remedy) from error
+        compared = {"reference_group": self.reference_group, "pairs": self.pairs}
+        for key in [key for key, value in compared.items() if value is not None]:
+            if self.gap not in {None, "groups"}:
+                remedy = f"remove gap, set gap: groups, or leave {key} out"
+                raise Contradiction(
+                    f"has no effect with gap: {self.gap}", where=key, remedy=remedy
+                )
+        if None not in compared.values():
+            message, remedy = "has no effect with pairs", "remove one of the two"
+            raise Contradiction(message, where="reference_group", remedy=remedy)
+
+    @property
+    def grouping(self) -> Grouping:
+        """The grouping of the metric."""
+        reference = "" if self.reference_group is None else str(self.reference_group)
+        pairs = tuple((str(a), str(b)) for a, b in self.pairs or ())
+        return Grouping(self.by, self.gap or "", self.min_group or 0, reference, pairs)
 
 
 @dataclass(frozen=True)
@@ -276,6 +329,50 @@ class ReportSpec:
         if isinstance(self.reference, str):
             return (self.reference,)
         return self.reference or ()
+
+
+_Bounds: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalSpec:
+    """What a search samples a setting from: one of the keys.
+
+    Args:
+        log: The bounds of an interval that is sampled on a logarithmic scale.
+        float_: The bounds of an interval.
+        int_: The bounds of whole numbers.
+        choice: The values.
+    """
+
+    log: _Bounds | None = None
+    float_: _Bounds | None = None
+    int_: _Bounds | None = None
+    choice: Annotated[tuple[Any, ...], MinLen(1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse several intervals, and bounds that hold nothing.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            remedy = (
+                "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
+            )
+            raise Contradiction(f"needs one interval, found {len(given)}", remedy=remedy)
+        ((name, values),) = given.items()
+        kind = name.removesuffix("_")
+        if kind != "choice" and not values[0] < values[1]:
+            message, remedy = (
+                f"{values[0]:g} is not below {values[1]:g}",
+                "give the lower bound first",
+            )
+            raise OutOfRange(message, where=kind, remedy=remedy)
+        if kind == "log" and values[0] <= 0:
+            message, remedy = f"{values[0]:g} has no logarithm", "use a lower bound above 0"
+            raise OutOfRange(message, where=kind, remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
