@@ -10,9 +10,8 @@ A result is written to a temporary folder and renamed to its address: readers fi
 result or none. The file ``stage.json`` beside it (``records``) has the size and SHA-256 of each
 file; a result that does not match it is removed and computed again.
 
-A checkpoint is one file under ``partial``, named for the address of the stage: a SHA-256, then the
-``.npz`` that it is the checksum of. It is renamed from a temporary file, so that readers find a
-complete one; a file that does not match its checksum is ignored.
+A checkpoint is one ``.npz`` file under ``partial``, named for the address of the stage. It is
+renamed from a temporary file, so that readers find a complete one; a damaged file is ignored.
 
 Each writer appends to a file of its own, so that processes need no lock and a line that a killed
 process left unfinished is the last of its file. All files of a detector are read; a damaged line
@@ -23,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -420,9 +418,6 @@ _FOLDER = "partial"
 _SPENT = "runner.spent"
 """The array with the seconds and the peak memory up to a checkpoint."""
 
-_CHECKSUM_BYTES = hashlib.sha256().digest_size
-"""The size of the checksum at the start of a file."""
-
 
 @dataclass
 class StageCheckpoints:
@@ -522,30 +517,17 @@ def list_checkpoints(store: Store, digest: str = "") -> list[Path]:
 
 
 def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """Write named arrays, none of Python objects, behind their checksum."""
-    with path.open("w+b") as file:
-        file.write(bytes(_CHECKSUM_BYTES))
+    """Write named arrays, none of Python objects."""
+    with path.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
-        file.seek(_CHECKSUM_BYTES)
-        checksum = hashlib.file_digest(file, "sha256").digest()
-        file.seek(0)
-        file.write(checksum)
 
 
 def read_arrays(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file, None if it cannot be read or does not match the checksum.
-
-    Also None if what matches is no file of arrays.
-    """
+    """Return the arrays of a file, None if it is damaged: a zip file has checksums."""
     try:
-        with open_input(path) as file:
-            checksum = file.read(_CHECKSUM_BYTES)
-            if hashlib.file_digest(file, "sha256").digest() != checksum:
-                return None
-            file.seek(_CHECKSUM_BYTES)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (MissingFile, ValueError, EOFError, BadZipFile):
+        with open_input(path) as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (MissingFile, ValueError, EOFError, BadZipFile, zlib.error, KeyError, AttributeError):
         return None
 
 
@@ -569,22 +551,18 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[_Amounts,
         Unwritable: The store cannot be read, or a result cannot be removed.
     """
     store = Store(folder)
-    with report_unwritable(folder):
-        return _remove_unused(store, age, dry_run=dry_run)
-
-
-def _remove_unused(store: Store, age: float, *, dry_run: bool) -> tuple[_Amounts, _Amounts]:
-    store.sweep()
     remaining: _Amounts = {}
     removed: _Amounts = {}
     now = time.time()
-    for kind, size, last_use, remove in _list_entries(store):
-        is_old = now - last_use >= age
-        amounts = removed if is_old else remaining
-        count, total = amounts.get(kind, (0, 0))
-        amounts[kind] = (count + 1, total + size)
-        if is_old and not dry_run:
-            remove()
+    with report_unwritable(folder):
+        store.sweep()
+        for kind, size, last_use, remove in _list_entries(store):
+            is_old = now - last_use >= age
+            amounts = removed if is_old else remaining
+            count, total = amounts.get(kind, (0, 0))
+            amounts[kind] = (count + 1, total + size)
+            if is_old and not dry_run:
+                remove()
     return remaining, removed
 
 

