@@ -502,7 +502,9 @@ def create_bias_loss(
             compile_terms((term,), whole_words=pairs.whole_words) for term in pairs.target_terms
         ]
         occurs = np.array([[bool(p.search(text)) for p in patterns] for text in texts], dtype=bool)
-        _count_without_term(debias, ~occurs.any(axis=1), f"target term of {pairs.groups[0]}")
+        _count_without_term(
+            debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
+        )
         return _BiasLoss(debias, model, pairs, occurs=occurs)
     kind = "target" if debias.method == "LMD" else "attribute"
     if debias.method == "LMD":

@@ -49,7 +49,8 @@ class _QuotaLists:
 
     def compute_gains(self) -> FloatArray:
         urgency = (self.counts < self.quotas[:, self.rank, None]).sum(axis=0)
-        return self.order + self.order.size * np.take_along_axis(urgency, self.groups, axis=1)
+        order, n = self.order, self.order.size
+        return np.asarray(order + n * np.take_along_axis(urgency, self.groups, axis=1))
 
     def add(self, rows: AnyArray, columns: AnyArray) -> None:
         self.counts[rows, self.groups[rows, columns]] += 1
