@@ -35,7 +35,7 @@ from recbias.language.endpoints import (
     LanguageModel,
     select_repeats,
 )
-from recbias.language.limits import Concurrency, SharedLimits, Spending
+from recbias.language.limits import SharedLimits, Spending
 from recbias.language.reply_store import ReplyStore
 
 _BASE_DELAY, _MAX_DELAY = 0.5, 60.0
@@ -238,7 +238,6 @@ class _Dispatch:
     def __post_init__(self) -> None:
         run = get_context().run_id or _name_process()
         self._limits = SharedLimits.of_model(self.model, self.store.folder, run)
-        self._concurrency = Concurrency(self.backend.concurrency)
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._done = threading.Event()
@@ -269,6 +268,11 @@ class _Dispatch:
             raise self._describe_unanswered(is_down=False)
         return self._replies
 
+    @property
+    def _limit(self) -> int:
+        """The requests at a time: one until the first reply, for a wrong key to cost one only."""
+        return self.backend.concurrency if self._replies else 1
+
     def _wait(self) -> None:
         """Wait for the threads; after an error or an interrupt only for what is in flight."""
         try:
@@ -284,7 +288,7 @@ class _Dispatch:
 
     def _add_threads(self) -> None:
         """Start threads until there are as many as requests may be sent at a time."""
-        while self._n_threads < min(int(self._concurrency.limit), max(len(self._jobs), 1)):
+        while self._n_threads < min(self._limit, max(len(self._jobs), 1)):
             self._n_threads += 1
             arguments = (self._work,)  # in the context of the caller: its stage
             threading.Thread(target=copy_context().run, args=arguments, daemon=True).start()
@@ -316,7 +320,7 @@ class _Dispatch:
         batch: list[_Job] = []
         while not batch:
             with self._lock:
-                is_spare = self._n_threads > int(self._concurrency.limit)
+                is_spare = self._n_threads > self._limit
                 if is_spare or not self._jobs or self._stopped.is_set():
                     self._n_threads -= 1
                     return []
@@ -361,7 +365,6 @@ class _Dispatch:
         has_usage = reply.prompt_tokens + reply.completion_tokens > 0
         spent = Spending.measure(reply, self.model.prices) if has_usage else job.estimate
         self._limits.settle(job.estimate, spent)
-        self._concurrency.grow(time.monotonic())
         if self.watch is not None and self.watch(job.request, reply):
             self._jobs.clear()
         if not self._stopped.is_set():
@@ -408,9 +411,8 @@ class _Dispatch:
         return 0.0
 
     def _slow_down(self, job: _Job, failure: Failure) -> None:
-        """Send less at a time, and pause all processes; one burst of rate limits counts once."""
+        """Pause all processes; one burst of rate limits counts once."""
         now, pause = time.monotonic(), failure.retry_after
-        self._concurrency.shrink(now, pause)
         if job.sent_at >= self._paused_at:
             self._paused_at = now
             self._n_limits += 1

@@ -1,4 +1,4 @@
-"""How much is sent at a time, in a minute and in a run: one limiter for each model.
+"""How much is sent in a minute and in a run: one limiter for each model.
 
 The pause after a rate limit, the rates and the spending are in one small file for each model
 beside the stored replies, which all processes of the machine share and lock while they change it.
@@ -21,12 +21,6 @@ from recbias.language.endpoints import Budget, ChatReply, ChatRequest, LanguageM
 
 MAX_PAUSE = 600.0
 """A server that asks for a longer pause has a limit of hours or days: all requests stop."""
-
-_FIRST_LIMIT = 20
-"""The number of requests at a time after the first reply, if the maximum allows it."""
-
-_SHRINKAGE, _COOLDOWN = 0.8, 15.0
-"""The factor after a rate limit, and the seconds in which the number does not change again."""
 
 _PER_MILLION = 1e-6
 
@@ -84,42 +78,6 @@ class _Permission(NamedTuple):
 
     wait: float = 0.0
     exceeded: str = ""
-
-
-@dataclass
-class Concurrency:
-    """The number of requests that may be sent at a time.
-
-    Until the first reply, requests are sent one by one, so that a wrong key or a refused parameter
-    costs one request. Each reply then adds ``1 / limit``, up to the maximum. A rate limit (429)
-    multiplies the number by 0.8, once in an episode: the cooldown is 15 seconds, or longer if the
-    server asks to wait longer. Other failures change nothing.
-
-    Args:
-        maximum: The largest number.
-        limit: The current number, at least 1.
-    """
-
-    maximum: int
-    limit: float = 1.0
-    _cooldown_end: float = 0.0
-    _has_started: bool = False
-
-    def grow(self, now: float) -> None:
-        """Record a reply."""
-        if not self._has_started:
-            self._has_started = True
-            self.limit = float(min(_FIRST_LIMIT, self.maximum))
-        elif now >= self._cooldown_end:
-            self.limit = min(float(self.maximum), self.limit + 1 / self.limit)
-
-    def shrink(self, now: float, retry_after: float) -> None:
-        """Record a rate limit."""
-        cooldown = retry_after
-        if now >= self._cooldown_end:
-            self.limit = max(1.0, self.limit * _SHRINKAGE)
-            cooldown = max(_COOLDOWN, retry_after)
-        self._cooldown_end = max(self._cooldown_end, now + cooldown)
 
 
 @dataclass(frozen=True)

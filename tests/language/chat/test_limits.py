@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.errors import Unwritable
 from recbias.language.endpoints import Budget
-from recbias.language.limits import Concurrency, SharedLimits, Spending
+from recbias.language.limits import SharedLimits, Spending
 
 ONE = Spending(requests=1, tokens=100, money=0.5)
 
@@ -122,40 +122,3 @@ def test_a_damaged_file_is_begun_again(limits: SharedLimits, content: bytes) -> 
     limits.path.parent.mkdir()
     limits.path.write_bytes(content)
     assert [limits.reserve(ONE).exceeded for _ in range(2)] == ["", "requests"]
-
-
-def make_started(maximum: int = 100) -> Concurrency:
-    concurrency = Concurrency(maximum)
-    concurrency.grow(now=0.0)
-    return concurrency
-
-
-def test_requests_are_sent_one_by_one_until_the_first_reply() -> None:
-    assert Concurrency(maximum=100).limit == 1
-    assert make_started().limit == 20
-    assert make_started(8).limit == 8
-
-
-def test_each_reply_adds_its_part_up_to_the_maximum() -> None:
-    concurrency = make_started(22)
-    for _ in range(20):  # 20 times about 1/20
-        concurrency.grow(now=0.0)
-    assert concurrency.limit == pytest.approx(21, abs=0.05)
-    for _ in range(100):
-        concurrency.grow(now=0.0)
-    assert concurrency.limit == 22
-
-
-def test_a_rate_limit_shrinks_once_in_an_episode() -> None:
-    concurrency = make_started()
-    # 20 x 0.8 = 16 at 100 s; nothing until 115 s; then 16 x 0.8 = 12.8; a server that asks to
-    # wait 60 s is not asked for more before 175 s
-    for now in (100.0, 100.1, 114.9):
-        concurrency.shrink(now, retry_after=0.0)
-        concurrency.grow(now)
-        assert concurrency.limit == 16
-    concurrency.shrink(now=115.0, retry_after=60.0)
-    concurrency.grow(now=174.0)
-    assert concurrency.limit == pytest.approx(12.8)
-    concurrency.grow(now=175.0)
-    assert concurrency.limit == pytest.approx(12.8 + 1 / 12.8)
