@@ -23,7 +23,12 @@ from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
 from recbias.core.text import suggest
 from recbias.reports.run import RunTables
 from recbias.statistics.bootstrap import compare_replicates
-from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
+from recbias.statistics.groups import (
+    average_folds,
+    compute_moments,
+    measure_gap,
+    welch_contrasts,
+)
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
@@ -203,7 +208,7 @@ def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
 
 
 def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
-    """Return the defined values of the units of each value; over seeds and folds their means."""
+    """Return the defined values of the units of each value; see ``average_folds`` for several."""
     values = {key: units.dropna() for key, units in _split_values(run.per_unit, "unit_id").items()}
     averaged = {key for key in _list_keys(run.metrics) if ALL in key[2:4]}
     parts: dict[_Key, list[pd.Series]] = defaultdict(list)
@@ -212,7 +217,10 @@ def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
             if (whole := (*key[:2], seed, fold, *key[4:])) in averaged:
                 parts[whole].append(units)
     for key, folds in parts.items():
-        values[key] = pd.concat(folds).groupby(level=0, sort=False).mean()
+        codes, ids = pd.factorize(np.concatenate([part.index for part in folds]))
+        of_folds = np.repeat(np.arange(len(folds)), [len(part) for part in folds])
+        scores = np.concatenate([part.to_numpy(np.float64) for part in folds])
+        values[key] = pd.Series(average_folds(scores, codes, of_folds, len(ids)), ids)
     return values
 
 
