@@ -27,12 +27,9 @@ SPECS = [
 
 
 @pytest.mark.parametrize(("text", "message"), SPECS, ids=["key", "terminal", "value", "long"])
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_spec_cannot_imitate_an_error_line(
-    tmp_path: Path, text: str, message: str, command: str
-) -> None:
+def test_spec_cannot_imitate_an_error_line(tmp_path: Path, text: str, message: str) -> None:
     result = invoke_recbias(
-        command, write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
+        "plan", write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
     )
     assert result.code == 2
     lines = result.err.splitlines()
@@ -133,28 +130,6 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     first, second = capsys.readouterr().err.splitlines()
     assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
     assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
-
-
-REQUEST_LINES_SPEC = """\
-name: asked
-dataset: {name: demo, n_users: 60, n_items: 50}
-split: {name: random, test: 0.2}
-k: 5
-models:
-  - MostPop
-  - {name: WOK, llm: {model: small, max_tokens: 100, prices: {input: 0, output: 100}}}
-metrics: [nDCG]
-"""
-
-
-def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:
-    planned = invoke_recbias(
-        "plan", write_small_spec(tmp_path, REQUEST_LINES_SPEC), folder=tmp_path
-    )
-    assert planned.code == 0
-    # 60 replies of at most 100 tokens at 100 for a million.
-    assert "60 requests, 0 stored, 60 to send" in planned.out
-    assert "6,000 out, 0.60 by the prices of the spec" in planned.out
 
 
 def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:

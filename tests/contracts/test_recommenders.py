@@ -28,8 +28,8 @@ ATTRIBUTE_BASED = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
 
 SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
-    "BPR-MF": {"embedding_size": 8, "batch_size": 16},
-    "MF2020": {"learning_rate": 0.1, "batch_size": 64},
+    "BPR-MF": {"embedding_size": 8},
+    "MF2020": {"learning_rate": 0.1},
     "ConvMF": {"text": ("genres",)},
     "AMF": {"embedding_size": 8, "batch_size": 32, "learning_rate": 0.02},
     "MultiVAE": {"hidden_size": 20, "embedding_size": 8, "batch_size": 8, "learning_rate": 0.01},

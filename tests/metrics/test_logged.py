@@ -181,6 +181,25 @@ def test_value_of_a_candidate_by_hand(tmp_path: Path, estimator: Any, value: flo
     assert row.value == pytest.approx(value)
 
 
+def test_direct_method_in_a_group(tmp_path: Path) -> None:
+    """q(a) is 2/10 whoever saw a, so the candidate that shows only a has this value everywhere."""
+    rows = {
+        "user_id": range(14),
+        "sex": [*"FF", *"M" * 12],
+        "item_id": [*"aaaaaaaaaa", *"bbbb"],
+        "reward": [1, 1, *[0] * 8, 1, 1, 1, 1],
+    }
+    (tmp_path / "p.csv").write_text("item_id,probability\na,1\nb,0\n")
+    evidence = _load(pd.DataFrame(rows), tmp_path, user_columns=("sex",))
+    metric = PolicyValue(estimator="direct")
+    (row,) = _measure(metric, evidence, GivenPolicy(path=tmp_path / "p.csv"))
+    groups = summarize_groups(row, group_by(evidence.queries.labels, "sex"))
+    assert [group.value for group in (row, *groups)] == pytest.approx([0.2, 0.2, 0.2])
+    # each of the 10 rows with a counts 14/10 (r - q) for the error of q: 1.12 and -0.28
+    assert row.std == pytest.approx(np.sqrt((2 * 1.12**2 + 8 * 0.28**2) / 13))
+    assert (groups[0].std, groups[1].std) == pytest.approx((0, 0.28 * np.sqrt(8 * 4 / 12 / 11)))
+
+
 def test_lists_of_users_are_a_candidate(tmp_path: Path) -> None:
     (tmp_path / "lists.csv").write_text("user_id,item_id,rank\nu,a,1\nu,b,2\nv,a,1\nv,c,2\n")
     evidence, lists = _load(_LOG, tmp_path), GivenPolicy(path=tmp_path / "lists.csv")

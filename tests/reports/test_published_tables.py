@@ -8,7 +8,6 @@ import pytest
 
 from recbias.reports.published import (
     COLUMNS,
-    build_reference_table,
     compare_published,
     list_published,
     load_published,
@@ -70,28 +69,6 @@ def test_stereotype_metrics_match_by_their_label(tmp_path: Path) -> None:
     assert table["metric"].tolist() == ["HIT_BAD_Gender"]
     assert table["published"].tolist() == [1.0]
     assert compare_published(run, "children/a9").empty  # that is race
-
-
-def test_the_table_has_one_row_per_compared_value() -> None:
-    frame = pd.DataFrame(
-        {
-            "table": ["children/a3"],
-            "system": ["ItemKNN"],
-            "metric": ["nDCG"],
-            "k": [10.0],
-            "published": [0.2993],
-            "measured": [0.2939],
-            "difference": [-0.0054],
-            "relative": [-0.018],
-            "within": [True],
-        }
-    )
-    table = build_reference_table("children/a3", frame, ["a remark"])
-    assert table.title == "Comparison with children/a3 (@10)"
-    assert [cell.text for cell in table.rows[0]] == [
-        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "-1.8%", "yes")
-    ]
-    assert table.notes == ("a remark",)
 
 
 @pytest.mark.parametrize("name", list_published())

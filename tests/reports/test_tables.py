@@ -16,7 +16,6 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
     build_summary,
-    count_undefined,
     tabulate_comparisons,
 )
 from recbias.reports.views import Comparisons, find_wins
@@ -175,17 +174,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
 )
 def test_the_method_names_test_correction_and_family(changes: dict[str, Any], method: str) -> None:
     assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
-
-
-def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
-    records = [
-        {"metric": metric, "k": 10.0, "model": "a", "undefined": 3.0} for metric in ("HR", "MRR")
-    ]
-    records.append({"metric": "MAP", "k": 10.0, "model": "a", "undefined": 4.0})
-    assert count_undefined(records, ["HR@10", "MRR@10", "MAP@10"], {}) == [
-        "HR@10, MRR@10: undefined values are excluded from the mean (3 for a).",
-        "MAP@10: undefined values are excluded from the mean (4 for a).",
-    ]
 
 
 NAN = math.nan

@@ -105,16 +105,6 @@ def print_rows(
     print_grid(make_grid(columns, rows, **options), optional=optional)
 
 
-def print_records(rows: Sequence[Mapping[str, Any]], title: str, numeric: Collection[str]) -> None:
-    """Print rows of one form as a table, numbers with four digits; nothing without rows."""
-    texts = [
-        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()]
-        for row in rows
-    ]
-    if rows:
-        print_rows([*rows[0]], texts, title=title, numeric=numeric)
-
-
 def print_grid(
     grid: Grid,
     console: Console | None = None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
@@ -33,8 +34,7 @@ class CheckSpec:
         not_below: A model; the value may be below that model's by at most ``margin``.
         not_above: A model; the value may be above that model's by at most ``margin``.
         margin: The difference that ``not_below`` and ``not_above`` tolerate.
-        models: The models to check, by label; all by default, but for the one they are compared
-            with.
+        models: The labels of the models to check; by default all but the one to compare with.
         strict: Whether an undecided check fails.
     """
 
@@ -128,35 +128,33 @@ class Check:
     baseline: str | None = None
 
 
-def resolve_checks(
-    document: Document,
-    specs: Sequence[CheckSpec | None],
-    metrics: Sequence[PluginSpec],
-    models: Sequence[PluginSpec],
-    k: int,
-    variants: Mapping[str, Sequence[str]],
-) -> tuple[Check, ...]:
-    """Return the checks with their metrics and models; faults are recorded in the document.
+@dataclass(frozen=True, kw_only=True)
+class CheckResolver:
+    """Finds the metrics and models of checks; faults are recorded in the document.
 
-    A metric without a cutoff is that at ``k``; a model that a sweep varies is its ``variants``.
+    Args:
+        labels: The labels of the models.
+        k: The cutoff of a metric without one.
+        variants: The labels of the variants of each model that a sweep varies.
+        unread: Names that are no faults, as their entries have faults themselves.
     """
-    labels = [model.label for model in models]
-    resolver = _CheckResolver(document, metrics, labels, k, variants)
-    checks = [
-        resolver.resolve(spec, ("checks", at)) for at, spec in enumerate(specs) if spec is not None
-    ]
-    return tuple(check for check in checks if check is not None)
 
-
-@dataclass(frozen=True)
-class _CheckResolver:
     document: Document
     metrics: Sequence[PluginSpec]
     labels: Sequence[str]
     k: int
     variants: Mapping[str, Sequence[str]]
+    unread: Collection[str]
+
+    def resolve_all(self, specs: Sequence[CheckSpec | None]) -> tuple[Check, ...]:
+        """Return the checks that have no fault."""
+        checks = [
+            self.resolve(spec, ("checks", at)) for at, spec in enumerate(specs) if spec is not None
+        ]
+        return tuple(check for check in checks if check is not None)
 
     def resolve(self, spec: CheckSpec, where: KeyPath) -> Check | None:
+        """Return a check with its metric and models, None if it has no metric."""
         metric, baseline = self.resolve_metric(spec, (*where, "metric")), None
         if spec.baseline is not None:
             key = "not_below" if spec.not_below is not None else "not_above"
@@ -181,20 +179,26 @@ class _CheckResolver:
         return None if metric is None else Check(spec, metric, names, baseline)
 
     def resolve_model(self, name: str, where: KeyPath) -> str | None:
+        """Return the label of the model that a name means, None if there is none."""
         matches = [label for label in self.labels if normalize_name(label) == normalize_name(name)]
         if name in self.labels or len(matches) == 1:
             return name if name in self.labels else matches[0]
+        if normalize_base(name) in self.unread:
+            return None
         message = f"no model of the spec is called {name!r}"
         remedy = suggest(name, self.labels) if self.labels else "correct the models of the spec"
         self.document.add_fault(where, message, remedy=remedy, kind=UnknownName)
         return None
 
     def resolve_metric(self, spec: CheckSpec, where: KeyPath) -> PluginSpec | None:
-        matches = find_metrics(spec, self.metrics)
+        """Return the metric of a check, None if there is none or several."""
+        matches = _find_metrics(spec, self.metrics)
         if len(matches) > 1:
             matches = [metric for metric in matches if metric.cutoff == self.k] or matches
         if len(matches) == 1:
             return matches[0]
+        if not matches and normalize_base(spec.metric) in self.unread:
+            return None
         wanted, titles = _format_wanted(spec), [_format_title(metric) for metric in self.metrics]
         message = f"{wanted} is not among the metrics of the spec"
         remedy = (
@@ -207,7 +211,12 @@ class _CheckResolver:
         return None
 
 
-def find_metrics(spec: CheckSpec, metrics: Iterable[PluginSpec]) -> list[PluginSpec]:
+def normalize_base(name: str) -> str:
+    """Return the name of a metric or model without cutoff and settings: ``ndcg`` of ``nDCG@5``."""
+    return normalize_name(re.split(r"[@(]", name, maxsplit=1)[0])
+
+
+def _find_metrics(spec: CheckSpec, metrics: Iterable[PluginSpec]) -> list[PluginSpec]:
     """Return the metrics that a check means: those with its label, else with its name."""
     by_label = [metric for metric in metrics if _has_label(spec, metric)]
     return by_label or [metric for metric in metrics if _has_name(spec, metric)]

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-from annotated_types import Ge, MinLen
+from typing import Any, TypeAlias
 
 from recbias.config.labels import (
     create_label,
@@ -22,12 +20,9 @@ from recbias.config.labels import (
 )
 from recbias.config.settings import (
     Builder,
-    Hint,
     Setting,
     as_plain,
-    describe_hint,
     describe_value,
-    is_valid,
     list_members,
     read_settings,
     strip_annotations,
@@ -35,12 +30,13 @@ from recbias.config.settings import (
 )
 from recbias.config.specs import (
     DEFAULT_GAPS,
-    GAPS,
     SECTIONS,
     Choice,
     DatasetSpec,
     Dimension,
     Grouping,
+    GroupingKeys,
+    IntervalSpec,
     PluginSpec,
     Range,
     Reranked,
@@ -59,22 +55,14 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.grouping import validate_grouping
 from recbias.core.packages import describe_missing, list_libraries, list_missing
 from recbias.core.plugins import RerankedModel, SelectedModel
 from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.text import find_nearest, suggest
 from recbias.formats.yaml import Document, KeyPath, read_file
 
-_GROUPING_REMEDIES = {
-    "min_group": "give the least number of queries of a group that is compared: min_group: 20",
-    "reference_group": "name the group that the others are compared with: reference_group: M",
-    "pairs": "name the two groups of each comparison: pairs: [[18-24, 50+]]",
-}
-"""The remedies of keys that stand beside ``by``."""
-
-_GroupName: TypeAlias = str | int | float
-_GroupPairs: TypeAlias = Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)]
+_GROUPING = tuple(field.name for field in fields(GroupingKeys))
+"""The keys of an entry of a metric that group it."""
 
 _Registries: TypeAlias = Mapping[str, Registry]
 """The plug-ins by kind."""
@@ -83,13 +71,8 @@ _Registries: TypeAlias = Mapping[str, Registry]
 AUDITED = ".audited"
 """The end of the name of human labels, after that of the labels that they check."""
 
-KINDS = ("log", "float", "int", "choice")
-"""The kinds of search interval."""
-
 _ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
 """Resolves the entry of a plug-in: kind, entry and location."""
-
-_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
 
 @dataclass(frozen=True)
@@ -368,7 +351,7 @@ class _EntryReader:
         self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
     ) -> None:
         """Move the keys that group a metric from its name to its entry: ``nDCG(by=gender)``."""
-        keys = {"by", "gap", *_GROUPING_REMEDIES} - read_settings(cls).keys()
+        keys = {*_GROUPING} - read_settings(cls).keys()
         for key in sorted(keys & name_settings.keys()):
             value = name_settings.pop(key)
             if entry.setdefault(key, value) is not value:
@@ -378,55 +361,14 @@ class _EntryReader:
         return None if key in read_settings(cls) else entry.pop(key, None)
 
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
-        by = self._pop_key(cls, entry, "by")
-        if by is None:
-            for key in ("gap", *_GROUPING_REMEDIES):
-                if self._pop_key(cls, entry, key) is not None:
-                    self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
+        given = {key: self._pop_key(cls, entry, key) for key in _GROUPING}
+        given = {key: value for key, value in given.items() if value is not None}
+        if given and "by" not in given:
+            for key in given:
+                self._blame(key, f"{key} needs by", "add by: gender", Contradiction)
             return None
-        gap = self._pop_key(cls, entry, "gap")
-        min_group = self._read_key(cls, entry, "min_group", Annotated[int, Ge(1)])
-        reference, pairs = self._read_compared(cls, entry, gap)
-        if not isinstance(by, str):
-            remedy = "name one or more labels of the queries: by: gender&race"
-            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
-            return None
-        try:
-            validate_grouping(by)
-        except UserError as error:
-            self.document.add_error((*self.location, "by"), error)
-        if gap is not None and gap not in GAPS:
-            message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
-            remedy = f"{suggest(str(gap), GAPS)} (without the key: the first four)"
-            self._blame("gap", message, remedy, OutOfRange)
-            return None
-        return Grouping(by, gap or "", min_group or 0, reference, pairs)
-
-    def _read_compared(
-        self, cls: type, entry: dict[str, Any], gap: Any
-    ) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Return the reference group, blank if there is none, and the pairs of groups."""
-        reference = self._read_key(cls, entry, "reference_group", _GroupName)
-        pairs = self._read_key(cls, entry, "pairs", _GroupPairs)
-        given = {"reference_group": reference, "pairs": pairs}
-        for key in [key for key, value in given.items() if value is not None]:
-            if gap not in {None, "groups"}:
-                remedy = f"remove gap, set gap: groups, or leave {key} out"
-                self._blame(key, f"has no effect with gap: {gap}", remedy, Contradiction)
-        if reference is not None and pairs is not None:
-            message = "has no effect with pairs"
-            self._blame("reference_group", message, "remove one of the two", Contradiction)
-        named = tuple((str(a), str(b)) for a, b in pairs or ())
-        return "" if reference is None else str(reference), named
-
-    def _read_key(self, cls: type, entry: dict[str, Any], key: str, hint: Hint) -> Any:
-        """Return a key of the grouping, None if it is absent or does not have its type."""
-        value = self._pop_key(cls, entry, key)
-        if value is None or is_valid(hint, value):
-            return value
-        message = f"must be {describe_hint(hint)}, found {describe_value(value)}"
-        self._blame(key, message, _GROUPING_REMEDIES[key])
-        return None
+        keys = given and Builder(self.document, "by").build(GroupingKeys, given, self.location)
+        return keys.grouping if keys else None
 
     def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
         label = label if label is not None else self._pop_key(cls, entry, "label")
@@ -474,11 +416,10 @@ def _find_other_kind(name: str, kind: str, registries: _Registries) -> str:
 
 def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
     """Return the keys of an entry that are not settings of its plug-in."""
-    beside_by = ("gap", *_GROUPING_REMEDIES) if is_grouped else ()
     own_keys = {
         "models": ("tune", "rerank", "baseline"),
         "rerankers": ("tune",),
-        "metrics": ("by", *beside_by),
+        "metrics": _GROUPING if is_grouped else ("by",),
         "detectors": ("detector", "audited"),
     }
     return ("name" if kind == "detectors" else "label", *own_keys.get(kind, ()))
@@ -622,22 +563,15 @@ def _read_searched(
     """Return the plug-in of ``raw``, None if it has a fault, and the search in ``tune``."""
     if tune is None:
         return builder.build(cls, raw, location), None
-    n_before, faults = len(builder.document.faults), builder.document.faults
-    search = _read_tune(builder, cls, raw, tune, location, resolve)
-    if (n_faults := len(faults)) == n_before:
-        builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
-        return build_base(builder, cls, raw, location, search), search
-    plugin = builder.build(cls, raw, location)
     space = tune.get("space") if isinstance(tune, dict) else None
-    for name in space.keys() - raw.keys() if isinstance(space, dict) else ():
-        where = builder.document.error((*location, name), "").where
-        need = f"{builder.owner} needs {name}"
-        faults[n_faults:] = [
-            each
-            for each in faults[n_faults:]
-            if each[1].where != where and each[1].message != need
-        ]
-    return plugin, search
+    builder.searched = frozenset(space if isinstance(space, dict) else ())
+    n_faults = len(builder.document.faults)
+    search = _read_tune(builder, cls, raw, tune, location, resolve)
+    if len(builder.document.faults) > n_faults:
+        builder.read_fields(cls, raw, location)
+        return None, search
+    builder.searched = frozenset(each.parameter for each in (search.space if search else ()))
+    return build_base(builder, cls, raw, location, search), search
 
 
 def _read_tune(
@@ -651,10 +585,7 @@ def _read_tune(
     """Return the search in the value ``tune`` of a model's entry."""
     document, tune_location = builder.document, (*location, "tune")
     if not isinstance(tune, dict):
-        message = f"must be a mapping, found {describe_value(tune)}"
-        remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
-        document.add_fault(tune_location, message, remedy=remedy, kind=WrongType)
-        return None
+        return Builder(document, "tune").validate(TuneSpec, tune, tune_location)  # type: ignore[no-any-return]  # a fault
     if isinstance(tune.get("space"), str):
         try:
             packaged_space = get_packaged_space(tune["space"], builder.owner)
@@ -710,83 +641,37 @@ def read_space(
     settings = read_settings(cls)
     builder.refuse_unknown_keys(settings, raw, location)
     dimensions = [
-        _DimensionReader(builder, settings[name]).read(interval, (*location, name))
+        _read_dimension(builder, settings[name], interval, (*location, name))
         for name, interval in raw.items()
         if name in settings
     ]
     return tuple(dimension for dimension in dimensions if dimension is not None)
 
 
-@dataclass(frozen=True)
-class _DimensionReader:
-    builder: Builder
-    setting: Setting
-
-    def read(self, raw: Any, location: KeyPath) -> Dimension | None:
-        if not isinstance(raw, dict) or len(raw) != 1:
-            message = f"must be one search interval, found {describe_value(raw)}"
-            self.add_fault(location, message, _REMEDY)
-            return None
-        ((kind, values),) = raw.items()
-        location = (*location, kind)
-        if kind not in KINDS:
-            self.add_fault(location, "not a kind of interval", suggest(kind, KINDS), UnknownKey)
-            return None
-        n_faults = len(self.builder.document.faults)
-        if kind == "choice":
-            dimension: Dimension | None = self.read_choice(values, location)
+def _read_dimension(
+    builder: Builder, setting: Setting, raw: Any, location: KeyPath
+) -> Dimension | None:
+    """Return the interval or the choices of one setting, whose values its type accepts."""
+    types = {strip_annotations(member) for member in list_members(setting.hint)}
+    is_of_integers = int in types and float not in types
+    reader = Builder(builder.document, f"the interval of {setting.name}")
+    interval = reader.validate(IntervalSpec, raw, location)
+    if interval is None:
+        return None
+    ((kind, values),) = raw.items()
+    is_integer = kind != "choice" and (kind == "int" or is_of_integers)
+    n_faults, parsed = len(builder.document.faults), []
+    for at, value in enumerate(values):
+        place = (*location, kind, at)
+        if is_integer and not isinstance(value, int):
+            message = f"must be a whole number, found {value}"
+            builder.document.add_fault(place, message, kind=WrongType)
         else:
-            dimension = self.read_range(kind, values, location)
-        return dimension if len(self.builder.document.faults) == n_faults else None
-
-    def read_choice(self, values: Any, location: KeyPath) -> Choice | None:
-        if not isinstance(values, list) or not values:
-            message = f"must be a list of values, found {describe_value(values)}"
-            self.add_fault(location, message, "write {choice: [a, b]}")
-            return None
-        parsed_values = [
-            self.validate(value, (*location, index)) for index, value in enumerate(values)
-        ]
-        return Choice(self.setting.name, tuple(values), tuple(parsed_values))
-
-    def read_range(self, kind: str, bounds: Any, location: KeyPath) -> Range | None:
-        if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
-            message = f"must be the lower and the upper bound, found {describe_value(bounds)}"
-            self.add_fault(location, message, f"write {{{kind}: [a, b]}}")
-            return None
-        low, high = bounds
-        if not low < high:
-            remedy = f"write the lower bound first, then a higher one: {{{kind}: [a, b]}}"
-            self.add_fault(location, f"{low} is not below {high}", remedy, OutOfRange)
-            return None
-        if kind == "log" and low <= 0:
-            remedy = "use a lower bound above 0"
-            self.add_fault(location, f"{low} has no logarithm", remedy, OutOfRange)
-            return None
-        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
-        is_integer = kind == "int" or (int in types and float not in types)
-        if kind == "float" and is_integer:
-            message = f"{self.setting.name} is a whole number"
-            self.add_fault(location, message, f"write {{int: [{low}, {high}]}}")
-            return None
-        for index, bound in enumerate(bounds):
-            if is_integer and not isinstance(bound, int):
-                self.add_fault((*location, index), f"must be a whole number, found {bound}", "")
-            else:
-                self.validate(bound, (*location, index))
-        return Range(self.setting.name, low, high, kind == "log", is_integer)
-
-    def validate(self, raw: Any, location: KeyPath) -> Any:
-        return self.builder.validate(
-            self.setting.hint, raw, location, suggest_default(self.setting)
-        )
-
-    def add_fault(
-        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
-    ) -> None:
-        document, is_key = self.builder.document, kind is UnknownKey
-        document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+            default = suggest_default(setting)
+            parsed.append(builder.validate(setting.hint, value, place, default))
+    if len(builder.document.faults) > n_faults:
+        return None
+    if kind == "choice":
+        return Choice(setting.name, tuple(values), tuple(parsed))
+    low, high = values
+    return Range(setting.name, low, high, kind == "log", is_integer)

@@ -5,13 +5,12 @@ Load an experiment: read its spec, validate every section and build every plug-i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recbias.config.checks import Check, CheckSpec, find_metrics, resolve_checks
+from recbias.config.checks import Check, CheckResolver, CheckSpec, normalize_base
 from recbias.config.entries import AUDITED, Resolver
 from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
 from recbias.config.source import read_spec
@@ -31,7 +30,7 @@ from recbias.core.measures import ALL, DATASET, POOLED
 from recbias.core.packages import CONVERTER, TRACKERS, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
-from recbias.core.text import find_nearest, normalize_name, suggest
+from recbias.core.text import normalize_name, suggest
 from recbias.formats.hub import name_hub_file
 from recbias.formats.yaml import Document, KeyPath
 
@@ -334,8 +333,14 @@ class _Loader:
             builder.build(CheckSpec, check, ("checks", at))
             for at, check in enumerate(self.values["checks"] or ())
         ]
-        if not are_complete:
-            checks = [self.skip_unread(check, metrics, models) for check in checks]
+        resolver = CheckResolver(
+            document=self.document,
+            metrics=metrics,
+            labels=[model.label for model in models],
+            k=self.values["k"],
+            variants=self.list_variants(models),
+            unread=frozenset() if are_complete else self.list_written_names(),
+        )
         seeds, datasets = self.load_seeds(), self.load_datasets()
         return Experiment(
             name=self.load_name(),
@@ -349,10 +354,7 @@ class _Loader:
             labels=labels,
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
-            checks=resolve_checks(
-                *(self.document, checks, metrics, models, self.values["k"]),
-                variants=self.list_variants(models),
-            ),
+            checks=resolver.resolve_all(checks),
             claim=self.values["claim"],
             report=self.values["report"],
             track=(track,) if isinstance(track := self.values["track"], str) else track or (),
@@ -410,38 +412,15 @@ class _Loader:
                 kind=UnknownName,
             )
 
-    def skip_unread(
-        self,
-        check: CheckSpec | None,
-        metrics: Sequence[PluginSpec],
-        models: Sequence[PluginSpec],
-    ) -> CheckSpec | None:
-        """Return a check, or None if it may name an entry that has a fault itself."""
-        if check is None:
-            return None
-        labels = {_normalize_base(model.label) for model in models}
-        named = {_normalize_base(name) for name in (*(check.models or ()), check.baseline or "")}
-        written = self.list_written_names("models") - labels
-        if any(find_nearest(name, written) for name in named - labels):
-            return None
-        titles = {
-            _normalize_base(name) for metric in metrics for name in (metric.label, metric.name)
-        }
-        written = self.list_written_names("metrics") - titles
-        is_misread = find_nearest(_normalize_base(check.metric), written)
-        return check if find_metrics(check, metrics) or not is_misread else None
-
-    def list_written_names(self, key: str) -> set[str]:
-        """Return the names and labels in the entries of a section, as they are written."""
-        entries = raw if isinstance(raw := self.raw.get(key), list) else []
-        texts = [
-            text
-            for entry in entries
-            for text in (
-                (entry.get("name"), entry.get("label")) if isinstance(entry, Mapping) else (entry,)
-            )
-        ]
-        return {_normalize_base(text) for text in texts if isinstance(text, str)}
+    def list_written_names(self) -> frozenset[str]:
+        """Return the names and labels in the entries of models and metrics, as written."""
+        texts: list[Any] = []
+        for key in ("models", "metrics"):
+            entries = raw if isinstance(raw := self.raw.get(key), list) else []
+            for entry in entries:
+                is_mapping = isinstance(entry, Mapping)
+                texts += [entry.get("name"), entry.get("label")] if is_mapping else [entry]
+        return frozenset(normalize_base(text) for text in texts if isinstance(text, str))
 
     def load_name(self) -> str:
         try:
@@ -517,8 +496,3 @@ class _Loader:
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
         self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
-
-
-def _normalize_base(name: str) -> str:
-    """Return the name of a metric or model without cutoff and settings: ``ndcg`` of ``nDCG@5``."""
-    return normalize_name(re.split(r"[@(]", name, maxsplit=1)[0])

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.checks import CheckSpec
-from recbias.config.entries import KINDS, load_packaged_spaces
+from recbias.config.entries import load_packaged_spaces
 from recbias.config.settings import (
     Setting,
     as_plain,
@@ -22,7 +22,7 @@ from recbias.config.settings import (
     read_settings,
     strip_annotations,
 )
-from recbias.config.specs import GAPS, SECTIONS, ExperimentFile, TuneSpec
+from recbias.config.specs import SECTIONS, ExperimentFile, GroupingKeys, IntervalSpec, TuneSpec
 from recbias.core.docstrings import read_arguments, read_summary
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
@@ -38,35 +38,6 @@ _TEXT = {"type": "string"}
 _AUDITED: _Schema = {
     "description": "Human labels of a sample of the items: a file, or settings of human_labels.",
     "type": ["string", "object"],
-}
-_GROUPING: _Schema = {
-    "by": {
-        "description": "Labels or conditions of the queries, joined by &; bins or quantiles of "
-        "numbers: age in [18, 25, 50], age in 4 quantiles; or columns of probabilities: "
-        "probability of p_female, weight of p_f + p_m.",
-        **_TEXT,
-    },
-    "gap": {"enum": list(GAPS)},
-    "min_group": {
-        "description": "The least number of values of a group that is compared with others.",
-        "type": "integer",
-        "minimum": 1,
-    },
-    "reference_group": {
-        "description": "The group that each other group is compared with.",
-        "type": ["string", "number"],
-    },
-    "pairs": {
-        "description": "The two groups of each comparison, in place of all pairs.",
-        "type": "array",
-        "minItems": 1,
-        "items": {
-            "type": "array",
-            "items": {"type": ["string", "number"]},
-            "minItems": 2,
-            "maxItems": 2,
-        },
-    },
 }
 
 
@@ -206,10 +177,11 @@ class _EntrySchemas:
         if self.kind == "datasets":
             return {"filters": {"type": "array", "items": _refer_to("filters")}}
         if self.kind == "metrics":
-            return {} if "by" in settings else _GROUPING
+            grouping: _Schema = build_mapping_schema(GroupingKeys)["properties"]
+            return {} if "by" in settings else grouping
         if self.kind not in {"models", "rerankers"}:
             return {}
-        dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
+        dimension = build_mapping_schema(IntervalSpec) | {"maxProperties": 1}
         space: _Schema = {"type": "object", "additionalProperties": False}
         space["properties"] = dict.fromkeys(settings, dimension)
         tune = build_mapping_schema(TuneSpec)

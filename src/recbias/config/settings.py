@@ -617,7 +617,7 @@ class Builder:
         self, cls: type, raw: Mapping[str, Any], location: KeyPath
     ) -> dict[str, Any]:
         """Return the valid settings of a mapping by key; the faults of the others are recorded."""
-        n_faults, values = len(self.document.faults), self._read_fields(cls, raw, location)
+        n_faults, values = len(self.document.faults), self.read_fields(cls, raw, location)
         if len(self.document.faults) == n_faults:
             self._construct(cls, values, location, self.owner)
         return values
@@ -647,7 +647,7 @@ class Builder:
         cls: Any = strip_annotations(hint)
         item_type = _get_inner_type(hint)
         if is_dataclass(strip_annotations(hint)) and isinstance(raw, dict):
-            n_faults, values = len(self.document.faults), self._read_fields(cls, raw, place, owner)
+            n_faults, values = len(self.document.faults), self.read_fields(cls, raw, place, owner)
             if len(self.document.faults) > n_faults:
                 return None
             return self._construct(cls, values, place, owner, raw)
@@ -685,7 +685,7 @@ class Builder:
             self.document.add_fault(place, message, remedy=default or remedy, kind=OutOfRange)
         return value
 
-    def _read_fields(
+    def read_fields(
         self, cls: type, raw: Mapping[str, Any], location: KeyPath, owner: str = ""
     ) -> dict[str, Any]:
         """Return the valid settings of a mapping by key; record its faults."""

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.core.errors import Contradiction, OutOfRange
+from recbias.core.errors import ConfigError, Contradiction, OutOfRange
+from recbias.core.grouping import validate_grouping
 from recbias.core.measures import Direction
 from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
 from recbias.core.text import normalize_name
@@ -141,6 +142,58 @@ class Grouping:
         given = {name: value for name, value in vars(self).items() if value}
         given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return {"by": self.by, "gap": self.gap} | given
+
+
+_GroupName: TypeAlias = str | int | float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingKeys:
+    """The keys of an entry of a metric that is reported by groups of queries.
+
+    Args:
+        by: Labels or conditions of the queries, joined by &; bins or quantiles of numbers:
+            age in [18, 25, 50], age in 4 quantiles; or columns of probabilities:
+            probability of p_female, weight of p_f + p_m.
+        gap: How the groups are reported; without the key in the first four ways.
+        min_group: The least number of values of a group that is compared with others.
+        reference_group: The group that each other group is compared with.
+        pairs: The two groups of each comparison, in place of all pairs.
+    """
+
+    by: str
+    gap: Gap | None = None
+    min_group: Annotated[int, Ge(1)] | None = None
+    reference_group: _GroupName | None = None
+    pairs: Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse groups that are not formed, and comparisons that are not made.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        try:
+            validate_grouping(self.by)
+        except ConfigError as error:
+            raise type(error)(error.message, where="by", remedy=error.remedy) from error
+        compared = {"reference_group": self.reference_group, "pairs": self.pairs}
+        for key in [key for key, value in compared.items() if value is not None]:
+            if self.gap not in {None, "groups"}:
+                remedy = f"remove gap, set gap: groups, or leave {key} out"
+                raise Contradiction(
+                    f"has no effect with gap: {self.gap}", where=key, remedy=remedy
+                )
+        if None not in compared.values():
+            message, remedy = "has no effect with pairs", "remove one of the two"
+            raise Contradiction(message, where="reference_group", remedy=remedy)
+
+    @property
+    def grouping(self) -> Grouping:
+        """The grouping of the metric."""
+        reference = "" if self.reference_group is None else str(self.reference_group)
+        pairs = tuple((str(a), str(b)) for a, b in self.pairs or ())
+        return Grouping(self.by, self.gap or "", self.min_group or 0, reference, pairs)
 
 
 @dataclass(frozen=True)
@@ -278,6 +331,50 @@ class ReportSpec:
         return self.reference or ()
 
 
+_Bounds: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalSpec:
+    """What a search samples a setting from: one of the keys.
+
+    Args:
+        log: The bounds of an interval that is sampled on a logarithmic scale.
+        float_: The bounds of an interval.
+        int_: The bounds of whole numbers.
+        choice: The values.
+    """
+
+    log: _Bounds | None = None
+    float_: _Bounds | None = None
+    int_: _Bounds | None = None
+    choice: Annotated[tuple[Any, ...], MinLen(1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse several intervals, and bounds that hold nothing.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if len(given) != 1:
+            remedy = (
+                "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
+            )
+            raise Contradiction(f"needs one interval, found {len(given)}", remedy=remedy)
+        ((name, values),) = given.items()
+        kind = name.removesuffix("_")
+        if kind != "choice" and not values[0] < values[1]:
+            message, remedy = (
+                f"{values[0]:g} is not below {values[1]:g}",
+                "give the lower bound first",
+            )
+            raise OutOfRange(message, where=kind, remedy=remedy)
+        if kind == "log" and values[0] <= 0:
+            message, remedy = f"{values[0]:g} has no logarithm", "use a lower bound above 0"
+            raise OutOfRange(message, where=kind, remedy=remedy)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuneSpec:
     """The hyperparameter search of a model; trials are compared on the validation set.
@@ -317,17 +414,17 @@ class ClaimSpec:
     Args:
         metric: A metric with a value for each unit: ``nDCG``, ``nDCG@5``, or an entry.
         model: The label of the model.
-        against: The label of the model that it is compared with; without one the gap of ``model``
-            is compared with 0, or its value with ``than``.
-        by: The label of the queries whose groups are compared.
-        groups: The two groups: the gap is the mean of the first less that of the second. Without
-            them the label must have two groups, and the gap has no sign.
+        against: The label of the model to compare with. Without it, the gap of ``model`` is
+            compared with 0, or its value with ``than``.
+        by: The label of the users or prompts whose groups are compared.
+        groups: Two groups: the gap is the mean of the first minus that of the second. Without
+            them, the label must have two groups, and the gap has no sign.
         gap: ``difference`` of the means of the two groups.
         direction: Whether the claim is "higher" or "lower".
-        than: The number that a value without ``against`` and ``by`` is compared with.
+        than: The number to compare the value with, if there is no ``against`` and no ``by``.
         alpha: The significance level.
-        correction: The correction of p for the same claim about all pairs of models, or, without
-            ``against``, about all models: ``none``, ``bonferroni``, ``holm``, ``bh``.
+        correction: Corrects p as if the same claim were made about every pair of models (without
+            ``against``, about every model): ``none``, ``bonferroni``, ``holm`` or ``bh``.
     """
 
     metric: str | dict[str, Any]
@@ -388,7 +485,7 @@ class ExperimentFile:
         dataset: A dataset with its filters, or a list of datasets.
         split: The split of the interactions into train, validation and test set.
         queries: The users or prompts to recommend for.
-        device: The device of the models that name none themselves.
+        device: The device of all models without a ``device`` of their own.
         k: The length of the recommendation lists, at most 10,000.
         models: The models to evaluate.
         labels: Labels of items from stereotype detection models.
@@ -396,14 +493,13 @@ class ExperimentFile:
         tests: The significance tests that compare models.
         checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
-        track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
-            ``wandb`` or both.
-        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
-            which every combination is run.
-        claim: The statement that a multiverse examines.
-        multiverse: The defensible options of each choice: a mapping of paths, ``filters``,
-            ``metric`` or other keys of the claim to lists. Every combination is run, or as many
-            as ``sample`` says.
+        track: The trackers to which the finished run is logged: ``mlflow``, ``wandb`` or both.
+        sweep: Settings of models and datasets, and seeds, to vary. It maps the path of each
+            setting to a list of values; every combination is run.
+        claim: The statement that a multiverse tests.
+        multiverse: The choices under which the claim is tested. It maps each choice (the path of
+            a setting, ``filters``, or a key of the claim) to a list of options. Every
+            combination is run, or a random sample of the size ``sample``.
     """
 
     name: str

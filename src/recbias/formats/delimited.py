@@ -91,6 +91,11 @@ class Layout:
     escaped: bool = False
     encoding: str = "utf-8"
 
+    @property
+    def separator(self) -> str:
+        """The delimiter as one character, which stands for it while lines are parsed."""
+        return {"::": "\x1f", "": " "}.get(self.delimiter, self.delimiter)
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -408,14 +413,25 @@ def read_blocks(path: Path, *, skip: int = 0, quoted: bool = False) -> Iterator[
             report_progress(f"read {path.name}", packed.tell(), total)
 
 
-# ---- blocks without a fault ----
-
-_BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
+_BLANKS, _BLANK_ENDS = re.compile(rb" +"), re.compile(rb" *(\r?\n) *")
 _ESCAPED = re.compile(rb'(?<!\\)\\"')
 
 
-def _unescape(data: bytes, layout: Layout) -> bytes:
-    return _ESCAPED.sub(b'""', data) if layout.escaped else data
+def _normalize(data: bytes, layout: Layout) -> bytes:
+    """Return lines as UTF-8 with a delimiter of one byte, and quotes in cells written twice."""
+    if layout.encoding != "utf-8":
+        data = data.decode(layout.encoding).encode()
+    if layout.escaped:
+        data = _ESCAPED.sub(b'""', data)
+    if len(layout.delimiter) == 2:
+        return data.replace(layout.delimiter.encode(), layout.separator.encode())
+    if layout.delimiter:
+        return data
+    data = data.replace(b"\t", b" ")
+    is_white = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
+    if (is_white[1:] & is_white[:-1]).any():  # several blanks, or some at the end of a line
+        data = _BLANK_ENDS.sub(rb"\1", _BLANKS.sub(b" ", data))
+    return data.strip(b" ")
 
 
 def _has_regular_quotes(data: bytes, delimiter: str) -> bool:
@@ -436,47 +452,32 @@ def _has_regular_quotes(data: bytes, delimiter: str) -> bool:
     return bool(is_regular and quotes.size % 2 == 0)
 
 
+# ---- blocks without a fault ----
+
+
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
     """Return the table that Arrow reads; None if a line or a value may be at fault."""
-    data = _unescape(data, layout)
-    if layout.quoted and not _has_regular_quotes(data, layout.delimiter):
+    data = _normalize(data, layout)
+    if layout.quoted and not _has_regular_quotes(data, layout.separator):
         return None
-    table = _parse_with_arrow(data, layout, names, schema)
-    if table is None and not layout.delimiter:
-        data = _BLANK_ENDS.sub(b"\n", _BLANKS.sub(b" ", data)).strip()
-        table = _parse_with_arrow(data, layout, names, schema)
-    return table
-
-
-def _parse_with_arrow(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    delimiter = layout.delimiter or (TAB if TAB.encode() in data.partition(b"\n")[0] else " ")
-    gaps: list[str] = []
-    if len(delimiter) == 2:
-        gaps = [f"::{position}" for position in range(1, len(names))]
-        names = [name for pair in zip(names, [*gaps, ""], strict=True) for name in pair][:-1]
-    types = dict(zip(schema.names, schema.types, strict=True)) | dict.fromkeys(gaps, pa.null())
     has_quotes = layout.quoted and b'"' in data  # without any, Arrow splits lines faster
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(
-                use_threads=len(data) > _MIN_THREADED_SIZE,
-                column_names=names,
-                encoding=layout.encoding,
-            ),
+            arrow_csv.ReadOptions(use_threads=len(data) > _MIN_THREADED_SIZE, column_names=names),
             arrow_csv.ParseOptions(
-                delimiter=delimiter[0],
+                delimiter=layout.separator,
                 quote_char='"' if has_quotes else False,
                 newlines_in_values=has_quotes,
             ),
             arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=[*types],
+                column_types=schema,
+                include_columns=schema.names,
                 null_values=[""],
                 strings_can_be_null=False,
             ),
-        ).select(schema.names)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
+        )
+    except pa.ArrowInvalid:
         return None
     return None if _has_missing_values(table, layout) else table
 
@@ -543,30 +544,16 @@ def _convert_cell(cell: str, kind: Kind, name: str) -> object:
 
 def _split_rows(block: Block, layout: Layout) -> Iterator[_Row]:
     """Yield the rows of a block; the last one may go on in the stream. Blank lines are skipped."""
-    lines = _unescape(block.data, layout).splitlines(keepends=True)
-    is_tabbed = layout.delimiter == TAB
-    if layout.quoted and (not is_tabbed or _has_regular_quotes(b"".join(lines), TAB)):
-        yield from _split_quoted(lines, block.stream, layout)
-        return
-    for number, line in enumerate(lines):
-        try:
-            text = line.decode(layout.encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            yield _Row(number, number + 1, [], f"is not {layout.encoding.upper()}: {error.reason}")
-            continue
-        if not layout.delimiter:
-            text = text.strip(" \t")
-            cells = re.split(r"[ \t]+", text)
-        else:
-            cells = split_line(text, TAB) if layout.quoted else text.split(layout.delimiter)
-        if text:
-            yield _Row(number, number + 1, cells)
-
-
-def _split_quoted(lines: list[bytes], stream: IO[bytes], layout: Layout) -> Iterator[_Row]:
-    following = (_unescape(line, layout) for line in stream)
-    decoded = (line.decode(layout.encoding, "surrogateescape") for line in chain(lines, following))
-    reader = csv.reader(decoded, delimiter=layout.delimiter or " ", strict=True)
+    data, mark = _normalize(block.data, layout), layout.separator
+    lines = data.splitlines(keepends=True)
+    is_literal = mark == TAB and not _has_regular_quotes(data, TAB)
+    following = (_normalize(line, layout) for line in block.stream)
+    reader = csv.reader(
+        (line.decode(errors="surrogateescape") for line in chain(lines, following)),
+        delimiter=mark,
+        strict=True,
+        quoting=csv.QUOTE_MINIMAL if layout.quoted and not is_literal else csv.QUOTE_NONE,
+    )
     while (line := reader.line_num) < len(lines):
         cells, problem = [], ""
         try:
@@ -574,6 +561,8 @@ def _split_quoted(lines: list[bytes], stream: IO[bytes], layout: Layout) -> Iter
         except csv.Error as error:
             is_open = "end of data" in str(error)
             problem = "a quote is never closed" if is_open else f"a cell is malformed: {error}"
+        if layout.quoted and is_literal:
+            cells = split_line(TAB.join(cells), TAB)
         if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
             cells, problem = [], "is not UTF-8"
         if cells or problem:

@@ -90,16 +90,18 @@ def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressio
 
 
 def _add_by_query(queries: AnyArray, terms: Terms, n: int) -> FloatArray:
-    """Return the sums of the terms of each query, ``float64[n, 2]``."""
-    return np.stack([np.bincount(queries, part, minlength=n) for part in terms], axis=1)
+    """Return the sums of the terms of each query, ``float64[n, 2]``, or 3 with errors."""
+    parts = [part for part in terms if part is not None]
+    return np.stack([np.bincount(queries, part, minlength=n) for part in parts], axis=1)
 
 
 def measure_ratio(
     evidence: Evidence, totals: FloatArray, target: str = "", *, positive: bool = False
 ) -> Measurement:
-    """Return a ratio of totals of the queries, ``float64[q, 2]``; see ``UnitScores``."""
+    """Return a ratio of totals of the queries; see ``linearize_ratio``."""
     values = linearize_ratio(totals)
     is_share = bool(np.isin(totals, (0.0, 1.0)).all() and (totals[:, 0] <= totals[:, 1]).all())
+    is_share = is_share and not totals[:, 2:].any()
     ids = evidence.queries.ids.ids
     units = UnitScores(evidence.queries.unit, ids, values, is_share, totals, positive=positive)
     return Measurement.from_units(units, target=target)
@@ -435,7 +437,8 @@ class PolicyValue(InheritsSections):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""
         policy = get_policy(evidence, "policy")
-        totals = np.zeros((len(evidence.queries), 2))
+        is_direct = self.estimator == "direct"
+        totals = np.zeros((len(evidence.queries), 3 if is_direct else 2))
         if policy.is_shown:
             for block, queries in read_rows(evidence, policy.variant):
                 terms = self._find_terms(
@@ -443,7 +446,6 @@ class PolicyValue(InheritsSections):
                 )
                 totals += _add_by_query(queries, terms, len(totals))
             return [measure_ratio(evidence, totals)]
-        is_direct = self.estimator == "direct"
         weights = Weights(evidence, self.clip, is_direct=is_direct)
         candidate, survey = weights.candidate, weights.survey
         reward = survey.expect(cross=not is_direct)
@@ -463,7 +465,7 @@ class PolicyValue(InheritsSections):
             if self.estimator == "slate_pi":
                 terms = terms._replace(numerators=terms.numerators * (1.0 - mass))
             totals += _add_by_query(queries, terms, len(totals))
-            lost += _add_by_query(queries, Terms(mass, mass), len(totals))
+            lost[:, :2] += _add_by_query(queries, Terms(mass, mass), len(totals))
             n_rows += mass.size
         weights.warn_clipped()
         if not lost.any():
@@ -484,9 +486,9 @@ class PolicyValue(InheritsSections):
         self, evidence: Evidence, totals: FloatArray, lost: FloatArray, ends: tuple[float, float]
     ) -> list[Measurement]:
         """Return an undefined value, and its bounds."""
-        scale = [[end, float(self.estimator == "snips")] for end in ends]
+        scale = np.array([[end, float(self.estimator == "snips"), 0.0] for end in ends])
         low, high = (
-            measure_ratio(evidence, totals + lost * end, f"bound={name}")
+            measure_ratio(evidence, totals + lost * end[: totals.shape[1]], f"bound={name}")
             for name, end in zip(("lowest", "highest"), scale, strict=True)
         )
         units: UnitScores = low.units  # type: ignore[assignment]

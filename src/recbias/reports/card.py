@@ -24,9 +24,8 @@ from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
-from recbias.reports.provenance import Fact
 from recbias.reports.regulated import Form
-from recbias.reports.render import Content, render_value, replace_undefined
+from recbias.reports.render import Content, Fact, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import describe_missing_outputs
 from recbias.reports.wording import (

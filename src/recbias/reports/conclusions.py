@@ -389,7 +389,7 @@ def _write_best(question: Question) -> _Answer:
     baseline = _find_baseline(question)
     if baseline and len(models) == 1:
         row = _find_row(question, models[0], baseline)
-        sentence = _compare_with_baseline(question, models[0], baseline, wins)
+        sentence = _compare_pair(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
     beaten = set.intersection(*(wins.get(name, set()) for name in best))
     missed = [name for name in others if name not in beaten]
@@ -397,7 +397,7 @@ def _write_best(question: Question) -> _Answer:
     is_above = (question.baselines & {*wins}) <= beaten
     more = ""
     if baseline and is_accuracy and not is_above:
-        more = _compare_with_baseline(question, best[0], baseline, wins)
+        more = _compare_pair(question, best[0], baseline, wins)
     if not any(wins.get(name, set()) & {*models} for name in models):
         return _write_no_difference(question)._replace(more=(more,) * bool(more))
     rivals = missed or others
@@ -423,7 +423,7 @@ def _write_best(question: Question) -> _Answer:
         closest = min(rows, key=lambda row: float(abs(row["difference"])))
         small = _describe_test(question, closest)
         if len(models) == 2:
-            sentence = _state_pair(question, best[0], others[0])
+            sentence = _compare_pair(question, best[0], others[0], wins)
         else:
             than = f"each of the other {len(others):,} models" if others[1:] else others[0]
             weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
@@ -457,33 +457,21 @@ def _name_model(question: Question, model: str) -> str:
     return f"the baseline {to_line(model)}" if is_baseline else to_line(model)
 
 
-def _state_pair(question: Question, better: str, worse: str) -> str:
-    """Return that a model is significantly better than another; a baseline is not the subject."""
-    is_worse = _name_model(question, better) != to_line(better)
-    a, b = (worse, better) if is_worse else (better, worse)
-    comparative = _COMPARATIVES[question.metric.direction][is_worse]
-    values = [question.get_value(model) for model in (a, b)]
-    texts = [format_value(value, count_decimals(values)) for value in values]
-    name = comparative.format(f"{question.name}{question.where}")
-    lead = f"{to_line(a)} has {name} than {_name_model(question, b)}: {' against '.join(texts)}"
-    row = _find_row(question, a, b)
+def _compare_pair(question: Question, model: str, other: str, wins: Mapping[str, set[str]]) -> str:
+    """Return how a model compares with another one by the tests."""
+    values = [question.get_value(name) for name in (model, other)]
+    against = " against ".join(format_value(value, count_decimals(values)) for value in values)
+    name, than = f"{question.name}{question.where}", _name_model(question, other)
+    is_better, is_worse = other in wins.get(model, ()), model in wins.get(other, ())
+    if not (is_better or is_worse):
+        return f"{to_line(model)} is not shown to be better than {than} in {name}: {against}."
+    comparative = _COMPARATIVES[question.metric.direction][is_worse].format(name)
+    lead = f"{to_line(model)} has {comparative} than {than}: {against}"
+    row = _find_row(question, model, other)
     size = f", a difference of {_state_size(row)}" if row else ""
     if question.metric.direction == "zero" and values[0] * values[1] < 0:
         size = ", on opposite sides of 0"  # the difference is not how much nearer one is
     return _fit(f"{lead}{size}.", f"{lead}.")
-
-
-def _compare_with_baseline(
-    question: Question, model: str, baseline: str, wins: Mapping[str, set[str]]
-) -> str:
-    if baseline in wins.get(model, ()):
-        return _state_pair(question, model, baseline)
-    if model in wins.get(baseline, ()):
-        return _state_pair(question, baseline, model)
-    values = [question.get_value(name) for name in (model, baseline)]
-    texts = [format_value(value, count_decimals(values)) for value in values]
-    better = f"{to_line(model)} is not shown to be better than {_name_model(question, baseline)}"
-    return f"{better} in {question.name}{question.where}: {' against '.join(texts)}."
 
 
 # ---- re-ranking, feedback, and values without a test ----

@@ -97,8 +97,7 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
     if failed:
         line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
-    decisive = failed or undecided or (checks if len(checks) == 1 else [])
-    listed = [_state_check(run, check) for check in decisive]
+    listed = [_state_check(run, check) for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
     if state == "pass":
@@ -128,14 +127,14 @@ def _describe_scope(run: RunTables, checks: Sequence[Mapping[str, Any]]) -> str:
     named = {check["model"] for check in checks}
     checked = [name for name in models if name in named]
     others = [name for name in models if name not in named]
-    text = f" of {_name_models(checked)}" * bool(checked and checks[1:])
+    text = f" of {_name_models(checked)}" * bool(checked)
     gaps = [check for check in checks if " gap by " in _name_parts(run, check)[1]]
     gaps = [check for check in gaps if check["value"] is not None and not check["group"]]
-    if gaps and checks[1:]:
+    if gaps:
         largest = max(gaps, key=lambda check: float(check["value"]))
         value = _format_check(largest).partition(" ")[0]
         name, limit = _name_parts(run, largest)[1], to_line(largest["limit"])
-        text += f"; largest {name} {value}, limit {limit}"
+        text += f"; {'largest ' * bool(gaps[1:])}{name} {value}, limit {limit}"
     if checked and others:
         baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
         text += f"; {baselines}{_name_models(others)} not checked"
@@ -331,13 +330,9 @@ def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
     baselines = views.list_baselines(run)
+    rows = views.list_headline(run).get((finding.metric, finding.dataset), ())
     return [
-        row
-        for row in to_records(views.select_headline(run, run.metrics))
-        if views.format_title(row["metric"], row["k"]) == finding.metric
-        and row["dataset"] == finding.dataset
-        and not (row["group"] or row["target"])
-        and row["model"] not in baselines
+        row for row in rows if not (row["group"] or row["target"] or row["model"] in baselines)
     ]
 
 

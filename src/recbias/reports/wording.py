@@ -17,6 +17,8 @@ from recbias.core.context import summarize_failures
 from recbias.core.measures import Direction, name_metric
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from recbias.reports.run import RunTables
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -560,6 +562,26 @@ def tabulate(
         for at, heading in enumerate(columns)
     ]
     return Table(title, tuple(heads), tuple(lines), tuple(notes))
+
+
+def tabulate_frame(title: str, frame: pd.DataFrame) -> Table:
+    """Return a data frame as a table: numbers with four digits, blank where they are undefined."""
+    columns = {
+        str(name).replace("_", " "): [_make_cell(value) for value in frame[name]] for name in frame
+    }
+    heads = (
+        Column(name, numeric=any(cell.is_number for cell in cells))
+        for name, cells in columns.items()
+    )
+    return Table(title, tuple(heads), tuple(zip(*columns.values(), strict=True)))
+
+
+def _make_cell(value: object) -> Cell:
+    if isinstance(value, tuple):
+        return Cell(", ".join(map(str, value)))
+    if not is_number(value) or not isinstance(value, float):
+        return Cell(str(value), float(value) if is_number(value) else math.nan)  # type: ignore[arg-type]
+    return Cell("" if math.isnan(value) else f"{value:.4g}", value)
 
 
 def pick(*names: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:

@@ -20,7 +20,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from recbias.core.context import Failure, StageRecord
+from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, UserError
 from recbias.core.packages import require_packages
 from recbias.core.plugins import is_cuda, sends_requests
@@ -28,7 +28,6 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.address import digest_package
 from recbias.runner.execute import Executor, Job, Jobs, digest_code, run_job
 from recbias.runner.plan import Plan
-from recbias.runner.stage import make_record
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
 
@@ -119,24 +118,6 @@ def take_store(store: Store, *, node: str, origin: str) -> Store:
     folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return replace(store, folder=folder / "store")
-
-
-def find_lacking_files(job: Job, store: Store) -> Failure | None:
-    """Return the failure of a job whose files this node lacks, None if it has all."""
-    absent = {
-        each.digest: [path for path in each.files if not path.exists()] for each in job.stages
-    }
-    needed = [paths for digest, paths in absent.items() if paths and not store.has(digest)]
-    lacking = [path for paths in needed for path in paths]
-    if not lacking:
-        return None
-    message = f"node {os.uname().nodename} lacks {_list_names(lacking)}"
-    return Failure(message, "put the data there under the same path", user=True)
-
-
-def _list_names(paths: Sequence[Path]) -> str:
-    more = f" and {len(paths) - 1:,} more files" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}"
 
 
 def _check_gpus(plan: Plan, ray: Any) -> None:
@@ -231,7 +212,7 @@ class _RunningTasks:
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
         files = list_imported_files()
         code = files, [str(Path(folder).absolute()) for folder in sys.path]
-        self.facts = (_read_version(), digest_package()), self.origin, self.ray.put(code)
+        self.facts = self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
         executor, records = self.executor, self.jobs.select_records(job)
@@ -276,22 +257,16 @@ def _stay_on(node: str, ray: Any) -> dict[str, Any]:
 
 
 def _run_task(
-    expected: tuple[str, str],
     origin: str,
     imported: tuple[Sequence[tuple[Path, bytes]], Sequence[str]],
     pickled: bytes,
 ) -> list[StageRecord]:
     import ray
 
-    context = ray.get_runtime_context()
-    node = context.get_node_id()
-    _require_same_recbias(*expected, "that started the run")
+    node = ray.get_runtime_context().get_node_id()
     files, search_path = imported
     sys.path += [folder for folder in search_path if folder not in sys.path]
     import_files(files)
     store, job, records, fresh, run_id, code = ForkingPickler.loads(pickled)
     store = take_store(store, node=node, origin=origin)
-    failure = find_lacking_files(job, store)
-    if failure is not None:
-        return [make_record(job.stages[-1], failure=failure)]
     return run_job(store, job, records, fresh=fresh, run_id=run_id, code=code)

@@ -29,7 +29,6 @@ from recbias.core.measures import (
     Measurement,
 )
 from recbias.core.plugins import ActsAfterTests
-from recbias.formats.manifest import FailedStep
 from recbias.runner.boundary import attempt
 from recbias.runner.folder import describe_failure
 from recbias.runner.results import (
@@ -152,7 +151,7 @@ def compare_models(
     tests: Sequence[PluginSpec],
     seed: int,
     groups: Sequence[ModelMeasurement] = (),
-) -> tuple[pd.DataFrame, list[FailedStep]]:
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Return all comparisons by all tests, and the contrasts within models.
 
     A test that fails is left out; the second value are the failures, as in the manifest.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import tempfile
 import threading
 import time
@@ -14,9 +13,8 @@ from typing import Any
 import pytest
 
 import recbias
-from recbias.runner.execute import Job, Silent
-from recbias.runner.ray import find_lacking_files, take_store
-from recbias.runner.stage import Keys, Stage
+from recbias.runner.execute import Silent
+from recbias.runner.ray import take_store
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
 from support.specs import make_small_spec
@@ -113,21 +111,6 @@ def test_the_task_of_a_killed_node_is_done_by_another(tmp_path: Path, cluster: A
     elsewhere = Warnings()
     recbias.run(spec, out=tmp_path / "elsewhere", store=url, observer=elsewhere)
     assert elsewhere.computed == []
-
-
-def make_file_stage(path: Path) -> Stage:
-    return Stage("fit", "fit", "0" * 64, lambda: None, (), Keys(), files={path: ""})
-
-
-def test_a_node_that_lacks_the_files_of_a_task_names_them(tmp_path: Path) -> None:
-    store, path = Store(tmp_path / "store"), tmp_path / "lists.csv"
-    job = Job((make_file_stage(path),))
-    failure = find_lacking_files(job, store)
-    assert failure is not None
-    assert re.fullmatch(rf"node \S+ lacks {re.escape(str(path))}", failure.message)
-    assert failure.help == "put the data there under the same path"
-    path.touch()
-    assert find_lacking_files(job, store) is None
 
 
 def test_a_task_on_another_node_has_a_folder_of_its_own(
