@@ -31,7 +31,6 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
-from recbias.config.specs import PluginSpec as PluginSpec_of_specs
 from recbias.core import measures
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
@@ -590,11 +589,11 @@ def _pool_gaps(
             yield replace(row, measurement=limit_interval(value, row.bounds))
 
 
-def _get_gap(metric: PluginSpec_of_specs) -> str:
+def _get_gap(metric: PluginSpec) -> str:
     return metric.grouping.gap if metric.grouping else ""
 
 
-def _identify(metric: PluginSpec_of_specs) -> tuple[Any, ...]:
+def _identify(metric: PluginSpec) -> tuple[Any, ...]:
     """Return what metrics of the same groups share."""
     grouping = metric.grouping
     by = (grouping.by, grouping.min_group) if grouping else ()
@@ -602,7 +601,7 @@ def _identify(metric: PluginSpec_of_specs) -> tuple[Any, ...]:
 
 
 def _measure_groups(
-    metric: PluginSpec_of_specs, model_plans: Sequence[ModelPlan], executor: Executor
+    metric: PluginSpec, model_plans: Sequence[ModelPlan], executor: Executor
 ) -> Iterator[ModelMeasurement]:
     """Yield the groups of a gap, from the stored values of the queries."""
     for model_plan in model_plans:
@@ -641,7 +640,7 @@ def _pool(
 
 
 def _compare(
-    groups: Sequence[Measurement], metric: PluginSpec_of_specs, folds: Sequence[ModelMeasurement]
+    groups: Sequence[Measurement], metric: PluginSpec, folds: Sequence[ModelMeasurement]
 ) -> list[Contrast]:
     if metric.grouping is None:
         return []
