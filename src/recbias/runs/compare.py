@@ -309,7 +309,7 @@ def _is_of_queries(definition: Mapping[str, Any]) -> bool:
 
 
 def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
-    """Return the defined values of the units of each value; over seeds and folds ``average_folds``."""
+    """Return the defined values of the units of each value; ``average_folds`` for several."""
     units = _split_values(run.per_unit, "unit_id")
     divided = _divide_units(run, units)
     values = {key: of_value.dropna() for key, of_value in units.items()} | divided
