@@ -21,7 +21,7 @@ FROM_FILES = {
 """Models that need files, reviews, or a language model: see their own tests."""
 
 UNPERSONALISED = {"Random", "MostPop"}
-RATING_BASED = {"MF", "FunkSVD", "PMF", "ConvMF", "lenskit/BiasedMF"}
+RATING_BASED = {"MF", "FunkSVD", "PMF", "ConvMF"}
 """Models that learn from rating values, not from which items a user has."""
 ATTRIBUTE_BASED = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
 """Models that learn from attributes; the attributes of the checkerboard hide the colours."""

@@ -279,12 +279,45 @@ def test_faulty_rows_are_refused(tmp_path: Path, change: dict[str, Any], message
         _load(_LOG.assign(**change), tmp_path)
 
 
+def test_a_position_that_a_request_repeats_has_no_order(tmp_path: Path) -> None:
+    evidence = _load(_LOG.assign(position=[1, 2, 1, 1, 1, 2]), tmp_path)
+    with pytest.raises(MalformedLine, match="request 2 has several items at position 1"):
+        _measure(ShownNDCG(), evidence, Shown())
+    (rate,) = _measure(ClickThroughRate(), evidence, Shown())
+    assert rate.value == 0.5
+
+
+def test_only_one_item_of_a_position_is_certain(tmp_path: Path, stage_warnings: list[str]) -> None:
+    (tmp_path / "p.csv").write_text("item_id,probability\na,0.5\nb,0.25\nc,0.25\n")
+    evidence = _load(_LOG.assign(propensity=1), tmp_path)
+    _measure(PolicyValue(estimator="ips"), evidence, GivenPolicy(path=tmp_path / "p.csv"))
+    assert any("3 items have propensity 1 at one position" in text for text in stage_warnings)
+
+
+@pytest.mark.parametrize("requests", [["r"] * 2 + ["s", "t"], None])
+def test_rows_without_a_user_are_not_one_user(
+    tmp_path: Path, stage_warnings: list[str], requests: Any
+) -> None:
+    log = pd.DataFrame({"user_id": ["u", "u", None, " "], "item_id": "i", "reward": [1, 1, 0, 1]})
+    if requests is not None:
+        log["request_id"] = requests
+    (rate,) = _measure(ClickThroughRate(), _load(log, tmp_path), Shown())
+    assert (rate.value, rate.n) == (0.75, 3)
+    assert any("2 of 4 rows have no user_id" in text for text in stage_warnings)
+
+
 @pytest.mark.parametrize(
     ("log", "metric", "message"),
     [
         (_LOG.drop(columns="propensity"), PolicyValue(), "the log has no propensities"),
         (_LOG.assign(propensity=[0.5, np.nan, 1, 1, 1, 1]), PolicyValue(), "have no propensity"),
-        (_LOG.drop(columns="position"), ShownNDCG(), "needs positions"),
+        (_LOG.drop(columns="position"), ShownNDCG(), "needs the column position"),
+        (_LOG.drop(columns="request_id"), ShownNDCG(), "needs the column request_id"),
+        (
+            _LOG.drop(columns="request_id"),
+            PolicyValue(estimator="slate_pi"),
+            "needs the column request_id",
+        ),
     ],
 )
 def test_questions_that_a_log_cannot_answer(

@@ -56,6 +56,8 @@ from recbias.runs.compare import (
     RunFrames,
     compare_gaps,
     compare_runs,
+    describe_differences,
+    is_incomparable,
     label_runs,
     merge_metrics,
     pair_runs,
@@ -74,6 +76,7 @@ from recbias.runs.tables import find_run
 _TESTS = {
     "paired_t": "paired t-test",
     "paired_bootstrap": "(values of whole sets) paired bootstrap",
+    "welch_t": "(gaps of two groups) Welch's t-test",
     "gap_change": "(gaps of several groups) simultaneous bounds",
 }
 """The tests in words."""
@@ -101,12 +104,12 @@ def _compare_side_by_side(
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
-    pairs = [(pair.a, pair.b) for pair in pair_runs(frames)] if tolerances.tolerances else []
+    pairs = pair_runs(frames) if tolerances.tolerances else []
     worse = [
         row
         for pair in pairs
         for row in (
-            *find_worse_values(merge_metrics(*pair), definitions, tolerances),
+            *find_worse_values(pair.merge(), definitions, tolerances),
             *find_missing_values(pair, definitions, tolerances),
         )
     ]
@@ -120,6 +123,8 @@ def _compare_side_by_side(
     shared = sum(len(merge_metrics(*pair)) for pair in combinations(frames, 2))
     excluded, unchanged = _list_excluded(frames), shared - len(values)
     omitted = _explain_omissions(excluded, unchanged)
+    remarks = [text for pair in combinations(frames, 2) for text in describe_differences(*pair)]
+    omitted += remarks
     if ungated:
         headings = (definitions[title].heading for title in ungated)
         omitted.append(f"Without a tolerance: {'; '.join(headings)}.")
@@ -139,6 +144,7 @@ def _compare_side_by_side(
         "gaps": to_records(gaps),
         "unchanged": unchanged,
         "excluded": excluded,
+        "remarks": remarks,
         "out_of_tolerance": worse,
         "without_tolerance": ungated,
     }
@@ -262,10 +268,16 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
         notes.append(
             f"Values are over the {n} that both runs have; up to {left_out} are left out."
         )
-    if table["p"].isna().any():
+    differ = is_incomparable(table)
+    if differ.any():
         notes.append(
-            "No p: the value is of all queries together and the queries differ, both runs have no "
-            "unit in common, or all units differ by the same amount."
+            "No difference (n/a): the value is of all queries together, or of groups whose users "
+            "are not stored, and the queries of the runs differ."
+        )
+    if (table["p"].isna() & ~differ).any():
+        notes.append(
+            "No p: a run has neither units nor bootstrap samples of the value, the runs have no "
+            "unit in common, another group is higher, or all units differ by the same amount."
         )
     return notes
 

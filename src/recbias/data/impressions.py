@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, Codes, Dataset, Interactions, Vocabulary
-from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
+from recbias.core.errors import MalformedLine, MissingEvidence, NothingLeft, UnknownColumn
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
@@ -54,6 +54,7 @@ _OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
 _OPEN_BANDIT_LABELS = "user_feature_"
 _MIND = ("request_id", "user_id", "time", "history", "shown")
 _CELL = ("item_id", "position", "variant")
+_NOBODY = "no user: "  # starts the identifier of a request without a user
 _MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a request stand together
 
 
@@ -70,7 +71,7 @@ class ImpressionTable(TableSettings):
 
     The units of all measures are the users, so that several rows of a user count as one
     observation. A log without ``user_id`` has the requests as units, one without ``request_id``
-    the rows.
+    the rows; so has a request with a blank ``user_id``.
 
     Args:
         path: The log.
@@ -121,13 +122,21 @@ class ImpressionTable(TableSettings):
         has_users, labels = "user_id" in names, self._list_labels(names)
         keys, check = ["user_id"] * has_users + labels, _Check(self.path)
         users: list[pa.Table] = []
+        n_blank = 0
         for table in self.read_tables(labels):
             check.add(table)
             if has_users:
                 users = [_add_up(table.select(keys), keys, (), *users)]
+                n_blank += int(pc.sum(pc.starts_with(table["user_id"], _NOBODY)).as_py() or 0)
             elif labels:
                 users.append(table.select(labels))
         check.finish()
+        if n_blank:
+            n, unit = check.counts["impressions"], "request" if "request_id" in names else "row"
+            warn(
+                f"{self.path.name}: {n_blank:,} of {n:,} rows have no user_id; each {unit} of "
+                "them counts as a user of its own"
+            )
         frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
         for name in labels:
             cells = frame[name].astype(object)
@@ -213,7 +222,16 @@ class ImpressionTable(TableSettings):
         return names
 
     def read_tables(self, labels: list[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the log in tables with the names and types of ``_TYPES``, and labels as text."""
+        """Yield the log in tables with the names and types of ``_TYPES``, and labels as text.
+
+        A blank user is named by the request.
+        """
+        start = 0
+        for table in self._read_file(labels):
+            yield _name_blank_users(table, start)
+            start += table.num_rows
+
+    def _read_file(self, labels: list[str] | None) -> Iterator[pa.Table]:
         if self.layout == "mind":
             yield from _read_mind(self.path)
             return
@@ -228,6 +246,21 @@ class ImpressionTable(TableSettings):
         layout = Layout(columns=columns, delimiter=header.delimiter, quoted=True)
         for table, _ in read_blocks_of_table(self.path, layout):
             yield table.rename_columns([*kinds])
+
+
+def _name_blank_users(table: pa.Table, start: int) -> pa.Table:
+    """Return a table with a name for each blank user; ``start`` is the number of its first row."""
+    if "user_id" not in table.column_names:
+        return table
+    users = table["user_id"]
+    is_blank = pc.equal(pc.utf8_trim_whitespace(pc.fill_null(users, "")), "")
+    if not pc.any(is_blank).as_py():
+        return table
+    names = pa.array(np.arange(start + 1, start + table.num_rows + 1)).cast(pa.string())
+    if "request_id" in table.column_names:
+        names = pc.fill_null(table["request_id"], "")
+    named = pc.if_else(is_blank, pc.binary_join_element_wise(_NOBODY, names, ""), users)
+    return table.set_column(table.column_names.index("user_id"), "user_id", named)
 
 
 def _read_parquet(
@@ -411,8 +444,16 @@ class _Log:
         """Whether the propensities are known."""
         return "propensity" in self.names
 
-    def read_blocks(self) -> Iterator[Impressions]:
-        """Yield the rows in blocks of whole requests."""
+    def read_lists(self) -> Iterator[Impressions]:
+        """Yield the rows in blocks, for what is measured of whole requests."""
+        for name in ("request_id", "position"):
+            if name not in self.names:
+                message = f"what is measured needs the column {name}, which the log does not have"
+                raise MissingEvidence(message, remedy=f"give the log a column {name}")
+        return self.read_blocks(distinct=True)
+
+    def read_blocks(self, *, distinct: bool = False) -> Iterator[Impressions]:
+        """Yield the rows in blocks of whole requests, with ``distinct`` positions."""
         rest: pa.Table | None = None
         n_requests = 0
         for table in self.source.read_tables():
@@ -423,13 +464,13 @@ class _Log:
                 end = int(starts[-1])
                 rest = joined.slice(end)
             if end:
-                block = self._encode(joined.slice(0, end), n_requests)
+                block = self._encode(joined.slice(0, end), n_requests, distinct=distinct)
                 n_requests = int(block.requests[-1]) + 1
                 yield block
         if rest is not None:
-            yield self._encode(rest, n_requests)
+            yield self._encode(rest, n_requests, distinct=distinct)
 
-    def _encode(self, table: pa.Table, first: int) -> Impressions:
+    def _encode(self, table: pa.Table, first: int, *, distinct: bool) -> Impressions:
         n = table.num_rows
         requests = np.arange(first, first + n)
         if "request_id" in self.names:
@@ -453,9 +494,17 @@ class _Log:
             table["variant"].to_numpy() if "variant" in self.names else variants,
         )
         step = np.diff(requests)
-        if (np.diff(positions)[step == 0] >= 0).all():
-            return block
-        return block.take(np.lexsort((positions, requests)))
+        if not (np.diff(positions)[step == 0] >= 0).all():
+            block = block.take(np.lexsort((positions, requests)))
+        repeats = np.flatnonzero((np.diff(block.positions) == 0) & (step == 0))
+        if distinct and repeats.size:
+            message = (
+                f"request {table['request_id'][int(repeats[0])]} has several items at position "
+                f"{block.positions[repeats[0]]}, so that its order is unknown"
+            )
+            remedy = "give each item of a request its own position, and each list its request_id"
+            raise MalformedLine(message, where=str(self.source.path), remedy=remedy)
+        return block
 
 
 def _find(column: Any, ids: Vocabulary) -> Codes:

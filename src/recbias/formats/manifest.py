@@ -71,8 +71,18 @@ class Asked(_Part):
     parameters: _Settings | None = None
 
 
+class Evaluated(_Part):
+    """The digests of the queries, and of the test items of all users; blank without any."""
+
+    dataset: str
+    seed: int | str | None = None
+    fold: int | str | None = None
+    queries: str
+    test: str = ""
+
+
 class Metric(_Part):
-    """The definition of a metric."""
+    """The definition of a metric; ``needs`` is what it is computed from."""
 
     metric: str
     k: _Count | None = None
@@ -81,6 +91,7 @@ class Metric(_Part):
     summary: str | None = None
     formula: str | None = None
     direction: str = "none"
+    needs: list[str] = []
     values: str | None = None
     unit: str | None = None
     source: str | None = None
@@ -173,6 +184,7 @@ class Manifest(_Part):
     limit: _Count | None = None
     datasets: list[Dataset] = []
     queries: list[Asked] = []
+    evaluated: list[Evaluated] = []
     split: Plugin | None = None
     models: list[Model] = []
     gpus: dict[str, str] | None = None

@@ -378,7 +378,7 @@ class PropensitySensitivity(_OfLog):
             return undefined
         weights = Weights(evidence, self.clip)
         gap = _Gap(evidence, weights, self.groups)
-        weights.warn_clipped()
+        weights.warn()
         if gap.lacks_support:
             warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
             return undefined

@@ -1,12 +1,12 @@
 """What a fine-tuning is about: its task, its optimization, and the learning curve it returns.
 
-The batches of a training, and their parts where a device is full.
+The batches of a training.
 The steps of ``RowAdam`` on rows of a table, to be compiled by ``compile_loop``.
 Adam for tables of vectors of which a batch reads a few rows: only these rows are computed.
 The settings of a training, and the errors and warnings that name them.
 The optimizer of the training loop: that of torch, and ``RowAdam`` for tables on the CPU.
 The progress of a training: validation scores, early stopping and checkpoints.
-The step of an optimizer: gradients of a batch, in parts where a device is full.
+The step of an optimizer: gradients of a batch.
 Dense layers and dropout on tensors that are initialized by the experiment's generator.
 The training loop of the models that learn by gradient descent.
 
@@ -232,32 +232,12 @@ def bucket_by_length(
     return [batches[position] for position in rng.permutation(len(batches))]
 
 
-def can_split(plan: FineTuning, n_parts: int, n_texts: int) -> bool:
-    """Return whether batches may be computed in twice as many parts.
-
-    A part has at least one text. Where ``batch_parts`` is not a setting of the model, the loss of
-    a batch is not the sum of those of its parts.
-
-    >>> plan = FineTuning(name="", epochs=1, batch_size=4, learning_rate=1.0)
-    >>> can_split(plan, 2, 4), can_split(plan, 4, 4)
-    (True, False)
-    """
-    return plan.memory_setting == "batch_parts" and n_parts < n_texts
-
-
-def warn_about_split(name: str, n_parts: int) -> None:
-    """Warn that the device is full, and that a batch is computed in parts from now on."""
-    message = f"{name}: the device is full, so each batch is computed in {n_parts} parts from now"
-    message += " on; the gradients are the same up to rounding"
-    warn(f"{message}. Set batch_parts: {n_parts}")
-
-
 def report_out_of_memory(plan: FineTuning) -> AbstractContextManager[None]:
     """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
-    where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
-    if where == "batch_parts":  # of which there are as many as texts
-        where, remedy = "max_length", "lower max_length, or use a smaller model"
-    return report_full_device(plan.name, where, remedy)
+    remedy = f"lower {plan.memory_setting} or max_length"
+    if plan.memory_setting == "batch_parts":
+        remedy = f"set batch_parts: {2 * plan.batch_parts}, or lower max_length"
+    return report_full_device(plan.name, plan.memory_setting, remedy)
 
 
 _Arrays: TypeAlias = tuple[AnyArray, ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -87,17 +87,18 @@ def fill_ll144(run: RunTables) -> Form:
         impact ratio = rate / the largest rate of a category
 
     A category with less than 2 % of the individuals has a rate, but no impact ratio, and is not
-    the category that others are divided by. An individual has the mean of its values over seeds
-    and folds.
+    the category that others are divided by. Individuals in an unknown category count in the 2 %,
+    and in the median where the spec has the metric without ``by:`` too. With several seeds or
+    folds an individual has the share of them in which it is selected, or above their median.
 
     Source:
         6 RCNY 5-300 (definitions), 5-301 (bias audit).
     """
     tables, shown = [], set[tuple[str, str]]()
-    for (dataset, metric, label), values in _list_scores(run):
+    for (dataset, metric, label), values, sample in _list_scores(run):
         shown.add((metric, label))
-        asked = _count_asked(run, dataset)
-        tables.append(_tabulate_rates(values, f"{metric} by {label}, {dataset}", asked))
+        title, asked = f"{metric} by {label}, {dataset}", _count_asked(run, dataset)
+        tables.append(_tabulate_rates(values, sample, title, asked))
     absent = [
         f"6 RCNY 5-301: no table is by {name}: to have one, add to the spec a metric "
         "with by:, without gap:, in which higher is better."
@@ -145,30 +146,29 @@ def _explain_left_out(run: RunTables, shown: set[tuple[str, str]]) -> Iterator[s
             yield f"6 RCNY 5-301: {metric.heading} is left out: {why}."
 
 
-def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame]]:
-    """Yield dataset, metric and label with the value of each individual, model and category."""
+_Scores: TypeAlias = tuple[tuple[str, str, str], pd.DataFrame, pd.DataFrame]
+
+
+def _list_scores(run: RunTables) -> Iterator[_Scores]:
+    """Yield dataset, metric and label with the values of individuals in categories, and of all.
+
+    Those of all are empty if the run does not have the metric without its groups.
+    """
     if run.per_unit is None:
         return
-    rows = run.per_unit.astype({"group": str, "metric": str, "target": str, "dataset": str})
+    rows = run.per_unit.astype(dict.fromkeys(("group", "metric", "target", "dataset"), str))
     rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
-    definitions = views.collect_definitions(run)
     titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
-    labels = {
-        title: str(definitions[title].parameters.get("by", ""))
-        for title in definitions.keys() & {*titles}
-    }
-    names = {
-        title: make_heading(ungroup(title))
-        for title, label in labels.items()
-        if label and not _find_obstacle(definitions[title])
-    }
-    of = pd.Series(titles, rows.index, dtype=object)
-    rows = rows.assign(title=of.map(names), label=of.map(labels)).dropna(subset=["title"])
-    rows = rows[~rows["group"].isin({"", SERVED})]
-    keys = ["dataset", "title", "label"]
-    each = [*keys, "model", "group", "unit_id"]
-    means = rows.groupby(each, sort=False, observed=True)["value"].mean().reset_index()
-    yield from means.groupby(keys, sort=False, observed=True)  # type: ignore[misc]
+    rows = rows.assign(title=titles)
+    for title, metric in views.collect_definitions(run).items():
+        label, plain = str(metric.parameters.get("by", "")), ungroup(title)
+        if not label or _find_obstacle(metric):
+            continue
+        values = rows[(rows["title"] == title) & ~rows["group"].isin({"", SERVED})]
+        sample = rows[(rows["title"] == plain) & (rows["group"] == "")]
+        for dataset, own in values.groupby("dataset", sort=False):
+            key = (str(dataset), make_heading(plain), label)
+            yield key, own, sample[sample["dataset"] == dataset]
 
 
 def _count_asked(run: RunTables, dataset: str) -> int:
@@ -176,24 +176,35 @@ def _count_asked(run: RunTables, dataset: str) -> int:
     return int(asked.get(dataset, 0))
 
 
-def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
+def _tabulate_rates(values: pd.DataFrame, sample: pd.DataFrame, title: str, asked: int) -> Table:
     """Return one row for each model and category."""
-    is_selection = bool(values["value"].dropna().isin((0.0, 1.0)).all())
-    rows, medians = [], []
-    for model, own in values.groupby("model", sort=False, observed=True):
-        scored = own.dropna(subset=["value"])
-        median = float(scored.drop_duplicates("unit_id")["value"].median())
-        medians.append(f"{median:.4g} ({model})")
-        chosen = scored["value"] == 1 if is_selection else scored["value"] > median
-        counts = chosen.groupby(scored["group"], sort=False).agg(["size", "sum"])
-        total = scored["unit_id"].nunique()
-        rows += [*_list_rates(str(model), counts, total)]
-    n_known = values["unit_id"].nunique()
+    context = ["model", "seed", "fold"]
+    scored, n_known = values.dropna(subset=["value"]), values["unit_id"].nunique()
+    is_selection = bool(scored["value"].isin((0.0, 1.0)).all())
+    known = scored.drop_duplicates([*context, "unit_id"])
+    medians = (known if sample.empty else sample).groupby(context, sort=False, observed=True)
+    median = medians["value"].median().rename("median").reset_index()
+    scored = scored.merge(median, on=context, how="left")
+    chosen = scored["value"] == 1 if is_selection else scored["value"] > scored["median"]
+    each = [*context[:1], "group", "unit_id"]
+    shares = scored.assign(chosen=chosen).groupby(each, sort=False, observed=True)["chosen"].mean()
+    rows: list[dict[str, Any]] = []
+    for model, own in shares.groupby(level=0, sort=False, observed=True):
+        counts = own.groupby(level=1, sort=False, observed=True).agg(["size", "sum"])
+        rows += _list_rates(str(model), counts, max(asked, n_known))
+    places = int(len(median) > median["model"].nunique())
     kind = "selected" if is_selection else "above the median"
+    is_whole = not sample.empty or asked == n_known
+    of = "sample" if is_whole else "individuals in a known category"
+    texts = [
+        f"{' to '.join(dict.fromkeys(f'{end:.4g}' for end in (own.min(), own.max())))} ({model})"
+        for model, own in median.groupby("model", sort=False, observed=True)["median"]
+    ]
     notes = [
         "Selection rate: the share of values of 1."
         if is_selection
-        else f"Scoring rate: the share above the median of the sample: {', '.join(medians)}.",
+        else f"Scoring rate: the share above the median of the {of}: {', '.join(texts)}.",
+        *["Selected or above the median: the mean over seeds and folds."] * places,
         f"Individuals in an unknown category: {asked - n_known:,} of {asked:,}."
         if asked >= n_known
         else "The number of individuals in an unknown category is not known.",
@@ -205,7 +216,7 @@ def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
         {
             **pick("model", "category"),
             "individuals": lambda row: number_cell(row["size"], 0),
-            kind: lambda row: number_cell(row["chosen"], 0),
+            kind: lambda row: number_cell(row["chosen"], places),
             "rate": lambda row: number_cell(row["rate"], 3),
             "95% interval": lambda row: interval_cell(row["low"], row["high"], 3),
             "impact ratio": lambda row: number_cell(row["ratio"], 3),

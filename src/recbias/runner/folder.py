@@ -87,6 +87,7 @@ def describe_inputs(plan: Plan, executor: Executor) -> dict[str, Any]:
     return {
         "datasets": [row.model_dump() for row in datasets],
         "queries": [row.model_dump() for row in queries],
+        "evaluated": [row.model_dump() for row in _digest_contents(plan, executor)],
     }
 
 
@@ -116,6 +117,7 @@ def build_manifest(
         limit=plan.options.limit,
         datasets=[manifest.Dataset(**row) for row in facts["datasets"]],
         queries=[manifest.Asked(**row) for row in facts["queries"]],
+        evaluated=[manifest.Evaluated(**row) for row in facts["evaluated"]],
         split=_describe_plugin(experiment.split) if experiment.split else None,
         models=[_describe_model(model, plan) for model in experiment.models],
         gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
@@ -157,6 +159,7 @@ def describe_metric(metric: PluginSpec) -> manifest.Metric:
         "summary": read_summary(type(plugin)),
         "formula": read_formula(type(plugin)),
         "direction": metric.direction,
+        "needs": sorted(metric.needs),
         "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
         "source": read_section(type(plugin), "Source"),
@@ -264,6 +267,21 @@ def _describe_queries(plan: Plan, executor: Executor) -> list[manifest.Asked]:
         )
         descriptions[str(description)] = description
     return list(descriptions.values())
+
+
+def _digest_contents(plan: Plan, executor: Executor) -> Iterator[manifest.Evaluated]:
+    """Yield the digests of what the lists of each data context are for, and compared with."""
+    for context in plan.data_contexts:
+        keys, split = context.keys, executor.value(context.split)
+        test = split.test if isinstance(split, Split) else None
+        yield manifest.Evaluated(
+            dataset=keys.dataset,
+            seed=keys.seed or 0,
+            fold=keys.fold or 0,
+            queries=executor.value(context.queries).ids.digest,
+            test="" if test is None else test.digest_pairs(),
+        )
+        executor.forget((context.split,))
 
 
 def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:

@@ -71,8 +71,9 @@ def _describe_object(plugin: Any, registry: Registry, location: str) -> dict[str
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if cls is plugin or not is_dataclass(plugin):
         subject = f"the class {cls.__name__}" if cls is plugin else f"a {cls.__name__}"
-        is_table = _collect(plugin) is not None
-        example = '{"name": "lists", "path": frame}' if is_table else f"{cls.__name__}(...)"
+        example = (
+            '{"name": "lists", "path": frame}' if _is_frame(plugin) else f"{cls.__name__}(...)"
+        )
         message = f"must be a name, a mapping or an object of a {registry.kind}, found {subject}"
         raise WrongType(message, where=location, remedy=f"write it like {example}")
     settings = {key: value for key, value in as_plain(plugin).items() if value is not None}
@@ -99,8 +100,10 @@ def _replace(value: Any, folder: Path, location: str) -> Any:
         value = pd.Series(value, dtype=object)
     if isinstance(value, list | tuple):
         return [_replace(item, folder, f"{location}[{at}]") for at, item in enumerate(value)]
-    if (native := _collect(value)) is not None:
-        return _write(_render_frame(native, location), key, ".parquet", folder)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if _is_frame(value):
+        return _write(_render_frame(value, location), key, ".parquet", folder)
     if _is_array(value):
         return _replace_array(np.asarray(value), folder, location)
     return value
@@ -115,22 +118,25 @@ def _is_array(value: Any) -> bool:
     return isinstance(nw.from_native(value, series_only=True, pass_through=True), nw.Series)
 
 
-def _collect(value: Any) -> Any:
-    """Return a data frame of pandas, or the Arrow table of one of another library; else None."""
-    if value is None or isinstance(value, str | bool | int | float | list | tuple):
-        return None
-    if isinstance(value, pd.DataFrame):
-        return value
+def _is_frame(value: Any) -> bool:
+    """Return whether a value is a data frame, of one library or another, or exports a stream."""
+    import narwhals as nw
+
+    frame = nw.from_native(value, pass_through=True)
+    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
+    return isinstance(frame, nw.DataFrame | nw.LazyFrame) or is_stream
+
+
+def _to_arrow(value: Any) -> Any:
+    """Return a data frame as an Arrow table."""
     import narwhals as nw
     import pyarrow as pa
 
+    if isinstance(value, pd.DataFrame):
+        return pa.Table.from_pandas(value, preserve_index=False)
     frame = nw.from_native(value, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    if isinstance(frame, nw.DataFrame):
-        return frame.to_arrow()
-    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
-    return pa.table(value) if is_stream else None
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    return frame.to_arrow() if isinstance(frame, nw.DataFrame) else pa.table(value)
 
 
 def _replace_array(array: AnyArray, folder: Path, location: str) -> Any:
@@ -162,9 +168,8 @@ def _render_frame(frame: Any, location: str) -> bytes:
     from pyarrow import parquet
 
     try:
-        if isinstance(frame, pd.DataFrame):
-            return _render(lambda file: frame.to_parquet(file, index=False))
-        return _render(lambda file: parquet.write_table(frame, file))
+        table = _to_arrow(frame)
+        return _render(lambda file: parquet.write_table(table, file))
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"the data frame cannot be written to Parquet: {error}"
         remedy = "give each column one type, and text as its name"

@@ -10,9 +10,8 @@ A result is written to a temporary folder and renamed to its address: readers fi
 result or none. The file ``stage.json`` beside it (``records``) has the size and SHA-256 of each
 file; a result that does not match it is removed and computed again.
 
-A checkpoint is one file under ``partial``, named for the address of the stage: a SHA-256, then the
-``.npz`` that it is the checksum of. It is renamed from a temporary file, so that readers find a
-complete one; a file that does not match its checksum is ignored.
+A checkpoint is one ``.npz`` file under ``partial``, named for the address of the stage. It is
+renamed from a temporary file, so that readers find a complete one; a damaged file is ignored.
 
 Each writer appends to a file of its own, so that processes need no lock and a line that a killed
 process left unfinished is the last of its file. All files of a detector are read; a damaged line
@@ -23,11 +22,9 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import hashlib
 import json
 import os
 import shutil
-import stat
 import time
 import uuid
 import zlib
@@ -37,7 +34,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -161,7 +157,7 @@ class Store:
 
     def is_damaged(self, digest: str) -> bool:
         """Return whether there is something at an address that is no complete result."""
-        return os.path.lexists(self.path(digest)) and not self.has(digest)
+        return self.path(digest).exists() and not self.has(digest)
 
     def has(self, digest: str) -> bool:
         """Return whether a complete result is stored: every file has its recorded size."""
@@ -245,13 +241,9 @@ class Store:
             record = dataclasses.replace(stored, files=files)
             (folder / RECORD).write_text(render_record(record, digest), encoding="utf-8")
             target = self.path(digest)
-            if os.path.lexists(target) and (replace or not self.has(digest)):
+            if target.exists() and (replace or not self.has(digest)):
                 self.remove(digest)
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:  # a file or a broken link
-                self.remove_path(target.parent)
-                target.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 folder.rename(target)
             except OSError as error:  # a result that another process stored there stays
@@ -314,12 +306,6 @@ def report_unwritable(folder: Path) -> Iterator[None]:
             message, remedy = "the disk is full", "free some space, or give another --out"
         elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
             message, remedy = "it cannot be written", "give a folder that you may write: --out DIR"
-        elif error.errno in {errno.ENOTDIR, errno.EEXIST}:
-            message = "it is not a folder"
-        elif error.errno in {errno.EMFILE, errno.ENFILE}:
-            remedy = "allow more open files (ulimit -n), or use fewer --workers"
-        elif error.errno == errno.EFBIG:
-            remedy = "allow larger files (ulimit -f), or give an --out on another disk"
         names = [name for name in (error.filename, error.filename2) if name]
         lasting = [name for name in names if not Path(name).is_relative_to(folder / _TEMPORARY)]
         where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
@@ -420,9 +406,6 @@ _FOLDER = "partial"
 _SPENT = "runner.spent"
 """The array with the seconds and the peak memory up to a checkpoint."""
 
-_CHECKSUM_BYTES = hashlib.sha256().digest_size
-"""The size of the checksum at the start of a file."""
-
 
 @dataclass
 class StageCheckpoints:
@@ -466,7 +449,7 @@ class StageCheckpoints:
             Unwritable: One is damaged and cannot be removed.
         """
         self._training += 1
-        if not os.path.lexists(self._path):
+        if not self._path.exists():
             return None
         arrays = read_arrays(self._path)
         if arrays is None or _SPENT not in arrays:
@@ -522,31 +505,20 @@ def list_checkpoints(store: Store, digest: str = "") -> list[Path]:
 
 
 def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """Write named arrays, none of Python objects, behind their checksum."""
-    with path.open("w+b") as file:
-        file.write(bytes(_CHECKSUM_BYTES))
+    """Write named arrays, none of Python objects."""
+    with path.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
-        file.seek(_CHECKSUM_BYTES)
-        checksum = hashlib.file_digest(file, "sha256").digest()
-        file.seek(0)
-        file.write(checksum)
 
 
 def read_arrays(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file, None if it cannot be read or does not match the checksum.
+    """Return the arrays of a file, None if it is damaged: a zip file has checksums."""
 
-    Also None if what matches is no file of arrays.
-    """
-    try:
-        with open_input(path) as file:
-            checksum = file.read(_CHECKSUM_BYTES)
-            if hashlib.file_digest(file, "sha256").digest() != checksum:
-                return None
-            file.seek(_CHECKSUM_BYTES)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (MissingFile, ValueError, EOFError, BadZipFile):
-        return None
+    def load() -> dict[str, AnyArray]:
+        with open_input(path) as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    arrays: dict[str, AnyArray] | None = attempt(load, passes_on=is_shortage)[0]
+    return arrays
 
 
 _UNFINISHED = "unfinished"
@@ -569,22 +541,18 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[_Amounts,
         Unwritable: The store cannot be read, or a result cannot be removed.
     """
     store = Store(folder)
-    with report_unwritable(folder):
-        return _remove_unused(store, age, dry_run=dry_run)
-
-
-def _remove_unused(store: Store, age: float, *, dry_run: bool) -> tuple[_Amounts, _Amounts]:
-    store.sweep()
     remaining: _Amounts = {}
     removed: _Amounts = {}
     now = time.time()
-    for kind, size, last_use, remove in _list_entries(store):
-        is_old = now - last_use >= age
-        amounts = removed if is_old else remaining
-        count, total = amounts.get(kind, (0, 0))
-        amounts[kind] = (count + 1, total + size)
-        if is_old and not dry_run:
-            remove()
+    with report_unwritable(folder):
+        store.sweep()
+        for kind, size, last_use, remove in _list_entries(store):
+            is_old = now - last_use >= age
+            amounts = removed if is_old else remaining
+            count, total = amounts.get(kind, (0, 0))
+            amounts[kind] = (count + 1, total + size)
+            if is_old and not dry_run:
+                remove()
     return remaining, removed
 
 
@@ -615,38 +583,18 @@ def remove_replies(store: Store) -> None:
 def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], None]]]:
     """Yield the kind, bytes, last use and removal of each result, checkpoint and shared file."""
     for path in store.folder.glob("??/*"):
-        record = store.record(path.name) if path == store.path(path.name) else None
+        record = store.record(path.name)
+        used, remove = path if record is None else path / RECORD, partial(store.remove_path, path)
         with suppress(FileNotFoundError):  # another process removed it
-            if record is not None:
-                size = sum(file_size for file_size, _ in record.files.values())
-                last_use = (path / RECORD).stat().st_mtime
-                yield record.kind, size, last_use, partial(store.remove, path.name)
-            else:
-                size, last_use = _measure_path(path)
-                yield _DAMAGED, size, last_use, partial(_remove_path, path)
+            kind = _DAMAGED if record is None else record.kind
+            size = sum(file.stat().st_size for file in path.rglob("*"))
+            yield kind, size, used.stat().st_mtime, remove
     files = [(_UNFINISHED, path) for path in list_checkpoints(store)]
     files += [(VALUES, path) for path in (store.folder / VALUES).glob("*")]
     for kind, path in files:
         with suppress(FileNotFoundError):
-            size, last_use = _measure_path(path)
-            yield kind, size, last_use, partial(_remove_path, path)
-
-
-def _measure_path(path: Path) -> tuple[int, float]:
-    """Return the bytes and the last change of a file, of a link, or of the files of a folder."""
-    status = path.lstat()
-    is_folder = stat.S_ISDIR(status.st_mode)
-    sizes = [file.lstat().st_size for file in path.rglob("*")] if is_folder else [status.st_size]
-    return sum(sizes), status.st_mtime
-
-
-def _remove_path(path: Path) -> None:
-    """Remove a file, a link, or the folder of a process that was ended."""
-    with suppress(FileNotFoundError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+            status = path.stat()
+            yield kind, status.st_size, status.st_mtime, partial(path.unlink, missing_ok=True)
 
 
 _SUFFIX = ".values"

@@ -72,7 +72,8 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
         return [make_record_of_resources(ray.get_runtime_context().get_assigned_resources())]
 
     def make_record_of_resources(resources: dict[str, float]) -> StageRecord:
-        return StageRecord("fit", "measure", "0" * 64, facts=resources)
+        digest = str(int(resources.get("GPU", 0))) * 64
+        return StageRecord("fit", "measure", digest, facts=resources)
 
     class Resources(Silent):
         def finished(self, record: StageRecord) -> None:
