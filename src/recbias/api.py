@@ -386,7 +386,7 @@ def _write_files(
             significance=significance,
         )
         inputs = run_folder.describe_inputs(run_plan, execution)
-        return {**inputs, "checks": [check.model_dump() for check in checks]}
+        return {**inputs, "checks": checks}
 
     with collect_warnings() as warnings:
         facts = files.fill("tables", write_tables)

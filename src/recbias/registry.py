@@ -163,8 +163,6 @@ MODELS = {
     "implicit/ItemKNN": "recbias.models.implicit:ImplicitItemKNN",
     "lenskit/ItemKNN": "recbias.models.lenskit:LensKitItemKNN",
     "lenskit/UserKNN": "recbias.models.lenskit:LensKitUserKNN",
-    "lenskit/ImplicitMF": "recbias.models.lenskit:LensKitImplicitMF",
-    "lenskit/BiasedMF": "recbias.models.lenskit:LensKitBiasedMF",
     "lists": "recbias.models.given:GivenLists",
     "lmrec_lists": "recbias.models.given:LMRecLists",
     "vectors": "recbias.models.given:GivenVectors",

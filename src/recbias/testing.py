@@ -320,6 +320,8 @@ class _SampleLog:
             variants=np.tile(np.array(["a", "a", "b", "b"], dtype=object), N_USERS),
         )
 
+    read_lists = read_blocks
+
 
 def _sample_odds() -> Odds:
     """Return the log-odds of the items for white and black users."""

@@ -2,18 +2,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from support.commands import SMALL, invoke_recbias, write_small_spec
+from support.commands import invoke_recbias, write_small_spec
 
 GOOD = """\
 name: broken
@@ -210,168 +204,6 @@ def test_test_pair_in_the_training_set_is_leakage(odd: Path) -> None:
     assert not list(odd.glob("results/odd/*"))
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 192 KiB; yield its folder."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a small file system cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_full_disk_is_a_user_error_and_leaves_no_run(small_disk: Path, tmp_path: Path) -> None:
-    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 3000"))
-    result = invoke_recbias("run", spec, "--out", small_disk / "results", folder=tmp_path)
-    assert result.code == 2, result.err
-    assert f"error: {small_disk}/results/store: the disk is full" in result.err  # not the spec
-    assert "help: free some space" in result.err
-    assert "Traceback" not in result.err
-    assert not list((small_disk / "results" / "small").glob("*"))
-
-
-def test_read_only_disk_is_a_user_error(small_disk: Path, tmp_path: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    result = invoke_recbias(
-        "run", write_small_spec(tmp_path), "--out", small_disk / "results", folder=tmp_path
-    )
-    assert result.code == 2, result.err
-    assert "it cannot be written" in result.err
-    assert "Traceback" not in result.err
-
-
-CAPABILITIES = "-dac_override,-dac_read_search"
-"""What lets root read every file."""
-
-
-@pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Path]:
-    """A folder that nobody may enter."""
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    (folder / "a.yaml").write_text("name: a\n")
-    folder.chmod(0)
-    yield folder
-    folder.chmod(0o700)
-
-
-def list_prefix() -> list[str]:
-    """Return a command that runs another without the rights of root; empty for other users."""
-    if os.geteuid():
-        return []
-    prefix = ["setpriv", f"--bounding-set={CAPABILITIES}", "--inh-caps=-all"]
-    if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"]).returncode:
-        pytest.skip("root cannot give up its rights here")
-    return prefix
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="rights are others")
-def test_each_command_names_a_folder_that_it_may_not_enter(locked: Path) -> None:
-    write_small_spec(locked.parent)
-    commands = [
-        ["report", "locked"],
-        ["runs", "--out", "locked/a"],
-        ["run", "small.yaml", "--out", "locked/a"],
-    ]
-    calls = [
-        subprocess.Popen(
-            [*list_prefix(), sys.executable, "-m", "recbias", *words],
-            cwd=locked.parent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for words in commands
-    ]
-    for words, call in zip(commands, calls, strict=True):
-        _, shown = call.communicate(timeout=300)
-        assert call.returncode == 2, (words, shown)
-        assert "error: " in shown, words
-        assert "locked" in shown, words
-        assert "help: " in shown, words
-        assert "Traceback" not in shown, words
-
-
-HEAD = """\
-name: x
-split: {name: random, test: 0.2}
-k: 5
-metrics: [nDCG]
-"""
-DEMO = HEAD + "dataset: {name: demo, n_users: 80, n_items: 60}\n"
-TABLES = HEAD + "dataset: {name: tables, interactions: in.csv}\nmodels: [MostPop]\n"
-
-VECTORS = (
-    "{name: vectors, users: users.npy, user_ids: users.txt, items: items.npy, item_ids: items.txt}"
-)
-
-SPECS = {
-    "in.csv": TABLES,
-    "items.csv": TABLES.replace("in.csv", "in.csv, items: items.csv"),
-    "lists.csv": DEMO + "models: [{name: lists, path: lists.csv}]\n",
-    "mine.py": DEMO + "models: ['./mine.py:Mine']\n",
-    "users.npy": DEMO + f"models: [{VECTORS}]\n",
-    "users.txt": DEMO + f"models: [{VECTORS}]\n",
-    "data/ml-100k/u.data": HEAD + "dataset: ml-100k\nmodels: [MostPop]\n",
-    "direction.npy": DEMO.replace(
-        "[nDCG]",
-        """
-  - name: R-RIPA
-    direction: direction.npy
-    groups: {of: users, attribute: gender, a: F, b: M}
-    targets: {of: items, attribute: genres, e: Romance, p: Action}""",
-    )
-    + "models: [PureSVD]\n",
-}
-
-
-def create_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def create_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def create_link_to_itself(path: Path) -> None:
-    path.symlink_to(path)
-
-
-REPLACEMENTS = [create_folder, create_pipe, create_link_to_itself]
-
-
-def write_inputs(folder: Path, spec: str) -> None:
-    (folder / "x.yaml").write_text(spec, encoding="utf-8")
-    rows = "".join(f"u{row % 9},i{row % 7}\n" for row in range(63))
-    (folder / "in.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
-    (folder / "items.csv").write_text("item_id,kind\ni1,a\n", encoding="utf-8")
-    (folder / "lists.csv").write_text("user_id,item_id,rank\n1,1,1\n", encoding="utf-8")
-    (folder / "mine.py").write_text("class Mine: pass\n", encoding="utf-8")
-    for name in ("users", "items", "direction"):
-        np.save(folder / f"{name}.npy", np.ones((2, 2)))
-    for name in ("users", "items"):
-        (folder / f"{name}.txt").write_text("1\n2\n", encoding="utf-8")
-    (folder / "data" / "ml-100k").mkdir(parents=True)
-    for name in ("u.data", "u.item", "u.user", "u.genre"):
-        (folder / "data" / "ml-100k" / name).write_text("1\t1\t1\t1\n", encoding="utf-8")
-
-
-@pytest.mark.parametrize("replace", REPLACEMENTS)
-@pytest.mark.parametrize("name", SPECS)
-def test_replaced_input_is_a_user_error(
-    name: str, replace: Callable[[Path], None], tmp_path: Path
-) -> None:
-    write_inputs(tmp_path, SPECS[name])
-    (tmp_path / name).unlink()
-    replace(tmp_path / name)
-    result = invoke_recbias("plan", "x.yaml", "--data", "data", folder=tmp_path)
-    assert result.code == 2, result.err
-    assert Path(name).name in result.err
-    assert "help: " in result.err
-
-
 def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) -> None:
     names = ", ".join(f"Absent{number}" for number in range(40))
     text = GOOD.replace("  - MostPop\n  - {name: ItemKNN, neighbors: 10}", f"  [{names}]")
@@ -381,27 +213,3 @@ def test_of_many_faults_25_are_printed_and_the_others_counted(tmp_path: Path) ->
     assert "15 more" in result.err.splitlines()[-1] + result.err.splitlines()[-2]
     document = json.loads(invoke_recbias("plan", spec.name, "--json", folder=tmp_path).out)
     assert len(document["errors"]) == 40
-
-
-SENTENCES = (
-    "sentence_id,pair_id,group,perplexity\n"
-    "s1,p1,T1,3\ns2,p1,T2,1\ns3,p2,T1,5\ns4,p2,T2,4\ns5,p3,T1,9\ns6,p3,T2,2\n"
-)
-
-
-GAP = """\
-name: gap
-dataset: tables
-models:
-  - {name: sentence_scores, label: ours, path: scores.csv}
-metrics:
-  - perplexity_gap
-"""
-
-
-def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
-    (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
-    (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
-    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
-    assert result.code == 2
-    assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1'" in result.err

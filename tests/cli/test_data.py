@@ -54,27 +54,6 @@ def test_describe_reads_a_dataset_without_interactions(tmp_path: Path) -> None:
     assert (fetched.code, "needs no download" in fetched.err) == (0, True)
 
 
-TWO = """\
-name: two
-dataset:
-  - {name: demo, label: few, n_users: 30, n_items: 20}
-  - {name: demo, label: more, n_users: 1200, n_items: 20}
-models: [MostPop]
-metrics: [ARP]
-"""
-
-
-def test_every_dataset_of_a_spec_is_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "two.yaml").write_text(TWO)
-    lines = list(describe_datasets("two.yaml", None))
-    assert [line for line in lines if not line.startswith(" ")] == ["few:", "more:"]
-    assert lines[1:3] == ["  counts:", "    users: 30"]
-    assert "    users: 1,200" in lines
-
-
 LABELLED = """\
 name: labelled
 dataset: {{name: tables, interactions: rows.csv, items: items.csv}}

@@ -95,20 +95,3 @@ def test_the_page_shows_them_unless_the_spec_says_no(folder: Path) -> None:
     page = next((folder / "results" / "private").glob("*/report.html")).read_text()
     assert 'id="examples"' not in page
     assert "Jaws" not in page
-
-
-def test_a_run_without_a_defined_value_has_a_page_and_no_examples(folder: Path) -> None:
-    (folder / "words.yaml").write_text(
-        "words: {person: [a woman]}\ntemplates: {a: ['Films for [person]?']}\n"
-    )
-    (folder / "single.csv").write_text("query_id,item_id,rank\na-01:a woman,1,1\n")
-    (folder / "undefined.yaml").write_text(
-        "name: undefined\ndataset: {name: tables, items: items.csv}\nk: 2\n"
-        "queries: {name: templates, templates: words.yaml}\n"
-        "models: [{name: lists, label: ours, path: single.csv}]\n"
-        "metrics: [{name: intra_list_distance, attribute: title}]\n"
-    )
-    ran = invoke_recbias("run", "undefined.yaml", folder=folder)
-    assert ran.code == 0, ran.err
-    shown = invoke_recbias("examples", "undefined", folder=folder)
-    assert "no unit has a value of intra_list_distance" in shown.err

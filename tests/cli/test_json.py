@@ -141,41 +141,6 @@ def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
     assert (extras["EASE"], extras["MultiVAE"]) == (None, "recbias[torch]")
 
 
-def test_compare_and_power_have_the_same_form(finished_runs: Path) -> None:
-    words = ("compare", "one", "two", "--json", "--fail-over", 0)
-    result = invoke_recbias(*words, folder=finished_runs)
-    document = read_document_of_json_commands(result)
-    assert result.code == 3
-    assert {"runs", "values", "gaps", "unchanged", "out_of_tolerance"} <= {*document}
-    for row in document["values"]:
-        assert (row["k"], row["n"]) == (10, 60)
-    assert [Path(folder).parent.name for folder in document["folders"]] == ["one", "two"]
-    assert document["out_of_tolerance"]
-    power = read_document_of_json_commands(
-        invoke_recbias("power", "one", "--json", folder=finished_runs)
-    )
-    assert power["rows"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("run", "x.yaml", "--frob"), "No such option: --frob"),
-        (("plan",), "Missing argument 'SPEC'"),
-        (("power", "one", "--power", "much"), "Invalid value for '--power'"),
-    ],
-)
-def test_a_fault_of_the_options_is_a_document(
-    tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    assert invoke_recbias(*arguments, folder=tmp_path).out == ""
-    result = invoke_recbias(*arguments, "--json", folder=tmp_path)
-    assert result.code == 2
-    (error,) = read_document_of_json_commands(result)["errors"]
-    assert message in error["message"]
-    assert error["help"].endswith(f"{arguments[0]} --help lists the options")
-
-
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]
 
 

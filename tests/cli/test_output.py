@@ -27,12 +27,9 @@ SPECS = [
 
 
 @pytest.mark.parametrize(("text", "message"), SPECS, ids=["key", "terminal", "value", "long"])
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_spec_cannot_imitate_an_error_line(
-    tmp_path: Path, text: str, message: str, command: str
-) -> None:
+def test_spec_cannot_imitate_an_error_line(tmp_path: Path, text: str, message: str) -> None:
     result = invoke_recbias(
-        command, write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
+        "plan", write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
     )
     assert result.code == 2
     lines = result.err.splitlines()
@@ -62,25 +59,6 @@ def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> 
     with process.stderr:
         errors = process.stderr.read()
     assert (process.wait(60), errors) == (0, "")
-
-
-def run_shell(command: str, folder: Path) -> tuple[int, str]:
-    """Return the exit code and the standard error of a command with its redirections."""
-    line = f"exec {sys.executable} -m recbias {command}"
-    result = subprocess.run(["sh", "-c", line], cwd=folder, stderr=subprocess.PIPE, text=True)
-    return result.returncode, result.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize(
-    "command",
-    ["list models", "run small.yaml --quiet --set 'metrics=[nDCG]'"],
-)
-def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
-    write_small_spec(tmp_path)
-    message = "error: the output cannot be written: No space left on device\n"
-    assert run_shell(f"{command} > /dev/full", tmp_path) == (1, message)
-    assert run_shell(f"{command} > /dev/full 2> /dev/full", tmp_path) == (1, "")
 
 
 def render(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
@@ -133,19 +111,6 @@ FIT = StageRecord(
     peak_memory_mb=1500.4,
 )
 
-SPEC = """\
-name: seen
-dataset: {name: demo, n_users: 60, n_items: 50}
-split: {name: random, test: 0.2}
-k: 5
-models:
-  - MostPop
-  - {name: ItemKNN, label: "[b]x[/b]"}
-metrics: [nDCG, log_popularity_difference, ItemCoverage, Gini, Entropy]
-tests: [paired_t]
-report: {formats: [csv]}
-"""
-
 
 def create_record(**changes: object) -> StageRecord:
     return StageRecord(**{**vars(FIT), **changes})
@@ -165,35 +130,6 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     first, second = capsys.readouterr().err.splitlines()
     assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
     assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("seen")
-    (path / "seen.yaml").write_text(SPEC)
-    return path
-
-
-REQUEST_LINES_SPEC = """\
-name: asked
-dataset: {name: demo, n_users: 60, n_items: 50}
-split: {name: random, test: 0.2}
-k: 5
-models:
-  - MostPop
-  - {name: WOK, llm: {model: small, max_tokens: 100, prices: {input: 0, output: 100}}}
-metrics: [nDCG]
-"""
-
-
-def test_plan_prints_the_cost_before_anything_is_sent(tmp_path: Path) -> None:
-    planned = invoke_recbias(
-        "plan", write_small_spec(tmp_path, REQUEST_LINES_SPEC), folder=tmp_path
-    )
-    assert planned.code == 0
-    # 60 replies of at most 100 tokens at 100 for a million.
-    assert "60 requests, 0 stored, 60 to send" in planned.out
-    assert "6,000 out, 0.60 by the prices of the spec" in planned.out
 
 
 def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -102,16 +101,13 @@ def test_workers_do_not_change_the_results(finished_run: Path, tmp_path: Path) -
     assert content == (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
 
 
-@pytest.mark.parametrize("after", [0.9, 1.5])
-def test_run_after_a_kill_writes_the_same_bytes(
-    finished_run: Path, tmp_path: Path, after: float
-) -> None:
+def test_run_after_a_kill_writes_the_same_bytes(finished_run: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "recbias", "run", str(finished_run / "small.yaml"), "--quiet"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        process.wait(after)
+        process.wait(1.2)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -132,22 +128,6 @@ def test_run_after_a_kill_writes_the_same_bytes(
     assert recomputed == []
     left = [path.name for path in (tmp_path / "results" / "store" / "tmp").iterdir()]
     assert [name for name in left if not name.startswith(f"{process.pid}-")] == []
-
-
-def test_concurrent_runs_write_the_same_bytes(finished_run: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "recbias", "run", str(finished_run / "small.yaml"), "--quiet"]
-    processes = [
-        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    for process in processes:
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-    folders = (tmp_path / "results" / "small").iterdir()
-    runs = [folder for folder in folders if not folder.is_symlink()]
-    assert len(runs) == 2
-    expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
-    assert [(folder / "metrics.csv").read_bytes() for folder in runs] == [expected] * 2
 
 
 def test_interrupt_exits_with_130_and_explains_how_to_resume(tmp_path: Path) -> None:
@@ -241,37 +221,6 @@ def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
     assert not (tmp_path / "results" / "small" / "latest").exists()
 
 
-def test_limit_evaluates_the_first_queries_only(tmp_path: Path) -> None:
-    result = invoke_recbias("run", write_small_spec(tmp_path), "--limit", 7, folder=tmp_path)
-    assert result.code == 0, result.err
-    lists = pd.read_parquet(tmp_path / "results" / "small" / "latest" / "lists.parquet")
-    assert lists["query_id"].nunique() == 7
-
-
-def test_override_recomputes_the_stages_of_one_model_only(
-    finished_run: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(finished_run / "results" / "store", tmp_path / "results" / "store")
-    result = invoke_recbias(
-        *(
-            "run",
-            finished_run / "small.yaml",
-            "--set",
-            "models.2.neighbors=3",
-            "--set",
-            "name=other",
-        ),
-        folder=tmp_path,
-    )
-    assert result.code == 0, result.err
-    manifest = json.loads((tmp_path / "results/other/latest/manifest.json").read_text())
-    recomputed = [stage for stage in manifest["stages"] if not stage["reused"]]
-    # the metrics are nDCG, HR and ItemCoverage
-    kinds = ["answer", "fit", *["measure"] * 3]
-    assert sorted(stage["kind"] for stage in recomputed) == kinds
-    assert all(stage["stage"].endswith("ItemKNN") for stage in recomputed)
-
-
 def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_path: Path) -> None:
     before = invoke_recbias("plan", finished_run / "small.yaml", folder=tmp_path)
     assert before.code == 0
@@ -335,12 +284,6 @@ def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
     assert not loaded & set(HEAVY)
 
 
-def test_package_runs_as_a_module(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "recbias", "--help"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True)
-    assert result.returncode == 0
-
-
 def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
     spec = write_small_spec(tmp_path)
     assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
@@ -395,19 +338,3 @@ def test_replies_are_removed_only_if_the_user_says_so(
     assert cleaned.code == code
     assert line in cleaned.out + cleaned.err
     assert replies.exists() == are_kept
-
-
-def test_clean_replies_keeps_stage_results(tmp_path: Path) -> None:
-    assert invoke_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path).code == 0
-    stored = sorted((tmp_path / "results" / "store").glob("??/*"))
-    assert "nothing to remove" in invoke_recbias("clean", "--replies", folder=tmp_path).out
-    write_replies(tmp_path)
-    assert invoke_recbias("clean", "--replies", "--yes", folder=tmp_path).code == 0
-    assert sorted((tmp_path / "results" / "store").glob("??/*")) == stored
-
-
-def test_clean_keeps_replies_and_says_how_many(tmp_path: Path) -> None:
-    replies = write_replies(tmp_path)
-    cleaned = invoke_recbias("clean", "--yes", folder=tmp_path)
-    assert "kept 3 replies of language models, 1 kB" in cleaned.out
-    assert len([*replies.iterdir()]) == 2

@@ -21,15 +21,15 @@ FROM_FILES = {
 """Models that need files, reviews, or a language model: see their own tests."""
 
 UNPERSONALISED = {"Random", "MostPop"}
-RATING_BASED = {"MF", "FunkSVD", "PMF", "ConvMF", "lenskit/BiasedMF"}
+RATING_BASED = {"MF", "FunkSVD", "PMF", "ConvMF"}
 """Models that learn from rating values, not from which items a user has."""
 ATTRIBUTE_BASED = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
 """Models that learn from attributes; the attributes of the checkerboard hide the colours."""
 
 SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
-    "BPR-MF": {"embedding_size": 8, "batch_size": 16},
-    "MF2020": {"learning_rate": 0.1, "batch_size": 64},
+    "BPR-MF": {"embedding_size": 8},
+    "MF2020": {"learning_rate": 0.1},
     "ConvMF": {"text": ("genres",)},
     "AMF": {"embedding_size": 8, "batch_size": 32, "learning_rate": 0.02},
     "MultiVAE": {"hidden_size": 20, "embedding_size": 8, "batch_size": 8, "learning_rate": 0.01},

@@ -12,7 +12,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset
-from recbias.core.errors import MalformedLine, NothingLeft
+from recbias.core.errors import NothingLeft
 from recbias.data.books_yelp import Goodbooks10K, Goodreads, Yelp
 from support.files.review_files import BUSINESS, REVIEW_YELP
 
@@ -194,16 +194,6 @@ def test_dates_are_read_with_their_utc_offset(
     rows = Goodreads().load(world_goodreads, rng).interactions
     assert rows.times is not None
     assert rows.times.tolist() == [time]
-
-
-@pytest.mark.parametrize("date", ["Fri Sep 08 2017", "2017-09-08 10:44:24"])
-def test_text_that_is_not_a_date_is_refused(
-    world_goodreads: Path, rng: np.random.Generator, date: str
-) -> None:
-    path = world_goodreads / "goodreads" / "goodreads_interactions_children.json.gz"
-    write(path, [SHELVES[0] | {"date_added": date}])
-    with pytest.raises(MalformedLine, match="date_added is not a time"):
-        Goodreads().load(world_goodreads, rng)
 
 
 def test_columns_of_books_are_built_from_the_json_fields(

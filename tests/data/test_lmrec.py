@@ -27,13 +27,10 @@ from recbias.data.lmrec import (
 )
 from support.files.lmrec_files import (
     BAR,
-    BURGER,
     DEAR,
     FOLDER,
     NAMES,
-    OTHER_BURGER,
     PIZZA,
-    PRICELESS,
     write_outputs,
     write_release,
 )
@@ -78,7 +75,7 @@ def test_absent_kinds_are_skipped_and_named(tmp_path: Path) -> None:
     with collect_warnings() as notes:
         assert len(source.load(tmp_path, RNG).user_ids) == 4
     (note,) = notes
-    assert note.startswith("Boston: 1 of 2 kinds skipped: there are no outputs of the kind 'age'")
+    assert note.startswith("Boston: there are no outputs of the kinds age")
     with pytest.raises(MissingFile, match="the kind 'occupations'"):
         LMRecRelease(kinds=("occupations",), missing="skip").files(tmp_path)
 
@@ -231,15 +228,6 @@ def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:
         read_outputs([tmp_path / "yelp_qa_age.csv"])
 
 
-def test_ambiguous_item_identifiers_are_refused(tmp_path: Path) -> None:
-    ambiguous = ("1.0", "", "1", "Burger (1)")
-    with pytest.raises(MalformedLine, match=r"would both be named 'Burger \(1\)'"):
-        read_rows(
-            tmp_path,
-            [("Ann", "To Ann", "female", [BURGER, OTHER_BURGER, ambiguous, PRICELESS, BAR])],
-        )
-
-
 def make_rows(*cells: tuple[str, ...], kind: str = "names") -> pd.DataFrame:
     """Make rows of a word, a sentence, a label, and optionally a second word and its label."""
     columns = ["example_label", "input_sentence", "label"]
@@ -304,8 +292,3 @@ def test_locations_have_a_type_and_a_religion(
     labels = (sentence["location"], sentence["place"], sentence["religion"])
     assert labels == (word, place_type, religion)
     assert "label" not in sentence.index
-
-
-def test_a_sentence_with_two_genders_is_refused() -> None:
-    with pytest.raises(MalformedLine, match="'Seat Jo' has two values of one label"):
-        tabulate_sentences(make_rows(("Jo", "Seat Jo", "female"), ("Jo", "Seat Jo", "male")))

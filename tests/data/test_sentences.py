@@ -327,7 +327,7 @@ def test_training_sentences_need_no_group(tmp_path: Path) -> None:
     [
         ("3,,", "2,,", MalformedLine, "two sentences have the id '2'", 4),
         ("2,p,young", "2,p,old", MalformedLine, "already has a sentence of the group 'old'", 3),
-        ("2,p,", "2,q,", MalformedLine, "pair 'p' has a sentence of the group 'old' only", 2),
+        ("2,p,", "2,q,", MalformedLine, "the pair has this sentence only", 2),
         ("2,p,young", "2,p,", MalformedLine, "the sentence of pair 'p' has no group", 3),
         ("Nobody has a counterpart.", "", MalformedLine, "text is empty", 4),
         ("Nobody has a counterpart.", " ", MalformedLine, "an empty text", 4),

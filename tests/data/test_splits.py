@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Dataset, Interactions, Split, Vocabulary, encode_pairs
+from recbias.core.dataset import Dataset, Interactions, Split, Vocabulary, encode_pairs
 from recbias.core.errors import (
     Contradiction,
     Leakage,
@@ -101,14 +98,6 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
     assert list_keys(unvalidated.train) == sorted([*list_keys(split.train), *validation_keys])
     if per == "user":
         assert (split.train.user_counts() >= 1).all()
-
-
-def test_the_share_of_all_rows_is_exact() -> None:
-    split = split_dataset(RandomHoldout(per="all", validation=0.1), make_histories(10, 4, 2, 1, 3))
-    # 20 rows: floor(0.7 * 20) = 14, floor(0.8 * 20) - 14 = 2, 4
-    assert split.validation is not None
-    assert split.test is not None
-    assert (len(split.train), len(split.validation), len(split.test)) == (14, 2, 4)
 
 
 def test_an_empty_dataset_is_refused() -> None:
@@ -454,30 +443,6 @@ def test_new_identifiers_are_added_in_natural_order(tmp_path: Path) -> None:
     assert split.test.user_ids is split.train.user_ids
 
 
-def test_compressed_and_parquet_files_are_read_with_times(tmp_path: Path) -> None:
-    train, test = tmp_path / "train.tsv.gz", tmp_path / "test.parquet"
-    train.write_bytes(gzip.compress(b"timestamp\titem_id\tuser_id\n60\ti1\tu0\n"))
-    table = {"user_id": ["u0"], "item_id": ["i,0\n"], "rating": [3.5]}
-    parquet.write_table(pa.table(table), test)
-    split = split_dataset_given(GivenSplit(train=train, test=test))
-    assert split.train.times is not None
-    assert split.train.times.tolist() == [60]
-    assert list_pairs(split.test) == [("u0", "i,0\n")]
-    assert split.test is not None
-    assert split.test.values.tolist() == [3.5]
-    assert split.test.times is None
-
-
-def test_tables_of_the_dataset_align_with_the_new_vocabulary(tmp_path: Path) -> None:
-    interactions = make_interactions([], n_users=1, n_items=1)
-    users = Attributes(interactions.user_ids, pd.DataFrame({"age": [9.0]}), "user")
-    split = split_dataset_given(
-        GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST)), Dataset(interactions, users)
-    )
-    aligned = users.align(split.train.user_ids)
-    np.testing.assert_array_equal(aligned.frame["age"], [9.0, np.nan])
-
-
 def test_a_pair_in_two_files_is_refused_with_its_identifiers(tmp_path: Path) -> None:
     validation = "user_id,item_id\nu0,i0\n" + "".join(f"u9,i{item}\n" for item in range(5))
     texts = {
@@ -537,14 +502,6 @@ def test_least_grade_selects_test_rows_by_their_rating_in_every_layout(
         split_dataset_given(GivenSplit(train=train, test=test, least_grade=6.0))
 
 
-def test_relevance_judgements_may_be_json(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, train=TRAIN)
-    qrels = write_judgements(tmp_path, '{"u0": {"i0": 1}}', "test.json")
-    assert list_pairs(split_dataset_given(GivenSplit(train=paths["train"], test=qrels)).test) == [
-        ("u0", "i0")
-    ]
-
-
 def test_queries_without_training_rows_have_a_warning(tmp_path: Path) -> None:
     paths = write_files(tmp_path, train=TRAIN)
     qrels = write_judgements(tmp_path, "u0 0 i0 1\nu7 0 i0 1\nu8 0 i0 1\n")
@@ -580,27 +537,6 @@ def test_judgements_may_be_of_users_of_the_dataset_without_training_rows(tmp_pat
     with collect_warnings():
         split = split_dataset_given(GivenSplit(train=paths["train"], test=qrels))
     assert list_pairs(split.test) == [("u1", "i0")]
-
-
-def test_judgements_without_a_relevant_item_are_refused(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, train=TRAIN)
-    with collect_warnings(), pytest.raises(NothingLeft, match="no item of grade 1 or more"):
-        split_dataset_given(
-            GivenSplit(train=paths["train"], test=write_judgements(tmp_path, "u0 0 i0 0\n"))
-        )
-
-
-def test_splits_of_elliot_and_recbole_are_read(tmp_path: Path) -> None:
-    train, test = tmp_path / "train.tsv", tmp_path / "ml.test.inter"
-    train.write_text("1\t7\t5.0\t60\n", encoding="utf-8")
-    test.write_text("user_id:token\titem_id:token\n1\t8\n", encoding="utf-8")
-    with collect_warnings() as notes:
-        split = split_dataset_given(
-            GivenSplit(train=train, test=test), Dataset(make_interactions([]))
-        )
-    assert len(notes) == 1
-    assert list_pairs(split.train) == [("1", "7")]
-    assert list_pairs(split.test) == [("1", "8")]
 
 
 def test_all_orders_within_a_user_are_equally_likely(rng: np.random.Generator) -> None:

@@ -95,14 +95,6 @@ def test_a_repeated_item_is_refused_with_both_lines(tmp_path: Path, bad_lines: B
     assert f"{path}:2" in caught.value.remedy
 
 
-def test_a_repeated_item_of_a_parquet_file_is_refused_with_its_row(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    pd.DataFrame({"item_id": [3, 4, 3]}).to_parquet(path)
-    with pytest.raises(MalformedLine, match="'3' has two rows") as caught:
-        load(Tables(items=path))
-    assert caught.value.where == f"{path}: row 3"
-
-
 REVIEWS = [
     ("u", "a", 'A "fine" dish,\nin two lines'),
     ("007", "b", ""),
@@ -188,13 +180,3 @@ def test_reviews_without_interactions_are_the_interactions(tmp_path: Path) -> No
     assert list_reviews(data) == REVIEWS
     assert warnings == []
     assert source.gives() == {"train", "items", "reviews"}
-
-
-def test_reviews_without_rows_have_a_warning(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.csv", "user_id,item_id,text\n")
-    for interactions in (None, write(tmp_path / "i.csv", PAIRS)):
-        with collect_warnings() as warnings:
-            data = load(Tables(interactions=interactions, reviews=path))
-        assert data.reviews is not None
-        assert len(data.reviews) == 0
-        assert warnings == ["r.csv has no rows"]

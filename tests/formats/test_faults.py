@@ -13,13 +13,13 @@ from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile, UserError, WrongType
-from recbias.formats.archives import FREE_BYTES
 from recbias.formats.delimited import Layout, read_table
 from recbias.formats.interactions import read_interactions, read_qrels
 from recbias.formats.json_files import Fields, read_json_lines
 from recbias.formats.lists import order_rows, read_rows
 from recbias.formats.ratings import read_ratings
 from recbias.formats.tables import TableColumns, read_file, read_text_table
+from recbias.formats.text_files import FREE_BYTES
 from recbias.formats.vectors import read_word_vectors
 
 INTERACTIONS = TableColumns(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.context import collect_warnings
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
@@ -22,6 +21,7 @@ from recbias.formats.ratings import (
     ResponseRatings,
     SheetItem,
     digest_response,
+    guard_formula,
     read_ratings,
     read_sheets,
     write_ratings,
@@ -95,6 +95,9 @@ def test_sheets_are_never_overwritten(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(Unwritable, match="exists"):
         write(tmp_path)
+    with pytest.raises(Unwritable, match="cannot be written") as caught:
+        write(tmp_path / "key.jsonl" / "below")
+    assert caught.value.remedy
 
 
 def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> None:
@@ -113,6 +116,11 @@ def test_a_spreadsheet_may_change_numbers_spaces_and_columns(tmp_path: Path) -> 
     assert answers.ratings.tolist() == [[1.0] * 4]
 
 
+@pytest.mark.parametrize("start", [*"=+-@＝", "\t", "\r", "\n"])
+def test_no_cell_of_a_sheet_is_a_formula(start: str) -> None:
+    assert guard_formula(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
+
+
 def test_the_key_says_what_an_item_is_and_no_sheet_does(tmp_path: Path) -> None:
     write(tmp_path)
     key = [json.loads(line) for line in (tmp_path / "key.jsonl").read_text().splitlines()]
@@ -123,12 +131,10 @@ def test_the_key_says_what_an_item_is_and_no_sheet_does(tmp_path: Path) -> None:
 
 def test_a_sheet_counts_once(tmp_path: Path) -> None:
     path, other = write(tmp_path)
-    with pytest.raises(Contradiction, match="is given twice"):
-        read_sheets([path, tmp_path / "." / path.name], tmp_path / "key.jsonl", QUESTION)
     other.write_bytes(path.read_bytes())
-    with collect_warnings() as notes:
-        read_sheets([path, other], tmp_path / "key.jsonl", QUESTION)
-    assert notes == [f"{other} is the same as {path}: a rater may count twice"]
+    for copy in (tmp_path / "." / path.name, other):
+        with pytest.raises(Contradiction, match="is the same as"):
+            read_sheets([path, copy], tmp_path / "key.jsonl", QUESTION)
 
 
 @pytest.mark.parametrize(

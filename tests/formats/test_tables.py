@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.formats import archives
+from recbias.formats import text_files
 from recbias.formats.tables import (
     TableColumns,
     infer_column,
@@ -26,7 +26,6 @@ from recbias.formats.tables import (
 )
 from recbias.formats.text_files import (
     get_suffix,
-    open_text,
     read_first_line,
     read_text,
 )
@@ -210,8 +209,8 @@ def test_faults_of_excel_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UnknownColumn, match="no column 'item'"):
         read_file(path, TableColumns(needed={"item": "id"}))
     with monkeypatch.context() as patch:
-        patch.setattr(archives, "FREE_BYTES", 100)
-        patch.setattr(archives, "MAX_RATIO", 0)
+        patch.setattr(text_files, "FREE_BYTES", 100)
+        patch.setattr(text_files, "MAX_RATIO", 0)
         with pytest.raises(MalformedLine, match="unpacks to more than 100 bytes"):
             list_file_columns(path)
     with pytest.raises(MalformedLine, match="two columns are called 'id'"):
@@ -227,8 +226,6 @@ def test_faults_of_excel_files_are_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_text_is_decompressed_without_its_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.TXT.GZ"
     path.write_bytes(gzip.compress("\ufeff\nä\r\nb".encode()))
-    assert read_text(path) == "\nä\r\nb".encode()
+    assert read_text(path) == "\nä\r\nb"
     assert read_first_line(path) == "ä"
     assert get_suffix(path) == ".txt"
-    with open_text(path) as file:
-        assert list(file) == ["\n", "ä\r\n", "b"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -196,11 +195,6 @@ def test_dumped_data_is_read_back_unchanged(data: dict[str, Any]) -> None:
     assert read(dump(data)).data == data
 
 
-def test_ambiguous_text_is_quoted() -> None:
-    data = {"a": "1e5", "b": "yes", "c": "0o7", "d": "2001-01-01", "e": "12:30"}
-    assert yaml.safe_load(dump(data)) == read(dump(data)).data == data
-
-
 def document() -> Document:
     return Document(
         {"k": 0, "models": ["A"]},
@@ -297,13 +291,6 @@ def test_invalid_files_are_rejected_with_their_line(
     with pytest.raises(kind) as caught:
         read_marked(write(tmp_path / name, text))
     assert message in str(caught.value)
-
-
-def test_bytes_that_are_not_utf_8_are_rejected_with_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_bytes(b"a: b\nc: fianc\xe9e\n")
-    with pytest.raises(BadYaml, match=r"a.yaml:2:9: the byte 0xe9 is not UTF-8"):
-        read_marked(path)
 
 
 TEXT, LISTED = MarkedValue("a", "f:1"), MarkedValue((), "f:2")

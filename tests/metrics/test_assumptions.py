@@ -39,6 +39,8 @@ class Log:
         for start in range(0, self.rows.users.size, self.size):
             yield self.rows.take(np.arange(start, min(start + self.size, self.rows.users.size)))
 
+    read_lists = read_blocks
+
 
 def make_evidence(log: Log, probabilities: Any = None) -> Evidence:
     """Return a log whose even users are ``g=a``, whose even items are ``kind=a``."""

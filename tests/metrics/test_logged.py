@@ -181,6 +181,25 @@ def test_value_of_a_candidate_by_hand(tmp_path: Path, estimator: Any, value: flo
     assert row.value == pytest.approx(value)
 
 
+def test_direct_method_in_a_group(tmp_path: Path) -> None:
+    """q(a) is 2/10 whoever saw a, so the candidate that shows only a has this value everywhere."""
+    rows = {
+        "user_id": range(14),
+        "sex": [*"FF", *"M" * 12],
+        "item_id": [*"aaaaaaaaaa", *"bbbb"],
+        "reward": [1, 1, *[0] * 8, 1, 1, 1, 1],
+    }
+    (tmp_path / "p.csv").write_text("item_id,probability\na,1\nb,0\n")
+    evidence = _load(pd.DataFrame(rows), tmp_path, user_columns=("sex",))
+    metric = PolicyValue(estimator="direct")
+    (row,) = _measure(metric, evidence, GivenPolicy(path=tmp_path / "p.csv"))
+    groups = summarize_groups(row, group_by(evidence.queries.labels, "sex"))
+    assert [group.value for group in (row, *groups)] == pytest.approx([0.2, 0.2, 0.2])
+    # each of the 10 rows with a counts 14/10 (r - q) for the error of q: 1.12 and -0.28
+    assert row.std == pytest.approx(np.sqrt((2 * 1.12**2 + 8 * 0.28**2) / 13))
+    assert (groups[0].std, groups[1].std) == pytest.approx((0, 0.28 * np.sqrt(8 * 4 / 12 / 11)))
+
+
 def test_lists_of_users_are_a_candidate(tmp_path: Path) -> None:
     (tmp_path / "lists.csv").write_text("user_id,item_id,rank\nu,a,1\nu,b,2\nv,a,1\nv,c,2\n")
     evidence, lists = _load(_LOG, tmp_path), GivenPolicy(path=tmp_path / "lists.csv")
@@ -260,12 +279,45 @@ def test_faulty_rows_are_refused(tmp_path: Path, change: dict[str, Any], message
         _load(_LOG.assign(**change), tmp_path)
 
 
+def test_a_position_that_a_request_repeats_has_no_order(tmp_path: Path) -> None:
+    evidence = _load(_LOG.assign(position=[1, 2, 1, 1, 1, 2]), tmp_path)
+    with pytest.raises(MalformedLine, match="request 2 has several items at position 1"):
+        _measure(ShownNDCG(), evidence, Shown())
+    (rate,) = _measure(ClickThroughRate(), evidence, Shown())
+    assert rate.value == 0.5
+
+
+def test_only_one_item_of_a_position_is_certain(tmp_path: Path, stage_warnings: list[str]) -> None:
+    (tmp_path / "p.csv").write_text("item_id,probability\na,0.5\nb,0.25\nc,0.25\n")
+    evidence = _load(_LOG.assign(propensity=1), tmp_path)
+    _measure(PolicyValue(estimator="ips"), evidence, GivenPolicy(path=tmp_path / "p.csv"))
+    assert any("3 items have propensity 1 at one position" in text for text in stage_warnings)
+
+
+@pytest.mark.parametrize("requests", [["r"] * 2 + ["s", "t"], None])
+def test_rows_without_a_user_are_not_one_user(
+    tmp_path: Path, stage_warnings: list[str], requests: Any
+) -> None:
+    log = pd.DataFrame({"user_id": ["u", "u", None, " "], "item_id": "i", "reward": [1, 1, 0, 1]})
+    if requests is not None:
+        log["request_id"] = requests
+    (rate,) = _measure(ClickThroughRate(), _load(log, tmp_path), Shown())
+    assert (rate.value, rate.n) == (0.75, 3)
+    assert any("2 of 4 rows have no user_id" in text for text in stage_warnings)
+
+
 @pytest.mark.parametrize(
     ("log", "metric", "message"),
     [
         (_LOG.drop(columns="propensity"), PolicyValue(), "the log has no propensities"),
         (_LOG.assign(propensity=[0.5, np.nan, 1, 1, 1, 1]), PolicyValue(), "have no propensity"),
-        (_LOG.drop(columns="position"), ShownNDCG(), "needs positions"),
+        (_LOG.drop(columns="position"), ShownNDCG(), "needs the column position"),
+        (_LOG.drop(columns="request_id"), ShownNDCG(), "needs the column request_id"),
+        (
+            _LOG.drop(columns="request_id"),
+            PolicyValue(estimator="slate_pi"),
+            "needs the column request_id",
+        ),
     ],
 )
 def test_questions_that_a_log_cannot_answer(

@@ -305,6 +305,16 @@ TWO = make_scores(
 )
 
 
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [((None, None), ("a", "b")), (("b", None), ("b", "a")), ((None, "a"), ("b", "a"))],
+)
+def test_the_group_that_is_not_named_is_the_other_one(
+    named: tuple[str | None, str | None], found: tuple[str, str]
+) -> None:
+    assert resolve_groups(TWO, *named) == found
+
+
 def test_a_group_that_does_not_occur_is_named() -> None:
     with pytest.raises(UnknownIdentifier, match="b: no sentence is of the group 'c'"):
         resolve_groups(TWO, "a", "c")

@@ -17,11 +17,8 @@ from recbias.kernels import topk
 from recbias.models import gpu, ranking
 from recbias.models.fitted import FittedFactors, FittedItemWeights
 from recbias.models.gpu import (
-    LARGE_TABLE,
-    PAGE,
     Ranking,
     count_available_bytes,
-    create_parameter,
     top_k,
 )
 from recbias.models.knn import ItemKNN, UserKNN
@@ -224,23 +221,6 @@ def test_scores_are_sums_of_weights_over_the_history(make: type) -> None:
 
 
 TENSORS_CPU = torch.device("cpu")
-
-
-@pytest.mark.parametrize("shape", [(LARGE_TABLE // 64, 64), (LARGE_TABLE + 3,), (3, 5)])
-def test_parameters_of_every_size_are_trainable_copies(shape: tuple[int, ...]) -> None:
-    values = np.random.default_rng(0).random(shape)
-    table = create_parameter(values, TENSORS_CPU)
-    assert table.is_leaf
-    assert table.requires_grad
-    assert table.dtype == torch.float32
-    np.testing.assert_array_equal(table.detach().numpy(), values.astype(np.float32))
-    if values.size >= LARGE_TABLE:
-        assert table.data_ptr() % PAGE == 0
-    with torch.no_grad():
-        table += 1
-    assert values.max() < 1
-    table.square().sum().backward()
-    assert table.grad.shape == shape
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (2, 3), (2, 5)])

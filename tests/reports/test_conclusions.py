@@ -186,16 +186,6 @@ def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -
     assert (conclusion.kind, conclusion.worst) == ("groups", ("gender=F",))
 
 
-def test_a_p_value_above_alpha_does_not_read_as_alpha(tmp_path: Path) -> None:
-    rows = [
-        compare("x", name, (0.3, 0.2), 0.2, p_adjusted=p)
-        for name, p in (("y", 0.0501), ("z", 0.9))
-    ]
-    values = [state(name, value) for name, value in (("x", 0.3), ("y", 0.2), ("z", 0.2))]
-    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
-    assert "p 0.0501" in conclusion.detail
-
-
 def test_groups_with_too_many_pairs_have_the_test_of_all_groups(
     tmp_path: Path,
 ) -> None:

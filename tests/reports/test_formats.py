@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import Unwritable
 from recbias.reports.environments import escape_latex, render_latex
-from recbias.reports.figures import IMAGES
+from recbias.reports.gallery import IMAGES
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import read_run
 from recbias.reports.wording import (

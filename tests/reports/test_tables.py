@@ -16,7 +16,6 @@ from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
     build_summary,
-    count_undefined,
     tabulate_comparisons,
 )
 from recbias.reports.views import Comparisons, find_wins
@@ -104,12 +103,6 @@ def test_crossed_groups_have_a_column_each_with_its_own_value(tmp_path: Path) ->
     assert own[names].nunique() == 4
 
 
-def test_means_over_folds_have_no_marks_and_a_note_explains_why(tmp_path: Path) -> None:
-    table = build_summary(read_run(make_run(tmp_path, RunSpec(folds=2, users=20))))
-    assert {cell.mark for row in table.rows for cell in row} == {""}
-    assert "they were not compared" in " ".join(table.notes)
-
-
 def test_comparisons_of_all_metrics_are_rows_by_their_effect(tmp_path: Path) -> None:
     small = compare("x", "<y>", (0.2, 0.3), 0.2, effect_size=-0.1, p_adjusted=0.21)
     # No effect size: se = 0.1 / t(0.975; 99) = 0.0504, and 0.3 / se / sqrt(100) = 0.595.
@@ -181,17 +174,6 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
 )
 def test_the_method_names_test_correction_and_family(changes: dict[str, Any], method: str) -> None:
     assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
-
-
-def test_metrics_with_the_same_undefined_values_share_a_footnote() -> None:
-    records = [
-        {"metric": metric, "k": 10.0, "model": "a", "undefined": 3.0} for metric in ("HR", "MRR")
-    ]
-    records.append({"metric": "MAP", "k": 10.0, "model": "a", "undefined": 4.0})
-    assert count_undefined(records, ["HR@10", "MRR@10", "MAP@10"], {}) == [
-        "HR@10, MRR@10: undefined values are excluded from the mean (3 for a).",
-        "MAP@10: undefined values are excluded from the mean (4 for a).",
-    ]
 
 
 NAN = math.nan

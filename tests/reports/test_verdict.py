@@ -14,10 +14,9 @@ from rich.console import Console
 from recbias.cli.output import print_verdict
 from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
-from recbias.reports.junit import render_junit
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.verdict import build_verdict
+from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
 from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
 
@@ -57,7 +56,16 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
 @pytest.mark.parametrize(
     ("checks", "state", "line"),
     [
-        ([PASSED, PASSED], "pass", "PASS: 2 of 2 checks of a"),
+        (
+            [PASSED, PASSED | {"value": 0.2}],
+            "pass",
+            "PASS: 2 of 2 checks of a; largest nDCG gap by gender 0.2000, limit at most 0.5",
+        ),
+        (
+            [PASSED],
+            "pass",
+            "PASS: 1 of 1 check of a; nDCG gap by gender 0.1000, limit at most 0.5",
+        ),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
         ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
         (
@@ -95,7 +103,6 @@ def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_pat
     ("checked", "line"),
     [
         ("xy", "PASS: 2 of 2 checks of x and y; baselines Random and MostPop not checked"),
-        ("x", "PASS: 1 of 1 check of x; Random, MostPop and y not checked"),
         (["Random", "MostPop", "x", "y"], "PASS: 4 of 4 checks of 4 models"),
     ],
 )
@@ -103,7 +110,7 @@ def test_a_passed_gate_says_which_models_it_is_about(
     tmp_path: Path, checked: Sequence[str], line: str
 ) -> None:
     run = write_models(tmp_path, "Random", "MostPop", "x", "y", Random=True, MostPop=True)
-    run.manifest["checks"] = [PASSED | {"model": name} for name in checked]  # type: ignore[index]
+    run.manifest["checks"] = [PASSED | {"model": name, "metric": "nDCG"} for name in checked]  # type: ignore[index]
     assert build_verdict(run).line == line
 
 
@@ -274,21 +281,46 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
 
 
-def test_the_effect_of_a_stated_identity_is_one_sentence_and_its_tile(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        (
+            ["chat"],
+            "Stating person=old changes the lists of chat more than repeating the neutral ",
+        ),
+        (["chat", "b"], "Stating person=old changes the lists of chat and b more than repeating "),
+        (["a", "b", "c"], "Stating person=old changes the lists of a, b and c more than "),
+    ],
+)
+def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
+    tmp_path: Path, names: list[str], line: str
+) -> None:
     metric: dict[str, Any] = {
         "metric": "identity_effect(label=person)",
         "k": 10,
         "name": "identity_effect",
     }
     metric |= {"direction": "zero", "parameters": {"k": 10, "label": "person"}}
-    stated = state("chat", 0.3, metric["metric"], group="person=old", ci_low=0.2, ci_high=0.4)
-    effect = compare("person=old", CONTROL, (0.8, 0.5), 0.1, model="chat", between="groups")
-    effect |= {"metric": metric["metric"], "significant": True, "p_adjusted": 0.002}
-    verdict = build_verdict(write_run(tmp_path, [stated], [effect], [metric]))
-    assert verdict.line == (
-        "Stating person=old changes the lists of chat more than repeating the neutral prompt "
-        "does: by 0.3000 [0.2000, 0.4000]."
-    )
+    rows, effects = [], []
+    for name in names:
+        interval = {"ci_low": 0.2, "ci_high": 0.4}
+        rows.append(state(name, 0.3, metric["metric"], group="person=old", **interval))
+        effect = compare("person=old", CONTROL, (0.8, 0.5), 0.1, model=name, between="groups")
+        effect |= {"metric": metric["metric"], "significant": True, "p_adjusted": 0.002}
+        effects.append(effect)
+    verdict = build_verdict(write_run(tmp_path, rows, effects, [metric]))
+    assert verdict.line.startswith(line)
+    assert verdict.line.endswith("by 0.3000 [0.2000, 0.4000].")
     assert len(verdict.line.split()) <= 25
-    (tile,) = verdict.tiles
-    assert (tile.label, tile.note) == ("chat: identity effect", "person=old")
+    tiles = [(tile.label, tile.note) for tile in verdict.tiles]
+    assert tiles == [(f"{name}: identity effect", "person=old") for name in names]
+
+
+def test_an_overlap_says_what_its_scale_is(tmp_path: Path) -> None:
+    metric = {"metric": "list_overlap", "k": 10, "name": "list_overlap", "direction": "higher"}
+    metric |= {"values": "0 to 1: 1 for identical lists, 0 for lists without a common item"}
+    verdict = build_verdict(
+        write_run(tmp_path, [state("chat", 0.2, "list_overlap")], [], [metric])
+    )
+    assert verdict.line == "chat has list overlap 0.2000 (1 for identical lists)."
+    assert verdict.tiles[0].note == "chat; 1 for identical lists"

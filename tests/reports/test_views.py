@@ -12,7 +12,7 @@ import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
 from recbias.reports.llm import build_reply_tables, tabulate_searches
-from recbias.reports.provenance import count_asked, describe_data
+from recbias.reports.render import count_asked, describe_data
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.views import (
     POPULARITY,
@@ -26,16 +26,6 @@ from recbias.reports.views import (
 from recbias.reports.wording import Table
 from support.models.search_rows import write_search_run
 from support.run_folders import RunSpec, make_run
-
-
-def test_labels_are_read_as_text_and_values_as_numbers(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, RunSpec(models=("nan", "NA", "1"))))
-    assert set(run.metrics["model"]) == {"nan", "NA", "1"}
-    assert set(run.metrics["seed"]) == {"42"}
-    assert run.metrics["value"].dtype == "float64"
-    assert run.significance["significant"].isin(["True", "False"]).all()
-    assert run.manifest["name"] == "ml-1m"
-
 
 NAN = math.nan
 
@@ -188,28 +178,6 @@ def test_outcomes_and_tokens_are_counted_over_folds(tmp_path: Path) -> None:
     ]
 
 
-def test_repeated_requests_are_counted_over_folds(tmp_path: Path) -> None:
-    build(tmp_path, make_line(("Heat (1995)", "matched")))
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    names = ("repeated_requests", "repeated_same_text", "repeated_same_titles")
-    manifest["stages"] = [
-        {"kind": "answer", "model": "WOK", "facts": dict(zip(names, counts, strict=True))}
-        for counts in [(10, 7, 8), (10, 10, 10)]
-    ]
-    manifest["stages"].append(
-        {"kind": "answer", "model": "other", "facts": dict(zip(names[:2], (4, 3), strict=True))}
-    )
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-    _, table = build_reply_tables(read_run(tmp_path))
-    assert table.title == "Repeatability of the replies"
-    assert [column.title for column in table.columns] == [
-        *("model", "repeated", "same text", "same titles")
-    ]
-    # titles of the other model are not compared
-    assert read_rows(table) == [("WOK", "20", "17", "18"), ("other", "4", "3", "")]
-
-
 def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Path) -> None:
     table = tabulate_searches(write_search_run(tmp_path, importances={"b": 0.25, "a": 0.75}))
     assert table is not None
@@ -230,8 +198,6 @@ def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Pat
         ("manifest.json", "[]", "not a JSON object"),
         ("metrics.csv", None, "metrics.csv does not exist"),
         ("metrics.csv", "", "cannot be read"),
-        ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
-        ("significance.csv", "dataset\nx\n", "has no column model"),
         ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )

@@ -55,5 +55,7 @@ def test_the_ends_of_a_sequence_are_the_means_at_which_the_e_value_is_the_limit(
     rng: np.random.Generator,
 ) -> None:
     values = rng.normal(0.2, 1.0, 200)
-    for end in find_interval(NormalMixture(), values, 0.05):
+    ends = find_interval(NormalMixture(), values, 0.05)
+    assert ends[0] < values.mean() < ends[1]
+    for end in ends:
         assert NormalMixture().log_e(values, end)[-1] == pytest.approx(np.log(20), abs=1e-6)

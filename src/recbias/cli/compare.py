@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import pandas as pd
 import typer
@@ -20,6 +20,7 @@ from recbias.cli.output import (
     Out,
     RunName,
     allow_closed_output,
+    make_grid,
     open_document,
     print_grid,
     print_line,
@@ -36,10 +37,12 @@ from recbias.reports.published import (
 )
 from recbias.reports.run import RunTables, read_run, to_records
 from recbias.reports.views import Definition, collect_definitions, format_title
+from recbias.reports.wording import Table as Grid
 from recbias.reports.wording import (
     count_decimals,
     format_count,
     format_duration,
+    format_interval,
     format_p_value,
     format_value,
 )
@@ -53,6 +56,8 @@ from recbias.runs.compare import (
     RunFrames,
     compare_gaps,
     compare_runs,
+    describe_differences,
+    is_incomparable,
     label_runs,
     merge_metrics,
     pair_runs,
@@ -71,208 +76,25 @@ from recbias.runs.tables import find_run
 _TESTS = {
     "paired_t": "paired t-test",
     "paired_bootstrap": "(values of whole sets) paired bootstrap",
+    "welch_t": "(gaps of two groups) Welch's t-test",
     "gap_change": "(gaps of several groups) simultaneous bounds",
 }
 """The tests in words."""
 
-
-def _find_common_size(table: pd.DataFrame) -> int | None:
-    """Return the number of units if all tests have the same."""
-    sizes = set(table.loc[table["p"].notna(), "n"])
-    return int(sizes.pop()) if len(sizes) == 1 else None
-
-
-def _count_family(table: pd.DataFrame) -> int:
-    """Return the number of tests that p-values are adjusted for."""
-    return int(table["family_size"].max()) if len(table) else 0
-
-
-def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
-    """Return what the columns of the table of ``compare_runs`` mean."""
-    tests = _count_family(table)
-    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
-    if tests:
-        size = _find_common_size(table)
-        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
-        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
-        notes[0] += (
-            f" p: {' or '.join(names)} over {units} that both runs have; "
-            f"p adjusted: {correction} over {format_count(tests, 'test')}."
-        )
-    notes += _explain_other_units(table)
-    if table["p"].isna().any():
-        notes.append(
-            "No p: the value is of all queries together and the queries differ, both runs have no "
-            "unit in common, or all units differ by the same amount."
-        )
-    return notes
-
-
-def _explain_other_units(table: pd.DataFrame) -> list[str]:
-    """Return how many units of one run only there are, which do not count; nothing if none."""
-    counts: Counter[str] = Counter()
-    for side in ("a", "b"):
-        for run, n in table.groupby(side)[f"only_{side}"].max().items():
-            counts[str(run)] = max(counts[str(run)], int(n))
-    others = [f"{format_count(n, 'unit')} of {run}" for run, n in counts.items() if n]
-    if not others:
-        return []
-    least, most = (table.loc[table["n"] > 0, "n"].agg(name) for name in ("min", "max"))
-    n = format_count(most, "unit") if least == most else f"{least:,} to {most:,} units"
-    left_out = " and ".join(others)
-    return [f"Values are over the {n} that both runs have; up to {left_out} are left out."]
-
-
-def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
-    """Return what the columns of the table of ``compare_gaps`` mean."""
-    tests = format_count(_count_family(table), "test")
-    return [
-        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
-        (
-            "p: t-test of the change of each unit, paired if both groups have the same units, "
-            f"else Welch's; p adjusted: {correction} over {tests}."
-        ),
-    ]
-
-
-def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
-    """Return what to say of runs of which no shared value changed.
-
-    >>> _explain_no_change([])
-    'nothing changed'
-    >>> _explain_no_change([{"run": "a", "lacking": "b", "values": 2}])
-    'no value that both have changed; 2 results of a without a counterpart in b'
-    """
-    if not excluded:
-        return "nothing changed"
-    missing = [
-        f"{format_count(row['values'], 'result')} of {row['run']} without a counterpart in "
-        f"{row['lacking']}"
-        for row in excluded
-    ]
-    return f"no value that both have changed; {', '.join(missing)}"
-
-
 _NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
 
 
-@dataclass(frozen=True, eq=False)
-class _RunComparison:
-    """Runs side by side.
+class _Comparison(NamedTuple):
+    """What ``--json`` and the terminal show, and a sentence on each value out of tolerance."""
 
-    Args:
-        values: The table of ``compare_runs``.
-        gaps: The table of ``compare_gaps``.
-        worse: The values that are worse by more than their tolerance, or missing in a later run.
-        definitions: The metrics by title.
-        ungated: The titles of the metrics without a tolerance, if others have one.
-    """
-
-    frames: Sequence[RunFrames]
-    values: pd.DataFrame
-    gaps: pd.DataFrame
-    worse: Sequence[dict[str, Any]]
-    correction: str
-    definitions: Mapping[str, Definition]
-    ungated: Sequence[str] = ()
-
-    @property
-    def unchanged(self) -> int:
-        """The number of values with the same address in both runs of a pair."""
-        shared = sum(len(merge_metrics(*pair)) for pair in combinations(self.frames, 2))
-        return shared - len(self.values)
-
-    def print(self) -> None:
-        """Print the tables of the values and the gaps."""
-        labels = [run.label for run in self.frames]
-        notes = [*_explain_tests(self.values, self.correction), *self._explain_omissions()]
-        if len(self.values):
-            self._print_side_by_side(self.values, labels, notes, unit="value")
-        else:
-            verdict = _explain_no_change(_list_excluded(self.frames))
-            for line in (f"{', '.join(labels)}: {verdict}", *notes[1:]):
-                print_line(line)
-        if len(self.gaps):
-            notes = _explain_gaps(self.gaps, self.correction)
-            self._print_side_by_side(self.gaps, labels, notes, unit="gap")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the content of ``--json``."""
-        return {
-            "runs": [run.label for run in self.frames],
-            "correction": self.correction,
-            "values": to_records(self.values),
-            "gaps": to_records(self.gaps),
-            "unchanged": self.unchanged,
-            "excluded": _list_excluded(self.frames),
-            "out_of_tolerance": [*self.worse],
-            "without_tolerance": [*self.ungated],
-        }
-
-    def explain_excesses(self) -> list[str]:
-        """Return a sentence on each value that is out of tolerance."""
-        return [explain_excess(row, self.definitions[row["metric"]]) for row in self.worse]
-
-    def _explain_omissions(self) -> list[str]:
-        excluded = [
-            f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that "
-            f"{row['lacking']} lacks."
-            for row in _list_excluded(self.frames)
-        ]
-        if self.ungated:
-            headings = (self.definitions[title].heading for title in self.ungated)
-            excluded.append(f"Without a tolerance: {'; '.join(headings)}.")
-        if not self.unchanged:
-            return excluded
-        values = format_count(self.unchanged, "value")
-        return [f"Unchanged: {values} with the same address in both runs.", *excluded]
-
-    def _print_side_by_side(
-        self, table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
-    ) -> None:
-        rows = to_records(table)
-        values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
-        constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
-        suffix = f" ({', '.join(constants)})" if constants else ""
-        has_pairs = len(labels) > 2
-        keys = [name for name, texts in values.items() if len(texts) > 1]
-        keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
-        pair = ("value of a", "value of b") if has_pairs else labels
-        size = ["n"] if _find_common_size(table) is None else []
-        print_rows(
-            (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
-            [self._render_row(row, keys, size) for row in rows],
-            title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
-            numeric=(*_NUMERIC, *pair),
-            notes=notes,
-            optional=("n", "p", pair[0]),
-        )
-
-    def _render_row(
-        self, row: Mapping[str, Any], names: Sequence[str], size: Sequence[str]
-    ) -> list[str]:
-        """Return the keys, the values and the test; the test is blank without a p-value."""
-        title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
-        texts = {
-            **row,
-            "metric": self.definitions[title].describe_value(row["group"], row["target"]),
-        }
-        places = count_decimals([row["value_a"], row["value_b"]])
-        interval = " to ".join(format_value(row[end], places) for end in ("ci_low", "ci_high"))
-        tests = [
-            *("" if math.isnan(row["ci_low"]) else interval, *[f"{row['n']:,}"] * len(size)),
-            *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
-        ]
-        return [
-            *(str(texts[name]) for name in names),
-            *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
-            *([""] * len(tests) if math.isnan(row["p"]) else tests),
-        ]
+    document: dict[str, Any]
+    shown: Sequence[Grid | str]
+    excesses: Sequence[str]
 
 
 def _compare_side_by_side(
     folders: Sequence[Path], correction: str, tolerances: Tolerances
-) -> _RunComparison:
+) -> _Comparison:
     """Compare every metric that the runs share."""
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
@@ -282,12 +104,12 @@ def _compare_side_by_side(
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
-    pairs = [(pair.a, pair.b) for pair in pair_runs(frames)] if tolerances.tolerances else []
+    pairs = pair_runs(frames) if tolerances.tolerances else []
     worse = [
         row
         for pair in pairs
         for row in (
-            *find_worse_values(merge_metrics(*pair), definitions, tolerances),
+            *find_worse_values(pair.merge(), definitions, tolerances),
             *find_missing_values(pair, definitions, tolerances),
         )
     ]
@@ -296,14 +118,38 @@ def _compare_side_by_side(
         for title, metric in definitions.items()
         if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
     ]
-    return _RunComparison(
-        frames,
-        compare_runs(frames, correction=correction),
-        compare_gaps(frames, correction=correction),
-        worse,
-        correction,
-        definitions,
-        ungated,
+    values = compare_runs(frames, correction=correction)
+    gaps = compare_gaps(frames, correction=correction)
+    shared = sum(len(merge_metrics(*pair)) for pair in combinations(frames, 2))
+    excluded, unchanged = _list_excluded(frames), shared - len(values)
+    omitted = _explain_omissions(excluded, unchanged)
+    remarks = [text for pair in combinations(frames, 2) for text in describe_differences(*pair)]
+    omitted += remarks
+    if ungated:
+        headings = (definitions[title].heading for title in ungated)
+        omitted.append(f"Without a tolerance: {'; '.join(headings)}.")
+    shown: list[Grid | str] = []
+    if len(values):
+        notes = [*_explain_tests(values, correction), *omitted]
+        shown.append(_tabulate(values, labels, definitions, notes, unit="value"))
+    else:
+        shown += [f"{', '.join(labels)}: {_explain_no_change(excluded)}", *omitted]
+    if len(gaps):
+        notes = _explain_gaps(gaps, correction)
+        shown.append(_tabulate(gaps, labels, definitions, notes, unit="gap"))
+    document = {
+        "runs": labels,
+        "correction": correction,
+        "values": to_records(values),
+        "gaps": to_records(gaps),
+        "unchanged": unchanged,
+        "excluded": excluded,
+        "remarks": remarks,
+        "out_of_tolerance": worse,
+        "without_tolerance": ungated,
+    }
+    return _Comparison(
+        document, shown, [explain_excess(row, definitions[row["metric"]]) for row in worse]
     )
 
 
@@ -319,62 +165,160 @@ def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
     return [row for row in rows if row["values"] > 0]
 
 
-@dataclass(frozen=True, eq=False)
-class _PublishedComparison:
-    """Runs next to published results.
+def _explain_omissions(excluded: Sequence[Mapping[str, Any]], unchanged: int) -> list[str]:
+    """Return which values are in no table."""
+    notes = [
+        f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that "
+        f"{row['lacking']} lacks."
+        for row in excluded
+    ]
+    values = format_count(unchanged, "value")
+    return [
+        *[f"Unchanged: {values} with the same address in both runs."] * (unchanged > 0),
+        *notes,
+    ]
 
-    Args:
-        tables: The table of ``compare_published`` of each run, by its label.
-        worse: The values that differ by more than their tolerance.
-    """
 
-    reference: str
-    runs: Mapping[str, RunTables]
-    tables: Mapping[str, pd.DataFrame]
-    worse: Sequence[dict[str, Any]]
-    limits: str
+def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
+    """Return what to say of runs of which no shared value changed."""
+    missing = [
+        f"{format_count(row['values'], 'result')} of {row['run']} without a counterpart in "
+        f"{row['lacking']}"
+        for row in excluded
+    ]
+    changed = f"no value that both have changed; {', '.join(missing)}"
+    return changed if missing else "nothing changed"
 
-    def print(self) -> None:
-        """Print one table for each run."""
-        for label, table in self.tables.items():
-            remarks = list_remarks(self.runs[label], str(table["table"].iloc[0]))
-            notes = [f"Within: the difference is at most {self.limits}.", *remarks]
-            grid = build_reference_table(self.reference, table, notes)
-            print_grid(replace(grid, title=f"{label}: {grid.title}"))
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the content of ``--json``."""
-        values = {label: to_records(table) for label, table in self.tables.items()}
-        return {
-            "runs": [*self.tables],
-            "reference": self.reference,
-            "values": [{"run": label, **row} for label in values for row in values[label]],
-            "out_of_tolerance": [*self.worse],
-        }
+def _tabulate(
+    table: pd.DataFrame,
+    labels: Sequence[str],
+    definitions: Mapping[str, Definition],
+    notes: Sequence[str],
+    *,
+    unit: str,
+) -> Grid:
+    """Return the values or gaps side by side, with the constant columns in the title."""
+    rows = to_records(table)
+    values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
+    constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
+    suffix = f" ({', '.join(constants)})" if constants else ""
+    has_pairs = len(labels) > 2
+    keys = [name for name, texts in values.items() if len(texts) > 1]
+    keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
+    pair = ("value of a", "value of b") if has_pairs else labels
+    size = ["n"] if _find_common_size(table) is None else []
+    cells = []
+    for row in rows:
+        metric = definitions[format_title(row["metric"], float(row["k"] or "nan"))]
+        texts = {**row, "metric": metric.describe_value(row["group"], row["target"])}
+        places = count_decimals([row["value_a"], row["value_b"]])
+        tests = [
+            *(
+                format_interval(row["ci_low"], row["ci_high"], places),
+                *[f"{row['n']:,}"] * len(size),
+            ),
+            *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
+        ]
+        cells.append(
+            [
+                *(str(texts[name]) for name in keys),
+                *(
+                    format_value(row[side], places)
+                    for side in ("value_a", "value_b", "difference")
+                ),
+                *([""] * len(tests) if math.isnan(row["p"]) else tests),
+            ]
+        )
+    return make_grid(
+        (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
+        cells,
+        title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
+        numeric=(*_NUMERIC, *pair),
+        notes=notes,
+    )
 
-    def explain_excesses(self) -> list[str]:
-        """Return a sentence on each value that is out of tolerance."""
-        return [*map(explain_distance, self.worse)]
+
+def _find_common_size(table: pd.DataFrame) -> int | None:
+    """Return the number of units if all tests have the same."""
+    sizes = set(table.loc[table["p"].notna(), "n"])
+    return int(sizes.pop()) if len(sizes) == 1 else None
+
+
+def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_runs`` mean."""
+    tests = int(table["family_size"].max())
+    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
+    if tests:
+        size = _find_common_size(table)
+        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
+        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
+        notes[0] += (
+            f" p: {' or '.join(names)} over {units} that both runs have; "
+            f"p adjusted: {correction} over {format_count(tests, 'test')}."
+        )
+    counts: Counter[str] = Counter()  # of units that only one run has
+    for side in ("a", "b"):
+        for run, n in table.groupby(side)[f"only_{side}"].max().items():
+            counts[str(run)] = max(counts[str(run)], int(n))
+    if others := [f"{format_count(n, 'unit')} of {run}" for run, n in counts.items() if n]:
+        least, most = (table.loc[table["n"] > 0, "n"].agg(name) for name in ("min", "max"))
+        n = format_count(most, "unit") if least == most else f"{least:,} to {most:,} units"
+        left_out = " and ".join(others)
+        notes.append(
+            f"Values are over the {n} that both runs have; up to {left_out} are left out."
+        )
+    differ = is_incomparable(table)
+    if differ.any():
+        notes.append(
+            "No difference (n/a): the value is of all queries together, or of groups whose users "
+            "are not stored, and the queries of the runs differ."
+        )
+    if (table["p"].isna() & ~differ).any():
+        notes.append(
+            "No p: a run has neither units nor bootstrap samples of the value, the runs have no "
+            "unit in common, another group is higher, or all units differ by the same amount."
+        )
+    return notes
+
+
+def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
+    """Return what the columns of the table of ``compare_gaps`` mean."""
+    tests = format_count(int(table["family_size"].max()), "test")
+    return [
+        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
+        (
+            "p: t-test of the change of each unit, paired if both groups have the same units, "
+            f"else Welch's; p adjusted: {correction} over {tests}."
+        ),
+    ]
 
 
 def _compare_with_published(
     folders: Sequence[Path], reference: str, tolerances: Tolerances, default: float = 0.01
-) -> _PublishedComparison:
+) -> _Comparison:
     """Compare runs with published values; ``default`` is the tolerance of ``within``."""
-    runs = dict(zip(label_runs(folders), map(read_run, folders), strict=True))
-    tables = {
-        label: _compare_published(label, run, reference, tolerances, default)
-        for label, run in runs.items()
+    values: list[dict[str, Any]] = []
+    worse: list[dict[str, Any]] = []
+    shown, names = list[Grid | str](), list[str]()
+    labels = label_runs(folders)
+    for label, run in zip(labels, map(read_run, folders), strict=True):
+        table = _compare_published(label, run, reference, tolerances, default)
+        names += list_published_names(table)
+        values += ({"run": label, **row} for row in to_records(table))
+        worse += ({"run": label, **row} for row in find_distant_values(table, tolerances))
+        within = f"Within: the difference is at most {tolerances.describe(default)}."
+        remarks = list_remarks(run, str(table["table"].iloc[0]))
+        grid = build_reference_table(reference, table, [within, *remarks])
+        shown.append(replace(grid, title=f"{label}: {grid.title}"))
+    tolerances.require_known(names)
+    document = {
+        "runs": labels,
+        "reference": reference,
+        "values": values,
+        "out_of_tolerance": worse,
     }
-    tolerances.require_known(
-        name for table in tables.values() for name in list_published_names(table)
-    )
-    worse = [
-        {"run": label, **row}
-        for label, table in tables.items()
-        for row in find_distant_values(table, tolerances)
-    ]
-    return _PublishedComparison(reference, runs, tables, worse, tolerances.describe(default))
+    return _Comparison(document, shown, [*map(explain_distance, worse)])
 
 
 def _compare_published(
@@ -469,13 +413,17 @@ def compare(
             else _compare_with_published(folders, reference, tolerances)
         )
         if as_json:
-            document |= {"folders": [*map(str, folders)], **comparison.as_json()}
+            document |= {"folders": [*map(str, folders)], **comparison.document}
         else:
             with allow_closed_output():
-                comparison.print()
-        for line in comparison.explain_excesses():
+                for part in comparison.shown:
+                    if isinstance(part, str):
+                        print_line(part)
+                    else:
+                        print_grid(part, optional=("n", "p"))
+        for line in comparison.excesses:
             print_line(line, to_stderr=True)
-        if comparison.worse:
+        if comparison.excesses:
             raise typer.Exit(OUT_OF_TOLERANCE)
 
 

@@ -15,13 +15,14 @@ from recbias.cli.output import (
     Out,
     RunName,
     open_document,
+    print_grid,
     print_line,
-    print_records,
     report_errors,
 )
 from recbias.core.context import collect_warnings
 from recbias.reports.run import to_records
 from recbias.reports.svg import FileNames
+from recbias.reports.wording import tabulate_frame
 from recbias.runs.tables import load
 
 _MOST_ROWS = 10  # of a table
@@ -88,7 +89,6 @@ def explain(
         for line in (*found.sentences, *(f"note: {note}" for note in found.notes)):
             print_line(line, longest=None)
         for name, title in _TITLES.items():
-            rows = tables[name][:_MOST_ROWS]
-            numeric = [key for row in rows[:1] for key in row if not isinstance(row[key], str)]
-            print_records(rows, title, numeric)
+            if len(rows := found.tables[name].head(_MOST_ROWS)):
+                print_grid(tabulate_frame(title, rows))
         print_line(f"report: {folder / 'report.html'}")

@@ -5,14 +5,10 @@ A module is imported when its command is called, so ``recbias --help`` imports n
 
 from __future__ import annotations
 
-import errno
 import importlib
-import inspect
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +17,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recbias import __version__
-from recbias.core.signals import raise_received
 
 _SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
@@ -86,13 +81,10 @@ def load_command(name: str) -> Any:
         return _Commands(
             prefix=name, name=last, help=summary, no_args_is_help=True, rich_markup_mode=None
         )
-    from recbias.cli.output import DocumentCommand
-
     module, _, attribute = target.partition(":")
     function = getattr(importlib.import_module(f"recbias.cli.{module}"), attribute)
-    has_document = "as_json" in inspect.signature(function).parameters
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(last, cls=DocumentCommand if has_document else None)(function)
+    single.command(last)(function)
     return typer.main.get_command(single)
 
 
@@ -124,29 +116,10 @@ def recbias(
 
 
 def main() -> None:
-    """Run the command line."""
-    with _guard_streams():
-        app()
-
-
-@contextmanager
-def _guard_streams() -> Iterator[None]:
-    """Exit with one line if standard output is full; discard the output of a closed stream."""
+    """Run the command line, also without standard streams or with one of few characters."""
     devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
     sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # one of Latin-1, say, has no lines of tables
             stream.reconfigure(errors="backslashreplace")
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        raise_received()
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise
-        with suppress(OSError):
-            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+    app()

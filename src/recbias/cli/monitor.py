@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from recbias.audits.monitor import monitor as follow
-from recbias.cli.output import AsJson, Out, open_document, print_line, print_records, report_errors
+from recbias.cli.output import AsJson, Out, open_document, print_grid, print_line, report_errors
 from recbias.reports.run import to_records
+from recbias.reports.wording import tabulate_frame
 
 
 def monitor(
@@ -39,6 +40,7 @@ def monitor(
         for line in found.sentences:
             print_line(line, longest=None)
         columns = [name for name in found.looks.columns if (found.looks[name] != "").any()]
-        print_records(to_records(found.looks[columns]), "runs", {"difference", "std_error", "e"})
+        if columns:
+            print_grid(tabulate_frame("runs", found.looks[columns]))
         if page is not None:
             print_line(f"report: {page}")

@@ -13,13 +13,12 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperCommand
 
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
 from recbias.core.machine import describe_shortage, is_shortage
@@ -81,36 +80,29 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def print_rows(
+def make_grid(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     title: str = "",
     numeric: Collection[str] = (),
     notes: Sequence[str] = (),
+) -> Grid:
+    """Return a table of text without its blank columns."""
+    heads = tuple(Column(name, numeric=name in numeric) for name in columns)
+    cells = tuple(tuple(map(Cell, row)) for row in rows)
+    return Grid(title, heads, cells, tuple(notes)).without_blanks()
+
+
+def print_rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
     optional: Sequence[str] = (),
+    **options: Any,
 ) -> None:
-    """Print a table of text without its blank columns; see ``print_grid``."""
-    used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
-    print_grid(
-        Grid(
-            title,
-            tuple(Column(columns[index], numeric=columns[index] in numeric) for index in used),
-            tuple(tuple(Cell(row[index]) for index in used) for row in rows),
-            tuple(notes),
-        ),
-        optional=optional,
-    )
-
-
-def print_records(rows: Sequence[Mapping[str, Any]], title: str, numeric: Collection[str]) -> None:
-    """Print rows of one form as a table, numbers with four digits; nothing without rows."""
-    texts = [
-        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()]
-        for row in rows
-    ]
-    if rows:
-        print_rows([*rows[0]], texts, title=title, numeric=numeric)
+    """Print a table of text; see ``make_grid`` for its options and ``print_grid``."""
+    print_grid(make_grid(columns, rows, **options), optional=optional)
 
 
 def print_grid(
@@ -349,26 +341,6 @@ _NEEDED = {"needed", "needed_a", "needed_b"}
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<where>.+))?")
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
-
-
-_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
-"""The error of a command line that cannot be parsed; typer has no public name for it."""
-
-
-class DocumentCommand(TyperCommand):
-    """A command with ``--json``; faults of its options are a document too."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the remaining arguments, as typer does."""
-        is_wanted = "--json" in args
-        try:
-            return super().parse_args(ctx, args)
-        except _UsageError as error:
-            if is_wanted:
-                message = cast("Any", error).format_message()
-                remedy = f"{ctx.command_path} --help lists the options"
-                _print_document({"errors": describe_errors(UserError(message, remedy=remedy))})
-            raise
 
 
 @contextmanager

@@ -11,13 +11,14 @@ import pandas as pd
 import typer
 
 from recbias import api
-from recbias.cli.output import AsJson, Out, open_document, print_rows, report_errors
+from recbias.cli.output import AsJson, Out, open_document, print_grid, report_errors
 from recbias.core.errors import MissingRun, UnknownName
 from recbias.core.files import has_file, to_local_path
 from recbias.core.text import normalize_name, suggest
 from recbias.reports.run import read_run, to_records
 from recbias.reports.views import Definition, collect_definitions, format_title
-from recbias.reports.wording import count_decimals, format_count, format_value
+from recbias.reports.wording import Cell, count_decimals, format_count, number_cell, pick, tabulate
+from recbias.reports.wording import Table as Grid
 from recbias.runs.power import count_labels
 from recbias.runs.power import power as compute_power
 from recbias.runs.tables import find_run
@@ -25,93 +26,65 @@ from recbias.runs.tables import find_run
 MOST_ROWS = 24
 """The maximum number of comparisons that are printed."""
 
-_NUMERIC = ("n", "observed", "detectable", "needed")
 _SHARED = ("dataset", "seed", "fold", "unit")
 
 
-def _show_comparisons(
+def _tabulate_power(
     table: pd.DataFrame,
     definitions: Mapping[str, Definition],
     *,
     name: str,
     notes: Sequence[str],
-) -> None:
-    """Print one row for each comparison, with the constant columns in the title."""
-    rows, places = to_records(table), _count_places(table)
+) -> Grid:
+    """Return a row for each comparison, those of models over all queries first.
+
+    The title has the constant columns: `` (dataset demo, seed 42, fold 1, unit user)``.
+    """
+    rows = []
+    for row in to_records(table):
+        metric = definitions[format_title(row["metric"], row["k"])]
+        is_part = row["between"] != "models" or bool(metric.gap or row["group"])
+        rank = 2 if is_part and row["between"] == "models" else int(is_part)
+        text = metric.describe_value(row["group"], row["target"])
+        rows.append({**row, "rank": rank, "title": text})
+    rows.sort(key=lambda row: row["rank"])
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        values.setdefault(row["metric"], []).extend((row["difference"], row["detectable"]))
+    places = {metric: count_decimals(numbers) for metric, numbers in values.items()}
+    varying = [key for key in _SHARED if len({str(row[key]) for row in rows}) > 1]
+    constants = [f"{key} {rows[0][key]}" for key in _SHARED if key not in varying]
     kinds = table.groupby(["metric", "between", "model"])["test"].nunique()
     tests = ["test"] if (kinds > 1).any() else []
-    keys = [*_list_varying(table), "metric", "model", *tests, "a", "b", "given"]
-    print_rows(
-        (*keys, "n", "observed", "detectable", "needed", "remark"),
-        [
-            [
-                *(
-                    _name_metric(row, definitions) if key == "metric" else str(row[key])
-                    for key in keys
-                ),
-                *_render_numbers(row, places[row["metric"]]),
-            ]
-            for row in rows
-        ],
-        title=f"{name}: {format_count(len(rows), 'row')}{_describe_constants(table)}",
-        numeric=_NUMERIC,
-        notes=notes,
-        optional=("observed",),
-    )
+    suffix = f" ({', '.join(constants)})" if constants else ""
+    return tabulate(
+        f"{name}: {format_count(len(rows), 'row')}{suffix}",
+        rows[:MOST_ROWS],
+        {
+            **pick(*varying),
+            "metric": lambda row: row["title"],
+            **pick("model", *tests, "a", "b", "given"),
+            "n": lambda row: Cell(f"{row['n']:,}", row["n"]),
+            "observed": lambda row: number_cell(row["difference"], places[row["metric"]]),
+            "detectable": lambda row: _format_known(row["detectable"], places[row["metric"]]),
+            "needed": _format_needed,
+            **pick("remark"),
+        },
+        notes,
+    ).without_blanks()
 
 
-def _name_metric(row: Mapping[str, Any], definitions: Mapping[str, Definition]) -> str:
-    metric = definitions[format_title(row["metric"], row["k"])]
-    return metric.describe_value(row["group"], row["target"])
+def _format_known(value: float, places: int) -> Cell:
+    return Cell("") if math.isnan(value) else number_cell(value, places)
 
 
-def _list_varying(table: pd.DataFrame) -> list[str]:
-    return [key for key in _SHARED if len({*table[key].astype(str)}) > 1]
-
-
-def _describe_constants(table: pd.DataFrame) -> str:
-    """Return what all rows share: `` (dataset demo, seed 42, fold 1, unit user)``."""
-    varying = _list_varying(table)
-    constants = [f"{key} {table[key].iloc[0]}" for key in _SHARED if key not in varying]
-    return f" ({', '.join(constants)})" if constants else ""
-
-
-def _sort_by_interest(table: pd.DataFrame, definitions: Mapping[str, Definition]) -> pd.DataFrame:
-    """Return the comparisons of models over all queries first, then those within a model."""
-
-    def rank(row: Mapping[str, Any]) -> int:
-        if row["between"] != "models":
-            return 1
-        is_gap = bool(definitions[format_title(row["metric"], row["k"])].gap)
-        return 2 if is_gap or row["group"] else 0
-
-    ranks = pd.Series([*map(rank, to_records(table))], table.index, dtype="int64")
-    return table.loc[ranks.sort_values(kind="stable").index]
-
-
-def _count_places(table: pd.DataFrame) -> dict[str, int]:
-    """Return the number of decimals for each metric."""
-    columns = table.groupby("metric")[["difference", "detectable"]]
-    return {str(metric): count_decimals(rows.to_numpy().ravel()) for metric, rows in columns}
-
-
-def _render_numbers(row: Mapping[str, Any], places: int) -> list[str]:
-    return [
-        f"{row['n']:,}",
-        format_value(row["difference"], places),
-        "" if math.isnan(row["detectable"]) else format_value(row["detectable"], places),
-        _format_needed(row),
-        row["remark"],
-    ]
-
-
-def _format_needed(row: Mapping[str, Any]) -> str:
+def _format_needed(row: Mapping[str, Any]) -> Cell:
     if math.isnan(row["needed"]):
-        return ""
+        return Cell("")
     total = f"{row['needed']:,.0f}"
-    if math.isnan(row["needed_a"]):
-        return total
-    return f"{total} ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})"
+    if not math.isnan(row["needed_a"]):
+        total += f" ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})"
+    return Cell(total, row["needed"])
 
 
 def _explain_power(table: pd.DataFrame, difference: float | None, power: float) -> list[str]:
@@ -171,11 +144,12 @@ def power(
             rows = to_records(count_labels(folder, half_width))
             document |= {"asked": half_width, "rows": rows}
             if not as_json:
-                _show_labels(rows, half_width, folder.parent.name)
+                print_grid(_tabulate_labels(rows, half_width, folder.parent.name))
             return
         table = compute_power(folder, difference, power=power, alpha=alpha)
         definitions = collect_definitions(read_run(folder))
-        table = _select_models(_select_metrics(table, metric or (), definitions), model or ())
+        table = _select(table, metric or (), _list_metric_names(table, definitions), "metric")
+        table = _select(table, model or (), _list_models(table), "model")
         if as_json:
             document |= {"asked": difference, "power": power, "rows": to_records(table)}
         else:
@@ -183,28 +157,26 @@ def power(
             if (n_more := len(table) - MOST_ROWS) > 0:
                 more = format_count(n_more, "more row")
                 notes.insert(0, f"{more}: --metric and --model select, --json has all.")
-            table = _sort_by_interest(table, definitions).head(MOST_ROWS)
-            _show_comparisons(table, definitions, name=folder.parent.name, notes=notes)
+            name = folder.parent.name
+            grid = _tabulate_power(table, definitions, name=name, notes=notes)
+            print_grid(grid, optional=("observed",))
 
 
-def _show_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str) -> None:
-    """Print how many human labels each corrected value needs."""
-    columns = ("metric", "model", "items", "audited", "half width", "needed", "remark")
-    cells = [
-        [
-            *(str(row[key]) for key in columns[:4]),
-            f"{row['half_width']:.4f}",
-            "" if math.isnan(row["needed"]) else f"{row['needed']:,.0f}",
-            row["remark"],
-        ]
-        for row in rows
-    ]
-    notes = (
-        "Needed: audited items, of those that the value depends on, with the users of the run.",
-    )
-    title = f"{name}: human labels for intervals of ± {half_width:g}"
-    numeric = ("items", "audited", "half width", "needed")
-    print_rows(columns, cells, title=title, numeric=numeric, notes=notes)
+def _tabulate_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str) -> Grid:
+    """Return how many human labels each corrected value needs."""
+    return tabulate(
+        f"{name}: human labels for intervals of ± {half_width:g}",
+        rows,
+        {
+            **pick("metric", "model"),
+            "items": lambda row: Cell(str(row["items"]), row["items"]),
+            "audited": lambda row: Cell(str(row["audited"]), row["audited"]),
+            "half width": lambda row: number_cell(row["half_width"], 4),
+            "needed": lambda row: _format_known(row["needed"], 0),
+            **pick("remark"),
+        },
+        ["Needed: audited items, of those that the value depends on, with the users of the run."],
+    ).without_blanks()
 
 
 def _find_pilot(run: str, out: Path) -> Path:
@@ -220,41 +192,34 @@ def _find_pilot(run: str, out: Path) -> Path:
         raise MissingRun(message, remedy=remedy) from None
 
 
-def _select_metrics(
-    table: pd.DataFrame, metrics: Sequence[str], definitions: Mapping[str, Definition]
-) -> pd.DataFrame:
-    """Return the rows of some metrics, named as ``nDCG@10``, ``nDCG`` or with their settings."""
-    pairs = zip(table["metric"], table["k"], strict=True)
-    titles = [format_title(*pair) for pair in pairs]
-    forms = {
-        title: {
-            normalize_name(name) for name in (*definitions[title].names, definitions[title].name)
-        }
-        for title in {*titles}
-    }
-    return _select(table, metrics, [forms[title] for title in titles], titles, "metric")
-
-
-def _select_models(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
-    """Return the rows that compare some models, or groups within them."""
-    between = table["between"] == "models"
-    sides = zip(table["a"], table["b"], table["model"], between, strict=True)
-    used = [(a, b) if is_pair else (model,) for a, b, model, is_pair in sides]
-    names = [{normalize_name(text) for text in row} for row in used]
-    return _select(table, models, names, [text for row in used for text in row], "model")
-
-
 def _select(
     table: pd.DataFrame,
     chosen: Sequence[str],
-    names: Sequence[set[str]],
-    known: Sequence[str],
+    names: Sequence[Sequence[str]],
     kind: str,
 ) -> pd.DataFrame:
-
-    requested = {normalize_name(text) for text in chosen}
+    """Return the rows of which one of the names is chosen; all if none is."""
+    keys = [{*map(normalize_name, own)} for own in names]
     for text in chosen:
-        if not any(normalize_name(text) in row for row in names):
+        if not any(normalize_name(text) in row for row in keys):
             message = f"the run has no comparison of the {kind} {text!r}"
-            raise UnknownName(message, where=f"--{kind}", remedy=suggest(text, {*known}))
-    return table[[not requested or bool(requested & row) for row in names]]
+            remedy = suggest(text, {own[0] for own in names})
+            raise UnknownName(message, where=f"--{kind}", remedy=remedy)
+    wanted = {*map(normalize_name, chosen)}
+    return table[[not wanted or bool(wanted & row) for row in keys]]
+
+
+def _list_metric_names(
+    table: pd.DataFrame, definitions: Mapping[str, Definition]
+) -> list[tuple[str, ...]]:
+    """Return the names of the metric of each row: ``nDCG@10``, ``nDCG``, with its settings."""
+    titles = map(format_title, table["metric"], table["k"])
+    return [(title, *definitions[title].names, definitions[title].name) for title in titles]
+
+
+def _list_models(table: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return the models that each row compares, or within which it compares groups."""
+    return [
+        (row["a"], row["b"]) if row["between"] == "models" else (row["model"],)
+        for row in to_records(table)
+    ]

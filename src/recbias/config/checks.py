@@ -34,8 +34,7 @@ class CheckSpec:
         not_below: A model; the value may be below that model's by at most ``margin``.
         not_above: A model; the value may be above that model's by at most ``margin``.
         margin: The difference that ``not_below`` and ``not_above`` tolerate.
-        models: The models to check, by label; all by default, but for the one they are compared
-            with.
+        models: The labels of the models to check; by default all but the one to compare with.
         strict: Whether an undecided check fails.
     """
 

@@ -414,17 +414,17 @@ class ClaimSpec:
     Args:
         metric: A metric with a value for each unit: ``nDCG``, ``nDCG@5``, or an entry.
         model: The label of the model.
-        against: The label of the model that it is compared with; without one the gap of ``model``
-            is compared with 0, or its value with ``than``.
-        by: The label of the queries whose groups are compared.
-        groups: The two groups: the gap is the mean of the first less that of the second. Without
-            them the label must have two groups, and the gap has no sign.
+        against: The label of the model to compare with. Without it, the gap of ``model`` is
+            compared with 0, or its value with ``than``.
+        by: The label of the users or prompts whose groups are compared.
+        groups: Two groups: the gap is the mean of the first minus that of the second. Without
+            them, the label must have two groups, and the gap has no sign.
         gap: ``difference`` of the means of the two groups.
         direction: Whether the claim is "higher" or "lower".
-        than: The number that a value without ``against`` and ``by`` is compared with.
+        than: The number to compare the value with, if there is no ``against`` and no ``by``.
         alpha: The significance level.
-        correction: The correction of p for the same claim about all pairs of models, or, without
-            ``against``, about all models: ``none``, ``bonferroni``, ``holm``, ``bh``.
+        correction: Corrects p as if the same claim were made about every pair of models (without
+            ``against``, about every model): ``none``, ``bonferroni``, ``holm`` or ``bh``.
     """
 
     metric: str | dict[str, Any]
@@ -485,7 +485,7 @@ class ExperimentFile:
         dataset: A dataset with its filters, or a list of datasets.
         split: The split of the interactions into train, validation and test set.
         queries: The users or prompts to recommend for.
-        device: The device of the models that name none themselves.
+        device: The device of all models without a ``device`` of their own.
         k: The length of the recommendation lists, at most 10,000.
         models: The models to evaluate.
         labels: Labels of items from stereotype detection models.
@@ -493,14 +493,13 @@ class ExperimentFile:
         tests: The significance tests that compare models.
         checks: Limits on metric values; a run that exceeds one exits with code 3.
         report: The reports to write.
-        track: Where the finished run is logged too, with its intervals and reports: ``mlflow``,
-            ``wandb`` or both.
-        sweep: Settings of models and datasets, and seeds, to vary: a mapping of paths to lists, of
-            which every combination is run.
-        claim: The statement that a multiverse examines.
-        multiverse: The defensible options of each choice: a mapping of paths, ``filters``,
-            ``metric`` or other keys of the claim to lists. Every combination is run, or as many
-            as ``sample`` says.
+        track: The trackers to which the finished run is logged: ``mlflow``, ``wandb`` or both.
+        sweep: Settings of models and datasets, and seeds, to vary. It maps the path of each
+            setting to a list of values; every combination is run.
+        claim: The statement that a multiverse tests.
+        multiverse: The choices under which the claim is tested. It maps each choice (the path of
+            a setting, ``filters``, or a key of the claim) to a list of options. Every
+            combination is run, or a random sample of the size ``sample``.
     """
 
     name: str

@@ -375,6 +375,14 @@ class Interactions:
         user_ids, item_ids = self.user_ids.take(users), self.item_ids.take(items)
         return Interactions(new_users, new_items, self.values, self.times, user_ids, item_ids)
 
+    def digest_pairs(self) -> str:
+        """Return the content address of the (user, item) pairs, in whatever order they are."""
+        used = self.drop_unused_ids()
+        pairs = np.sort(used.users.astype(np.int64) * max(used.n_items, 1) + used.items)
+        sha = hashlib.sha256((used.user_ids.digest + used.item_ids.digest).encode())
+        sha.update(pairs.tobytes())
+        return sha.hexdigest()
+
     def user_counts(self) -> npt.NDArray[np.int64]:
         """Return the number of rows of each user, ``int64[n_users]``."""
         return np.bincount(self.users, minlength=self.n_users)

@@ -229,6 +229,14 @@ class ImpressionLog(Protocol):
     def read_blocks(self) -> Iterator[Impressions]:
         """Yield the rows in blocks."""
 
+    def read_lists(self) -> Iterator[Impressions]:
+        """Yield the rows in blocks, for what is measured of whole requests.
+
+        Raises:
+            MissingEvidence: The log does not say what was shown together, or at which positions.
+            MalformedLine: A request has several items at a position.
+        """
+
 
 REMEDIES = {
     "lists": "choose a model that provides lists",

@@ -534,7 +534,9 @@ def linearize_ratio(totals: FloatArray) -> FloatArray:
     undefined.
 
     Args:
-        totals: Numerator and denominator of each unit, ``float64[u, 2]``.
+        totals: Numerator and denominator of each unit, ``float64[u, 2]``. A third column is what
+            the unit adds to the error of fitted values: it changes no ratio, not that of a group
+            of units either, but the spread of z.
 
     >>> linearize_ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).round(3).tolist()
     [0.556, 0.111, nan]
@@ -550,10 +552,11 @@ def linearize_ratio(totals: FloatArray) -> FloatArray:
 
 def spread_ratio(totals: FloatArray) -> FloatArray:
     """Return ``linearize_ratio`` over all units; one that adds nothing has the ratio itself."""
-    n, d = totals.T
+    d = totals[:, 1:2]
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = n.sum() / d.sum()
-        return np.asarray(ratio + (n - ratio * d) * (d.size / d.sum()))
+        ratios = totals.sum(axis=0) / d.sum()
+        deviations = (totals - ratios * d).sum(axis=1)  # 0 for the denominator
+        return np.asarray(ratios[0] + deviations * (d.size / d.sum()))
 
 
 def find_ratio_interval(
@@ -569,7 +572,7 @@ def find_ratio_interval(
     negative, or is not larger than its standard error.
 
     Args:
-        totals: Numerator and denominator of each unit, ``float64[u, 2]``.
+        totals: What each unit adds, as in ``linearize_ratio``.
         ratio: R.
         error: SE, its standard error.
         t: The quantile of Student's t distribution.
@@ -583,7 +586,9 @@ def find_ratio_interval(
         Wilson, JASA 1927; Garwood, "Fiducial limits for the Poisson distribution", Biometrika
         1936, for the exact interval of counts.
     """
-    numerators, denominators = totals[totals[:, 1] != 0].T
+    defined = totals[totals[:, 1] != 0]
+    denominators = defined[:, 1]
+    numerators = defined.sum(axis=1) - denominators
     is_positive = bool((numerators >= 0).all() and (denominators > 0).all())
     if not 0 < error <= ratio or not (is_positive or positive):
         return ratio - t * error, ratio + t * error

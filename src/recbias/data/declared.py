@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
-from functools import cache
+from dataclasses import dataclass, field, make_dataclass, replace
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -40,13 +40,13 @@ from recbias.core.dataset import (
     Reviews,
     Vocabulary,
 )
-from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.errors import MissingFile
 from recbias.core.files import has_file
-from recbias.formats.delimited import BadLines, Layout, Table, place_row, read_table
-from recbias.formats.identifiers import align_columns, encode, find_repeat, scatter, to_texts
+from recbias.formats.delimited import BadLines, Layout, Table, read_table
+from recbias.formats.identifiers import align_columns, encode, scatter, to_texts
 from recbias.formats.interactions import to_seconds
 from recbias.formats.json_files import Fields, read_json_lines
-from recbias.formats.tables import decode_dictionary, read_parquet
+from recbias.formats.tables import decode_dictionary, locate_row, read_parquet
 
 FOLDER = Path(__file__).with_name("datasets")
 _IDS = ("user_id", "item_id")
@@ -240,20 +240,21 @@ class _Table:
             is_python=self.format == "python",
         )
 
-    def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Any:
-        """Return the columns of the files, of the rows to ``keep``, as a ``pyarrow.Table``."""
-        return pa.concat_tables([self._read_file(folder, name, keep) for name in self.files])
+    def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Table:
+        """Return the columns of the files, of the rows to ``keep``."""
+        tables = [self._read_file(folder, name, keep) for name in self.files]
+        return replace(tables[0], cells=pa.concat_tables([table.cells for table in tables]))
 
-    def _read_file(self, folder: Folder, name: str, keep: Callable[[Any], Any]) -> Any:
+    def _read_file(self, folder: Folder, name: str, keep: Callable[[Any], Any]) -> Table:
         path = find_packed(folder.path / name)
         if self.format == "parquet":
             names = [source for column in self.columns for source in column.source]
-            table = read_parquet(path, list(dict.fromkeys(names)))
-            plain = {name: decode_dictionary(table[name]) for name in table.column_names}
-            return keep(self.convert(pa.table(plain)))
+            raw = read_parquet(path, list(dict.fromkeys(names)))
+            plain = {name: decode_dictionary(raw[name]) for name in raw.column_names}
+            return Table(path, keep(self.convert(pa.table(plain))), partial(locate_row, path))
         layout = self.layout if self.format == "delimited" else self.fields
         name = str(path.relative_to(folder.path))
-        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw))).cells
+        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw)))
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""
@@ -275,39 +276,19 @@ class _Table:
                 table = table.filter(pc.not_equal(pc.fill_null(table[name], ""), ""))
         return table
 
-    def label(self, table: Any, folder: Folder) -> dict[str, AnyArray]:
+    def label(self, table: Table) -> dict[str, AnyArray]:
         """Return the columns besides the identifiers, with the labels of codes."""
         labels = {column.name: column.values for column in self.columns if column.values}
         columns = {}
-        for name in table.column_names:
+        for name in table.columns:
             if name in labels:
-                columns[name] = self._decode(table[name].to_numpy(), labels[name], folder, name)
+                codes, names = table.numbers(name), np.array(labels[name], dtype=object)
+                is_wrong = (codes < 0) | (codes >= names.size)
+                table.refuse(is_wrong, f"{name} is not one of its {names.size} codes")
+                columns[name] = names[codes]
             elif name not in _IDS:
                 columns[name] = _to_array(table[name])
         return columns
-
-    def _decode(
-        self, codes: AnyArray, labels: Sequence[str], folder: Folder, name: str
-    ) -> AnyArray:
-        unknown = np.flatnonzero((codes < 0) | (codes >= len(labels)))
-        if unknown.size:
-            row, path = int(unknown[0]), folder.path / self.files[0]
-            message = f"{codes[row]} is not the code of an {name}"
-            raise MalformedLine(message, where=place_row(path, self.layout, row))
-        return np.array(labels, dtype=object)[codes]
-
-    def refuse_repeats(self, folder: Folder, codes: Codes, ids: Vocabulary) -> None:
-        """Raise MalformedLine if an identifier has two rows."""
-        first, repeat = find_repeat(codes)
-        if repeat < 0:
-            return
-        path = find_packed(folder.path / self.files[0])
-        location, remedy = str(path), "keep one line for each identifier"
-        if self.format == "delimited":
-            location = place_row(path, self.layout, repeat)
-            remedy = f"keep one row; the other is at {place_row(path, self.layout, first)}"
-        message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
-        raise MalformedLine(message, where=location, remedy=remedy)
 
 
 def _expand(raw: Any, column: _Column) -> Any:
@@ -419,21 +400,20 @@ class Declared:
         """Read the files."""
         self.files(data)
         folder, tables = Folder(self.find_folder(data), self.bad_lines), self.read_tables()
-        own: dict[str, Any] = {
-            name: tables[name].read(folder) for name in ("users", "items") if name in tables
-        }
-        listed = own.get("items")
-        if listed is not None:
-            own["items"] = self.select_items(listed)
-        rows, counts = self.read_rows(tables["interactions"], folder, own.get("items"))
-        if listed is not own.get("items"):
+        own = {name: tables[name].read(folder) for name in ("users", "items") if name in tables}
+        items_cells = None
+        if (listed := own.get("items")) is not None:
+            items_cells = self.select_items(listed.cells)
+            own["items"] = replace(listed, cells=items_cells)
+        rows, counts = self.read_rows(tables["interactions"], folder, items_cells)
+        if listed is not None and listed.cells is not items_cells:
             counts.clear()  # items were left out on purpose
         for problem, n in counts.items():
             if n:
                 name, reason = tables["interactions"].files[0], problem.replace("_", " ")
                 warn(f"{name}: excluded {n:,} row(s): {reason}")
-        user_codes, users = _encode(folder, rows, own, tables.pop("users", None), "user")
-        item_codes, items = _encode(folder, rows, own, tables.pop("items", None), "item")
+        user_codes, users = _encode(rows, own.get("users"), tables.pop("users", None), "user")
+        item_codes, items = _encode(rows, own.get("items"), tables.pop("items", None), "item")
         columns = {
             name: _read_first(rows[name], item_codes, len(items.ids))
             for name in _list_item_columns(tables)
@@ -476,7 +456,7 @@ class Declared:
                 counts[table.unlisted] += n_rows - rows.num_rows
             return self.keep_rows(rows, counts)
 
-        return table.read(folder, keep), counts
+        return table.read(folder, keep).cells, counts
 
     def keep_rows(self, rows: Any, counts: dict[str, int]) -> Any:
         """Return some of the interactions of a block, and count the others."""
@@ -571,22 +551,20 @@ def _parse_table(
 
 
 def _encode(
-    folder: Folder, rows: Any, tables: Mapping[str, Any], table: _Table | None, kind: str
+    rows: Any, own: Table | None, table: _Table | None, kind: str
 ) -> tuple[Codes, Attributes]:
     """Return the user or item of each interaction, and the columns of all of them."""
     key = f"{kind}_id"
-    if table is None:
+    if table is None or own is None:
         ids, (codes,) = encode(rows[key])
         return codes, Attributes(ids, pd.DataFrame(index=range(len(ids))), kind)
-    own = tables[f"{kind}s"]
     if table.known:
-        own = own.filter(pc.is_in(own[key], value_set=pc.unique(rows[key])))
+        own = own.take(pc.is_in(own[key], value_set=pc.unique(rows[key])).to_numpy())
     if table.distinct:
-        own = own.filter(pa.array(~own[key].to_pandas().duplicated()))
+        own = own.take(~own[key].to_pandas().duplicated().to_numpy())
     ids, (codes, own_codes) = encode(rows[key], own[key])
-    if not table.distinct:
-        table.refuse_repeats(folder, own_codes, ids)
-    return codes, align_columns(own_codes, table.label(own, folder), ids, kind)
+    own.refuse_repeats(own_codes, lambda row: f"{ids.ids[own_codes[row]]!r} has a row already")
+    return codes, align_columns(own_codes, table.label(own), ids, kind)
 
 
 def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
@@ -597,9 +575,11 @@ def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
 
 def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
     """Return the distinct values of each item as ``a|b``, in order of appearance."""
-    ids, values = table.read(folder).columns
+    ids, values = table.read(folder).cells.columns
     if table.names:
-        keys, names = (column.combine_chunks() for column in table.names.read(folder).columns)
+        keys, names = (
+            column.combine_chunks() for column in table.names.read(folder).cells.columns
+        )
         values = names.take(pc.index_in(values, value_set=keys).combine_chunks())
     known = pa.array(items.ids, pa.string()).cast(ids.type)
     is_known = pc.and_(pc.is_in(ids, value_set=known), values.is_valid())

@@ -163,9 +163,6 @@ PREFERRED = GENRES[0]
 _MAJOR, _MINOR = "major", "minor"
 """The groups of studios."""
 
-_MAX_PAIRS, _MAX_PICKS = 10**11, 2 * 10**8
-"""The largest numbers of pairs of a user and an item, each of which is sampled, and of picks."""
-
 _COHORTS = ("A", "B")  # the groups of users; the picks of B may be noisier
 
 
@@ -266,34 +263,6 @@ def _require_share(setting: str, share: float, n_items: int) -> None:
         message = f"{share} of {n_items:,} items, rounded to whole items, is {amount} of them"
         remedy = f"use more items, or a {setting} between {1 / n_items:g} and {1 - 1 / n_items:g}"
         raise OutOfRange(message, where=setting, remedy=remedy)
-
-
-def _require_groups(setting: str, effect: float, n_members: int, members: str) -> None:
-    """Raise OutOfRange for an effect on one of two groups that cannot both have a member."""
-    if effect and n_members < 2:
-        message = f"{effect} is a difference between two groups, but there is 1 {members}"
-        raise OutOfRange(message, where=setting, remedy=f"use 2 {members}s or more, or 0")
-
-
-def _require_size(n_users: int, n_items: int, per_user: float) -> None:
-    """Raise OutOfRange for a dataset that is too large to be sampled."""
-    if n_users * n_items > _MAX_PAIRS:
-        message = f"{n_users:,} users and {n_items:,} items are more than {_MAX_PAIRS:.0e} pairs"
-        remedy = f"use {_MAX_PAIRS // n_items:,} users or fewer, or fewer items"
-        raise OutOfRange(message, where="n_users", remedy=remedy)
-    n_picks = n_users * min(per_user, n_items / 2)
-    if n_picks > _MAX_PICKS:
-        message = f"asks for {n_picks:,.0f} interactions, more than {_MAX_PICKS:,}"
-        raise OutOfRange(message, where="per_user", remedy="lower n_users or per_user")
-
-
-def _require_items_of_studios(provider: float, n_studios: int, n_items: int) -> None:
-    """Raise OutOfRange for an effect of studios of which some would have no item."""
-    _require_groups("provider", provider, n_studios, "studio")
-    if provider and n_studios > n_items:
-        message = f"{n_studios:,} studios are more than the {n_items:,} items"
-        remedy = f"use {n_items:,} studios or fewer, more items, or provider: 0"
-        raise OutOfRange(message, where="studios", remedy=remedy)
 
 
 def _mark_members(values: AnyArray, member: str) -> BoolArray:
@@ -451,10 +420,7 @@ class Demo:
     (20, 9)
 
     Raises:
-        OutOfRange: More than 10^11 pairs of a user and an item, or 2 * 10^8 interactions;
-            a share of the items, rounded to whole items, is none or all of them; there are
-            fewer studios than two, or more than items, with ``provider``; there is one user with
-            ``preference``, ``cohort_noise`` or ``cohort_length``.
+        OutOfRange: A share of the items, rounded to whole items, is none or all of them.
 
     Source:
         The model of the picks: Plackett, "The Analysis of Permutations", Applied Statistics 24,
@@ -480,13 +446,8 @@ class Demo:
     reviews: bool = False
 
     def __post_init__(self) -> None:
-        _require_size(self.n_users, self.n_items, self.per_user)
         _require_share("stereotyped", self.stereotyped, self.n_items)
         _require_share("misleading", self.misleading, self.n_items)
-        _require_items_of_studios(self.provider, self.studios, self.n_items)
-        _require_groups("preference", self.preference, self.n_users, "user")
-        _require_groups("cohort_noise", self.cohort_noise, self.n_users, "user")
-        _require_groups("cohort_length", self.cohort_length, self.n_users, "user")
 
     def gives(self) -> frozenset[str]:
         """Return the parts of the dataset."""

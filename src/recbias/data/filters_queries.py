@@ -36,7 +36,6 @@ from recbias.core.errors import (
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
-from recbias.data.tables import refuse_repeated_ids
 from recbias.formats.identifiers import check_ids, encode
 from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
 
@@ -405,10 +404,9 @@ class QueryTable(TableSettings):
         if not len(table):
             remedy = "add a row below the names of the columns"
             raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
-        columns = table.cells
-        vocabulary, (codes,) = encode(columns["query_id"])
-        refuse_repeated_ids(table, "query_id", vocabulary, codes)
-        ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
+        _, (codes,) = encode(table["query_id"])
+        ids = Vocabulary(table.texts("query_id"))
+        table.refuse_repeats(codes, lambda row: f"query_id {ids.ids[row]!r} has two rows")
         cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
         where = str(self.path)
         check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)

@@ -19,32 +19,42 @@ import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, Codes, Dataset, Interactions, Vocabulary
-from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
+from recbias.core.errors import MalformedLine, MissingEvidence, NothingLeft, UnknownColumn
 from recbias.core.evidence import Impressions
 from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
+from recbias.formats.delimited import Kind, Layout, read_blocks_of_table, require_columns
 from recbias.formats.identifiers import align_columns
-from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
-from recbias.formats.text_files import require_file
+from recbias.formats.tables import (
+    TableColumns,
+    TableSettings,
+    find_suffix,
+    list_file_columns,
+    read_file,
+    read_table_header,
+)
+from recbias.formats.text_files import TAB, require_file
 
 _BLOCK = 2**20  # rows of a Parquet file at once
-_BLOCK_BYTES = 2**25  # of a text file at once
 
-_TYPES = {
-    "request_id": pa.string(),
-    "user_id": pa.string(),
-    "item_id": pa.string(),
-    "position": pa.int32(),
-    "reward": pa.float64(),
-    "propensity": pa.float64(),
-    "variant": pa.string(),
+_KINDS: Mapping[str, Kind] = {
+    "request_id": "text",
+    "user_id": "text",
+    "item_id": "text",
+    "position": "int32",
+    "reward": "float64",
+    "propensity": "float64",
+    "variant": "text",
 }
 """The columns of a log; all but ``item_id`` and ``reward`` are optional."""
+
+_TYPES = {"text": pa.string(), "int32": pa.int32(), "float64": pa.float64()}
 
 _OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
 _OPEN_BANDIT_LABELS = "user_feature_"
 _MIND = ("request_id", "user_id", "time", "history", "shown")
 _CELL = ("item_id", "position", "variant")
+_NOBODY = "no user: "  # starts the identifier of a request without a user
 _MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a request stand together
 
 
@@ -61,7 +71,7 @@ class ImpressionTable(TableSettings):
 
     The units of all measures are the users, so that several rows of a user count as one
     observation. A log without ``user_id`` has the requests as units, one without ``request_id``
-    the rows.
+    the rows; so has a request with a blank ``user_id``.
 
     Args:
         path: The log.
@@ -112,13 +122,21 @@ class ImpressionTable(TableSettings):
         has_users, labels = "user_id" in names, self._list_labels(names)
         keys, check = ["user_id"] * has_users + labels, _Check(self.path)
         users: list[pa.Table] = []
+        n_blank = 0
         for table in self.read_tables(labels):
             check.add(table)
             if has_users:
                 users = [_add_up(table.select(keys), keys, (), *users)]
+                n_blank += int(pc.sum(pc.starts_with(table["user_id"], _NOBODY)).as_py() or 0)
             elif labels:
                 users.append(table.select(labels))
         check.finish()
+        if n_blank:
+            n, unit = check.counts["impressions"], "request" if "request_id" in names else "row"
+            warn(
+                f"{self.path.name}: {n_blank:,} of {n:,} rows have no user_id; each {unit} of "
+                "them counts as a user of its own"
+            )
         frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
         for name in labels:
             cells = frame[name].astype(object)
@@ -200,81 +218,74 @@ class ImpressionTable(TableSettings):
         if self.layout == "open_bandit":
             renamed = _OPEN_BANDIT | renamed
         names = {renamed.get(name, name): name for name in list_file_columns(self.path)}
-        for name in ("item_id", "reward"):
-            if name not in names:
-                message, remedy = f"there is no column {name!r}", suggest(name, [*names])
-                remedy += (
-                    f"; another column is renamed by columns: {{{next(iter(names))}: {name}}}"
-                )
-                raise UnknownColumn(message, where=str(self.path), remedy=remedy)
+        require_columns(("item_id", "reward"), [*names], str(self.path), renames=True)
         return names
 
     def read_tables(self, labels: list[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the log in tables with the names and types of ``_TYPES``, and labels as text."""
+        """Yield the log in tables with the names and types of ``_TYPES``, and labels as text.
+
+        A blank user is named by the request.
+        """
+        start = 0
+        for table in self._read_file(labels):
+            yield _name_blank_users(table, start)
+            start += table.num_rows
+
+    def _read_file(self, labels: list[str] | None) -> Iterator[pa.Table]:
         if self.layout == "mind":
             yield from _read_mind(self.path)
             return
         names = self.find_columns()
-        kinds = {name: kind for name, kind in _TYPES.items() if name in names}
-        kinds |= dict.fromkeys(labels or (), pa.string())
-        try:
-            for batch in _read_batches(self.path, {names[name]: kinds[name] for name in kinds}):
-                table = pa.Table.from_batches([batch]).select([names[name] for name in kinds])
-                yield table.rename_columns([*kinds]).cast(pa.schema(kinds))
-        except pa.ArrowInvalid as error:
-            message = f"a cell does not have the type of its column: {error}"
-            remedy = "position is a whole number; reward and propensity are numbers"
-            raise MalformedLine(message, where=str(self.path), remedy=remedy) from error
+        kinds: dict[str, Kind] = {name: kind for name, kind in _KINDS.items() if name in names}
+        kinds |= dict.fromkeys(labels or (), "text")
+        if find_suffix(self.path) == ".parquet":
+            yield from _read_parquet(self.path, names, kinds)
+            return
+        header = read_table_header(self.path, announce=False)
+        columns = {header.columns[names[name]]: kind for name, kind in kinds.items()}
+        layout = Layout(columns=columns, delimiter=header.delimiter, quoted=True)
+        for table, _ in read_blocks_of_table(self.path, layout):
+            yield table.rename_columns([*kinds])
 
 
-def _is_text(path: Path) -> bool:
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"][-1:]
-    if suffixes == [".parquet"]:
-        return False
-    if suffixes in ([".csv"], [".tsv"]):
-        return True
-    message, remedy = f"{path.name} is no log", "give a .parquet, .csv or .tsv file, also with .gz"
-    raise WrongType(message, where="path", remedy=remedy)
+def _name_blank_users(table: pa.Table, start: int) -> pa.Table:
+    """Return a table with a name for each blank user; ``start`` is the number of its first row."""
+    if "user_id" not in table.column_names:
+        return table
+    users = table["user_id"]
+    is_blank = pc.equal(pc.utf8_trim_whitespace(pc.fill_null(users, "")), "")
+    if not pc.any(is_blank).as_py():
+        return table
+    names = pa.array(np.arange(start + 1, start + table.num_rows + 1)).cast(pa.string())
+    if "request_id" in table.column_names:
+        names = pc.fill_null(table["request_id"], "")
+    named = pc.if_else(is_blank, pc.binary_join_element_wise(_NOBODY, names, ""), users)
+    return table.set_column(table.column_names.index("user_id"), "user_id", named)
 
 
-def _open_text(
-    path: Path, types: Mapping[str, pa.DataType] | None = None, names: tuple[str, ...] = ()
-) -> Any:
-    from pyarrow import csv
-
-    is_tsv = ".tsv" in path.suffixes
-    try:
-        return csv.open_csv(
-            pa.input_stream(str(require_file(path)), compression="detect"),
-            read_options=csv.ReadOptions(
-                block_size=_BLOCK_BYTES, column_names=[*names] or None, use_threads=False
-            ),
-            parse_options=csv.ParseOptions(
-                delimiter="\t" if is_tsv else ",", quote_char=False if names else '"'
-            ),
-            convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=[*types] if types else None
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise MalformedLine(f"is not a table: {error}", where=str(path)) from error
-
-
-def _read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Any]:
-    if _is_text(path):
-        yield from _open_text(path, types)
-        return
+def _read_parquet(
+    path: Path, names: Mapping[str, str], kinds: Mapping[str, Kind]
+) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_BLOCK, columns=[*types])
+    schema = pa.schema({name: _TYPES[kind] for name, kind in kinds.items()})
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BLOCK, columns=[names[name] for name in kinds]):
+                table = pa.Table.from_batches([batch]).select([names[name] for name in kinds])
+                yield table.rename_columns([*kinds]).cast(schema)
+    except pa.ArrowInvalid as error:
+        message = f"a cell does not have the type of its column: {error}"
+        remedy = "position is a whole number; reward and propensity are numbers"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
 
 
 def _read_mind(path: Path) -> Iterator[pa.Table]:
     """Yield the rows of ``behaviors.tsv``, which has the items of a request in one cell."""
-    types = dict.fromkeys(_MIND, pa.string())
-    for batch in _open_text(path, types, _MIND):
-        shown = pc.split_pattern(batch["shown"], " ")
+    layout = Layout(columns=dict.fromkeys(_MIND, "text"), delimiter=TAB, header=False)
+    for block, _ in read_blocks_of_table(require_file(path), layout):
+        table = block.combine_chunks()
+        shown = pc.split_pattern(table["shown"].combine_chunks(), " ")
         parts = pc.extract_regex(pc.list_flatten(shown), r"^(?P<item>.+)-(?P<click>[01])$")
         if parts.null_count:
             message = f"{parts.null_count:,} impressions are not written as N123-0 or N123-1"
@@ -282,8 +293,8 @@ def _read_mind(path: Path) -> Iterator[pa.Table]:
         rows = pc.list_parent_indices(shown)
         yield pa.table(
             {
-                "request_id": batch["request_id"].take(rows),
-                "user_id": batch["user_id"].take(rows),
+                "request_id": table["request_id"].take(rows),
+                "user_id": table["user_id"].take(rows),
                 "item_id": parts.field("item"),
                 "reward": parts.field("click").cast(pa.float64()),
             }
@@ -433,8 +444,16 @@ class _Log:
         """Whether the propensities are known."""
         return "propensity" in self.names
 
-    def read_blocks(self) -> Iterator[Impressions]:
-        """Yield the rows in blocks of whole requests."""
+    def read_lists(self) -> Iterator[Impressions]:
+        """Yield the rows in blocks, for what is measured of whole requests."""
+        for name in ("request_id", "position"):
+            if name not in self.names:
+                message = f"what is measured needs the column {name}, which the log does not have"
+                raise MissingEvidence(message, remedy=f"give the log a column {name}")
+        return self.read_blocks(distinct=True)
+
+    def read_blocks(self, *, distinct: bool = False) -> Iterator[Impressions]:
+        """Yield the rows in blocks of whole requests, with ``distinct`` positions."""
         rest: pa.Table | None = None
         n_requests = 0
         for table in self.source.read_tables():
@@ -445,13 +464,13 @@ class _Log:
                 end = int(starts[-1])
                 rest = joined.slice(end)
             if end:
-                block = self._encode(joined.slice(0, end), n_requests)
+                block = self._encode(joined.slice(0, end), n_requests, distinct=distinct)
                 n_requests = int(block.requests[-1]) + 1
                 yield block
         if rest is not None:
-            yield self._encode(rest, n_requests)
+            yield self._encode(rest, n_requests, distinct=distinct)
 
-    def _encode(self, table: pa.Table, first: int) -> Impressions:
+    def _encode(self, table: pa.Table, first: int, *, distinct: bool) -> Impressions:
         n = table.num_rows
         requests = np.arange(first, first + n)
         if "request_id" in self.names:
@@ -475,9 +494,17 @@ class _Log:
             table["variant"].to_numpy() if "variant" in self.names else variants,
         )
         step = np.diff(requests)
-        if (np.diff(positions)[step == 0] >= 0).all():
-            return block
-        return block.take(np.lexsort((positions, requests)))
+        if not (np.diff(positions)[step == 0] >= 0).all():
+            block = block.take(np.lexsort((positions, requests)))
+        repeats = np.flatnonzero((np.diff(block.positions) == 0) & (step == 0))
+        if distinct and repeats.size:
+            message = (
+                f"request {table['request_id'][int(repeats[0])]} has several items at position "
+                f"{block.positions[repeats[0]]}, so that its order is unknown"
+            )
+            remedy = "give each item of a request its own position, and each list its request_id"
+            raise MalformedLine(message, where=str(self.source.path), remedy=remedy)
+        return block
 
 
 def _find(column: Any, ids: Vocabulary) -> Codes:

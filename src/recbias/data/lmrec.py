@@ -20,7 +20,6 @@ from recbias.core.context import warn
 from recbias.core.dataset import (
     SEPARATOR,
     Attributes,
-    BoolArray,
     Codes,
     Dataset,
     Ids,
@@ -33,7 +32,6 @@ from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.data.books_yelp import SIGNS
-from recbias.data.declared import require_files
 from recbias.formats.delimited import Table
 from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import require_file
@@ -121,7 +119,7 @@ def _read(path: Path) -> tuple[Table, pd.DataFrame]:
     frame = frame.replace({"": None})
     frame.insert(0, "kind", parse_kind(path))
     frame["price_level"] = _parse_levels(frame["price"], table)
-    _refuse_rows(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", table)
+    table.refuse(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", "correct the line")
     columns = ["input_sentence", "label", "secondary_label", "rank", *_BUSINESS]
     is_repeated = frame.duplicated(columns).to_numpy()
     if n_repeated := int(is_repeated.sum()):
@@ -138,14 +136,8 @@ def _parse_levels(prices: pd.Series[Any], table: Table) -> pd.Series[Any]:
     is_missing = texts.isna() | texts.str.casefold().isin(["nan", "none"])
     is_wrong = ~is_missing & ~levels.isin([1, 2, 3, 4])
     message = "the price is not a level from 1 to 4 or $ to $$$$"
-    _refuse_rows(is_wrong.to_numpy(dtype=bool), message, table)
+    table.refuse(is_wrong.to_numpy(dtype=bool), message, "correct the line")
     return levels
-
-
-def _refuse_rows(is_wrong: BoolArray, message: str, table: Table) -> None:
-    if is_wrong.any():
-        row = int(np.flatnonzero(is_wrong)[0])
-        raise MalformedLine(message, where=table.place(row), remedy="correct the line")
 
 
 def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[Table], ends: Any) -> None:
@@ -169,10 +161,6 @@ def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
     number = (businesses.groupby("recommended_item").cumcount() + 1).astype(str)
     is_shared = names.duplicated(keep=False)
     ids = names.where(~is_shared, names + " (" + number + ")").to_numpy(dtype=object)
-    is_repeated = pd.Series(ids).duplicated().to_numpy()
-    if is_repeated.any():
-        message = f"two businesses would both be named {ids[is_repeated][0]!r}"
-        raise MalformedLine(message, remedy="rename one of them")
     vocabulary, codes = Vocabulary.encode(ids)
     keys = pd.MultiIndex.from_frame(businesses[["business", "branch"]])
     list_keys = pd.MultiIndex.from_frame(lists[["business", "branch"]])
@@ -238,9 +226,6 @@ def tabulate_sentences(rows: pd.DataFrame) -> pd.DataFrame:
     ``second``; ``location``) and the labels (``race``, ``gender``; ``first_gender``,
     ``second_gender``, ``orientation``; ``place``, ``religion``); a cell that does not apply is
     None. ``rows`` are those of the output tables, one for each sentence, label and rank.
-
-    Raises:
-        MalformedLine: A sentence has two values of one label.
     """
     sentences = rows.drop_duplicates("input_sentence").set_index("input_sentence", drop=False)
     table = pd.DataFrame({"text": sentences["input_sentence"], "kind": sentences["kind"]})
@@ -266,11 +251,6 @@ def _pivot_labels(rows: pd.DataFrame) -> pd.DataFrame:
     pairs = rows[["input_sentence", "label"]].drop_duplicates()
     pairs = pairs[pairs["label"] != "all"]
     pairs = pairs.assign(column=pairs["label"].map(_LABEL_COLUMNS).fillna("label"))
-    is_repeated = pairs.duplicated(["input_sentence", "column"]).to_numpy()
-    if is_repeated.any():
-        sentence, label = pairs[is_repeated].iloc[0][["input_sentence", "label"]]
-        message = f"{sentence!r} has two values of one label, one is {label!r}"
-        raise MalformedLine(message, remedy="keep the rows of one of them")
     table = pairs.pivot_table(
         index="input_sentence", columns="column", values="label", aggfunc="first", sort=False
     )
@@ -406,23 +386,34 @@ class LMRecRelease:
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
-        if self.path is not None:
-            return [require_file(self.path)]
-        outputs = data / self.folder / _OUTPUTS
-        if not outputs.is_dir():
-            require_files([outputs / f"yelp_qa_{self.kinds[0]}.csv"], fetch=_NAME)
-        folder = outputs / f"{self.city}_output_dataframes{_SUFFIXES[self.outputs]}"
-        paths = {kind: _find_output(folder, kind) for kind in dict.fromkeys(self.kinds)}
-        present = [path for path in paths.values() if has_file(path)]
-        if len(present) == len(paths) or (present and self.missing == "skip"):
+        present, absent = self._find_outputs(data)
+        if present and (not absent or self.missing == "skip"):
             return present
-        raise _explain_absence(*next(item for item in paths.items() if item[1] not in present))
+        kind, path = next(iter(absent.items()))
+        kinds = [parse_kind(file) for file in path.parent.glob("yelp_qa_*.*")]
+        remedy = suggest(kind, kinds) if kinds else f"recbias data fetch {_NAME}, or name a city"
+        raise MissingFile(f"no outputs of the kind {kind!r}", where=str(path), remedy=remedy)
+
+    def _find_outputs(self, data: Path) -> tuple[list[Path], dict[str, Path]]:
+        """Return the files that are there, and the paths of those that are not, by kind."""
+        if self.path is not None:
+            return [require_file(self.path)], {}
+        city = f"{self.city}_output_dataframes{_SUFFIXES[self.outputs]}"
+        present: list[Path] = []
+        absent: dict[str, Path] = {}
+        for kind in dict.fromkeys(self.kinds):
+            path = data / self.folder / _OUTPUTS / city / f"yelp_qa_{kind}.csv"
+            found = [file for file in (path, path.with_suffix(".xlsx")) if has_file(file)]
+            present += found[:1]
+            absent |= {} if found else {kind: path}
+        return present, absent
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
-        paths = self.files(data)
-        absent = self._warn_of_absence(paths[0].parent) if self.path is None else []
-        outputs = read_outputs(paths)
+        outputs = read_outputs(self.files(data))
+        _, absent = self._find_outputs(data)
+        if absent:
+            warn(f"{self.city}: there are no outputs of the kinds {', '.join(absent)}")
         sentences = tabulate_sentences(outputs.rows)
         ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
         items = outputs.items.ids
@@ -433,37 +424,6 @@ class LMRecRelease:
         sentences[sorted(unknown - set(sentences.columns))] = None
         rows = Interactions.without_rows(ids, items)
         return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
-
-    def _warn_of_absence(self, folder: Path) -> list[str]:
-        """Return the kinds without a file, and name them in a warning."""
-        kinds = dict.fromkeys(self.kinds)
-        paths = {kind: _find_output(folder, kind) for kind in kinds}
-        absent = [kind for kind in kinds if not has_file(paths[kind])]
-        if absent:
-            errors = [_explain_absence(kind, paths[kind]) for kind in absent]
-            reasons = "; ".join(f"{error.message}: {error.remedy}" for error in errors)
-            warn(f"{self.city}: {len(absent)} of {len(kinds)} kinds skipped: {reasons}")
-        return absent
-
-
-def _find_output(folder: Path, kind: str) -> Path:
-    """Return the CSV file of a kind, or the Excel file if there is no other."""
-    path = folder / f"yelp_qa_{kind}.csv"
-    excel = path.with_suffix(".xlsx")
-    return excel if has_file(excel) and not has_file(path) else path
-
-
-def _explain_absence(kind: str, path: Path) -> MissingFile:
-    """Return the error that there is no file of a kind."""
-    folder = path.parent
-    message = f"there are no outputs of the kind {kind!r}"
-    if folder.is_dir():
-        remedy = suggest(kind, [parse_kind(file) for file in folder.glob("yelp_qa_*.*")])
-    else:
-        message = f"there are no such outputs of {folder.name.partition('_')[0]}"
-        present = [path.name for path in folder.parent.iterdir()]
-        remedy = suggest(folder.name, present) if present else f"recbias data fetch {_NAME}"
-    return MissingFile(message, where=str(path), remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

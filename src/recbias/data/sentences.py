@@ -15,6 +15,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import (
     KEYS,
     SENTENCE_PARTS,
+    AnyArray,
     Attributes,
     Dataset,
     Interactions,
@@ -33,6 +34,7 @@ from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, tabulate_part
 from recbias.data.declared import find_folder, require_files
 from recbias.formats.delimited import Table
+from recbias.formats.identifiers import find_repeat
 from recbias.formats.tables import find_suffix, read_text_table
 from recbias.formats.text_files import read_text, require_file
 
@@ -43,6 +45,9 @@ _TARGET_SETS = ("T1", "T2")
 """The label of the first group of a pair, which the stereotypes are about, and of the second."""
 
 _EVALUATION_PARTS = ("validation", "test")
+
+_COLUMNS = [*KEYS, "category", "target_set"]
+"""The columns of the published sentences."""
 
 
 def make_dataset(frame: pd.DataFrame, name: str, overlap: _Overlap = "keep") -> Dataset:
@@ -88,15 +93,11 @@ def _count_identical(frame: pd.DataFrame, part: str, name: str) -> dict[str, int
 
 
 def _make_pairs(
-    texts: tuple[Sequence[str], Sequence[str]],
-    groups: tuple[str, str],
-    *,
-    part: str,
-    category: str,
+    texts: tuple[Sequence[str], Sequence[str]], groups: tuple[str, str], part: str, category: str
 ) -> pd.DataFrame:
     """Return the sentences of pairs, pair by pair; the pair of line i is ``category-part-i``.
 
-    >>> _make_pairs((["A"], ["B"]), ("old", "young"), part="test", category="age")["id"].tolist()
+    >>> _make_pairs((["A"], ["B"]), ("old", "young"), "test", "age")["id"].tolist()
     ['age-test-1-old', 'age-test-1-young']
     """
     rows = [
@@ -105,33 +106,27 @@ def _make_pairs(
         for pair in [f"{category}-{part}-{number}"]
         for group, text, target_set in zip(groups, pair_texts, _TARGET_SETS, strict=True)
     ]
-    return _make_frame(rows)
+    return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
 
 
 def _make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
     """Return training sentences, which have no counterpart; ``group`` may be unknown."""
-    target_set = None if group is None else _TARGET_SETS[0]
+    target_set, name = group and _TARGET_SETS[0], category or "sentences"
     rows = [
-        (f"{category or 'sentences'}-train-{number}", "train", None, group, text, *labels)
-        for labels in [(category, target_set)]
+        (f"{name}-train-{number}", "train", None, group, text, category, target_set)
         for number, text in enumerate(texts, start=1)
     ]
-    return _make_frame(rows)
-
-
-def _make_frame(rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=[*KEYS, "category", "target_set"], dtype=object)
+    return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
 
 
 def _read_sentences(path: Path) -> list[str]:
     """Return the sentences of a text file with one per line, without white space at the ends."""
-    lines = [line.strip() for line in read_text(path).decode().split("\n")]
+    lines = [line.strip() for line in read_text(path).split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise NothingLeft(
-            "has no sentences", where=str(path), remedy="write one sentence per line"
-        )
+        remedy = "write one sentence per line"
+        raise NothingLeft("has no sentences", where=str(path), remedy=remedy)
     if "" in lines:
         remedy = "write one sentence per line, and no empty line between two"
         raise MalformedLine("an empty line", where=f"{path}:{lines.index('') + 1}", remedy=remedy)
@@ -142,13 +137,11 @@ def _require_equal_numbers(
     paths: tuple[Path, Path], texts: tuple[Sequence[str], Sequence[str]]
 ) -> None:
     """Raise MalformedLine if two files, of which line i is a pair, differ in length."""
-    sizes = [len(part) for part in texts]
-    if sizes[0] != sizes[1]:
-        longer, shorter = (paths[i] for i in ((0, 1) if sizes[0] > sizes[1] else (1, 0)))
-        message = f"has {max(sizes):,} sentences, but {shorter.name} has {min(sizes):,}"
+    (n, path), (n_longer, longer) = sorted(zip(map(len, texts), paths, strict=True))
+    if n < n_longer:
+        message = f"has {n_longer:,} sentences, but {path.name} has {n:,}"
         remedy = "sentence i of both files is a pair: add or remove the sentence of one file"
-        where = f"{longer}:{min(sizes) + 1}"
-        raise MalformedLine(message, where=where, remedy=remedy)
+        raise MalformedLine(message, where=f"{longer}:{n + 1}", remedy=remedy)
 
 
 _PARTS = {"validation": "valid", "test": "test"}
@@ -204,7 +197,7 @@ class _PairFiles(_Sentences):
             paths = self._find_pairs(data, category, part)
             texts = self._read_texts(paths[0]), self._read_texts(paths[1])
             _require_equal_numbers(paths, texts)
-            yield _make_pairs(texts, self.groups[category], part=part, category=category)
+            yield _make_pairs(texts, self.groups[category], part, category)
 
     def _read_texts(self, path: Path) -> list[str]:
         return _read_sentences(path) if path.suffix == ".txt" else _read_column(path, self.column)
@@ -327,23 +320,25 @@ class CrowSPairs(_Sentences):
         """Read the file."""
         table = read_text_table(self.files(data)[0])
         table.need(*_GROUPS_CROWS_PAIRS, "bias_type", _DIRECTION)
-        columns = [table.ids(name) for name in (*_GROUPS_CROWS_PAIRS, "bias_type", _DIRECTION)]
+        names = (*_GROUPS_CROWS_PAIRS, "bias_type", _DIRECTION)
+        columns = dict(zip(names, map(table.ids, names), strict=True))
+        directions = columns[_DIRECTION]
+        is_other = ~np.isin(directions.astype(str), ["stereo", "antistereo"])
+        table.refuse(
+            is_other,
+            lambda row: f"{_DIRECTION} is {directions[row]!r}",
+            "write stereo or antistereo",
+        )
         rows = []
-        for row, (more, less, category, direction) in enumerate(zip(*columns, strict=True)):
-            if direction not in {"stereo", "antistereo"}:
-                message = f"{_DIRECTION} is {direction!r}"
-                remedy = "write stereo or antistereo"
-                raise MalformedLine(message, where=table.place(row), remedy=remedy)
+        for row, cells in enumerate(zip(*columns.values(), strict=True)):
+            *texts, category, direction = cells
             sets = _TARGET_SETS if direction == "stereo" else _TARGET_SETS[::-1]
             pair = f"{category}-{row + 1}"
-            rows += [
-                (f"{pair}-{group}", "test", pair, group, text.strip(), category, target, direction)
-                for group, text, target in zip(
-                    _GROUPS_CROWS_PAIRS, (more, less), sets, strict=True
-                )
-            ]
-        names = [*KEYS, "category", "target_set", _DIRECTION]
-        return make_dataset(pd.DataFrame(rows, columns=names, dtype=object), _CROWS_PAIRS)
+            for group, text, target in zip(_GROUPS_CROWS_PAIRS, texts, sets, strict=True):
+                key = (f"{pair}-{group}", "test", pair, group, text.strip())
+                rows.append((*key, category, target, direction))
+        frame = pd.DataFrame(rows, columns=[*_COLUMNS, _DIRECTION], dtype=object)
+        return make_dataset(frame, _CROWS_PAIRS)
 
 
 _GROUPS_REDDITBIAS = {
@@ -516,30 +511,21 @@ def read_dialogues(path: Path, used: set[str] | None = None) -> pd.DataFrame:
         "\n".join(turn.strip() for turn in text.splitlines() if turn.strip())
         for text in table.texts(_CONTEXT)
     ]
-    if "" in contexts:
-        location = table.place(contexts.index(""))
-        raise MalformedLine("an empty context", where=location, remedy="write at least one turn")
+    remedy = "write at least one turn"
+    table.refuse(np.array([not text for text in contexts]), "an empty context", remedy)
     has_ids = "id" in table.columns
     ids = table.ids("id") if has_ids else [f"dialogue-{row + 1}" for row in range(len(table))]
-    seen = set(used or ())
-    for row, identifier in enumerate(ids):
-        if identifier in seen:
-            message = f"another query has the id {identifier!r}"
-            raise MalformedLine(message, where=table.place(row), remedy="give each its own id")
-        seen.add(identifier)
-    texts = {
-        "id": ids,
-        "text": contexts,
-        _CONTEXT: contexts,
-        _REFERENCE: table.optional(_REFERENCE),
-    }
-    labels = table.labels(("id", _CONTEXT, _REFERENCE))
-    return pd.concat([pd.DataFrame(texts, dtype=object), labels], axis=1)
+    table.refuse_repeats(np.array(ids, dtype=object), lambda row: f"another row has {ids[row]!r}")
+    is_used = np.array([identifier in (used or ()) for identifier in ids])
+    table.refuse(
+        is_used, lambda row: f"another query has the id {ids[row]!r}", "give each its own id"
+    )
+    texts = {"id": ids, "text": contexts, _CONTEXT: contexts}
+    frame = pd.DataFrame({**texts, _REFERENCE: table.optional(_REFERENCE)}, dtype=object)
+    return pd.concat([frame, table.labels(("id", _CONTEXT, _REFERENCE))], axis=1)
 
 
 _SENTENCE_TABLES = "sentence_tables"
-_COLUMNS = tuple(name for name in KEYS if name != "part")
-"""The columns of a table that are not labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -595,7 +581,7 @@ class SentenceTables(_Sentences):
         frame = pd.concat(
             [_read_part(table, part) for part, table in tables.items()], ignore_index=True
         )
-        _refuse_repeated_ids(frame["id"].to_list(), list(tables.values()))
+        _refuse_repeated_ids(frame["id"].to_numpy(object), list(tables.values()))
         return make_dataset(
             frame.astype(object).where(frame.notna(), None), _SENTENCE_TABLES, self.overlap
         )
@@ -613,51 +599,35 @@ def _read_part(table: Table, part: str) -> pd.DataFrame:
         remedy = f"write one table per part, and remove the column; this one is the {part} table"
         raise Contradiction(message, where=str(table.path), remedy=remedy)
     pairs, groups = table.optional("pair_id"), table.optional("group")
-    has_pair = np.array([pair is not None for pair in pairs], dtype=bool)
+    has_pair = pd.notna(pairs)
     if part != "train" or has_pair.any():
         table.need("group")
-    texts = [text.strip() for text in table.ids("text")]
-    for row, text in enumerate(texts):
-        if not text:
-            raise MalformedLine("an empty text", where=table.place(row), remedy="remove the row")
-        if has_pair[row] and groups[row] is None:
-            message = f"the sentence of pair {pairs[row]!r} has no group"
-            raise MalformedLine(message, where=table.place(row), remedy="write its group")
-    _refuse_odd_pairs(table, pairs.tolist(), groups.tolist())
-    keys = pd.DataFrame(
-        {"id": table.ids("id"), "part": part, "pair_id": pairs, "group": groups, "text": texts},
-        dtype=object,
+    texts = np.array([text.strip() for text in table.ids("text")], dtype=object)
+    table.refuse(texts == "", "an empty text", "remove the row")
+    table.refuse(
+        has_pair & pd.isna(groups),
+        lambda row: f"the sentence of pair {pairs[row]!r} has no group",
+        "write its group",
     )
-    return pd.concat([keys, table.labels(_COLUMNS)], axis=1)
+    keys = zip(pairs, groups, range(len(table)), strict=True)
+    versions = [row if pair is None else f"{pair}\n{group}" for pair, group, row in keys]
+    table.refuse_repeats(
+        np.array(versions, dtype=object),
+        lambda row: f"pair {pairs[row]!r} already has a sentence of the group {groups[row]!r}",
+    )
+    sizes = pd.Series(pairs).map(pd.Series(pairs).value_counts())
+    remedy = "add its counterpart, or leave pair_id empty for a sentence without one"
+    table.refuse((sizes == 1).to_numpy(), "the pair has this sentence only", remedy)
+    ids = {"id": table.ids("id"), "part": part, "pair_id": pairs, "group": groups, "text": texts}
+    labels = table.labels([name for name in KEYS if name != "part"])
+    return pd.concat([pd.DataFrame(ids, dtype=object), labels], axis=1)
 
 
-def _refuse_odd_pairs(table: Table, pairs: list[str | None], groups: list[str | None]) -> None:
-    """Raise MalformedLine if a pair has one sentence only, or two of the same group."""
-    rows_of: dict[str, dict[str | None, int]] = {}
-    for row, (pair, group) in enumerate(zip(pairs, groups, strict=True)):
-        if pair is None:
-            continue
-        rows = rows_of.setdefault(pair, {})
-        if group in rows:
-            message = f"pair {pair!r} already has a sentence of the group {group!r}"
-            remedy = f"keep one of the rows; the other is at {table.place(rows[group])}"
-            raise MalformedLine(message, where=table.place(row), remedy=remedy)
-        rows[group] = row
-    for pair, rows in rows_of.items():
-        if len(rows) == 1:
-            ((group, row),) = rows.items()
-            message = f"pair {pair!r} has a sentence of the group {group!r} only"
-            remedy = "add its counterpart, or leave pair_id empty for a sentence without one"
-            raise MalformedLine(message, where=table.place(row), remedy=remedy)
-
-
-def _refuse_repeated_ids(ids: list[str], tables: list[Table]) -> None:
-    places = [(table, row) for table in tables for row in range(len(table))]
-    first_rows: dict[str, int] = {}
-    for row, identifier in enumerate(ids):
-        first = first_rows.setdefault(identifier, row)
-        if first != row:
-            (table, table_row), (other, other_row) = places[row], places[first]
-            remedy = f"give each sentence its own id; the other is at {other.place(other_row)}"
-            message = f"two sentences have the id {identifier!r}"
-            raise MalformedLine(message, where=table.place(table_row), remedy=remedy)
+def _refuse_repeated_ids(ids: AnyArray, tables: list[Table]) -> None:
+    first, repeat = find_repeat(ids)
+    if repeat >= 0:
+        rows = [(table, row) for table in tables for row in range(len(table))]
+        (table, row), (other, other_row) = rows[repeat], rows[first]
+        remedy = f"give each sentence its own id; the other is at {other.place(other_row)}"
+        message = f"two sentences have the id {ids[repeat]!r}"
+        raise MalformedLine(message, where=table.place(row), remedy=remedy)

@@ -17,7 +17,7 @@ from recbias.core.dataset import Attributes, Codes, Dataset, Interactions, Revie
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
 from recbias.formats.delimited import BadLines, Table
-from recbias.formats.identifiers import align_columns, check_ids, encode, find_repeat
+from recbias.formats.identifiers import align_columns, check_ids, encode
 from recbias.formats.interactions import (
     InteractionLayout,
     is_blank,
@@ -114,14 +114,14 @@ class Tables(TableSettings):
         users, items = self._read(self.users, _USERS), self._read(self.items, _ITEMS)
         reviews = self._read(self.reviews, _REVIEWS)
         times = None
-        if interactions and "timestamp" in interactions.columns:
+        if interactions is not None and "timestamp" in interactions.columns:
             interactions, times = _parse_times(interactions, self.bad_lines)
-        rows = interactions or reviews
+        rows = reviews if interactions is None else interactions
         user_ids, row_users, user_codes = _encode_ids(rows, users, "user_id")
         item_ids, row_items, item_codes = _encode_ids(rows, items, "item_id")
-        tables = [table for table in (interactions, users, items, reviews) if table]
+        tables = [table for table in (interactions, users, items, reviews) if table is not None]
         values = np.ones(row_users.size, dtype=np.float32)
-        if rows and "rating" in rows.columns:
+        if rows is not None and "rating" in rows.columns:
             values = rows.numbers("rating")
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
@@ -172,22 +172,15 @@ def _encode_ids(
 ) -> tuple[Vocabulary, Codes, Codes]:
     """Return the identifiers of both tables, and the codes of the rows of each."""
     empty = pa.array([], pa.string())
-    columns = [table[name] if table else empty for table in (rows, attributes)]
-    ids, (row_codes, attribute_codes) = encode(*columns)
-    if attributes:
-        refuse_repeated_ids(attributes, name, ids, attribute_codes)
+    columns = [empty if table is None else table[name] for table in (rows, attributes)]
+    ids, (row_codes, codes) = encode(*columns)
+    if attributes is not None:
+        attributes.refuse_repeats(
+            codes, lambda row: f"{name} {ids.ids[codes[row]]!r} has two rows"
+        )
         noun, of_rows = f"{name.removesuffix('_id')}s", ids.take(np.unique(row_codes))
-        check_ids(ids.ids[attribute_codes], of_rows, noun, str(attributes.path), may_lack=True)
-    return ids, row_codes, attribute_codes
-
-
-def refuse_repeated_ids(table: Table, name: str, ids: Vocabulary, codes: Codes) -> None:
-    """Raise MalformedLine if an identifier in the column ``name`` has two rows."""
-    first_row, repeated_row = find_repeat(codes)
-    if repeated_row >= 0:
-        message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
-        remedy = f"keep one row; the first is at {table.place(first_row)}"
-        raise MalformedLine(message, where=table.place(repeated_row), remedy=remedy)
+        check_ids(ids.ids[codes], of_rows, noun, str(attributes.path), may_lack=True)
+    return ids, row_codes, codes
 
 
 def _select_reviews(

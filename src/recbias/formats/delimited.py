@@ -91,6 +91,11 @@ class Layout:
     escaped: bool = False
     encoding: str = "utf-8"
 
+    @property
+    def separator(self) -> str:
+        """The delimiter as one character, which stands for it while lines are parsed."""
+        return {"::": "\x1f", "": " "}.get(self.delimiter, self.delimiter)
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -123,12 +128,7 @@ class Table:
 
     def need(self, *names: str) -> None:
         """Raise UnknownColumn if one of the columns is missing."""
-        for name in names:
-            if name not in self.columns:
-                remedy = f"rename the column; {suggest(name, self.columns)}"
-                where = self.header or str(self.path)
-                error = UnknownColumn(f"there is no column {name!r}", where=where, remedy=remedy)
-                raise explain_header(error, self.columns, names)
+        require_columns(names, self.columns, self.header or str(self.path))
 
     def texts(self, name: str) -> Ids:
         """Return a column of text as written, ``object[n]``."""
@@ -158,10 +158,14 @@ class Table:
         cells = {name: self.optional(name) for name in self.columns if name not in used}
         return pd.DataFrame(cells, index=range(len(self)), dtype=object)
 
-    def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
+    def refuse(
+        self, is_wrong: AnyArray, problem: str | Callable[[int], str], remedy: str = ""
+    ) -> None:
         """Raise MalformedLine with the first wrong row, if there is one."""
         if (rows := np.flatnonzero(is_wrong)).size:
-            raise MalformedLine(problem, where=self.place(int(rows[0])), remedy=remedy)
+            row = int(rows[0])
+            message = problem if isinstance(problem, str) else problem(row)
+            raise MalformedLine(message, where=self.place(row), remedy=remedy)
 
     def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
         """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
@@ -180,15 +184,15 @@ class Table:
             self.refuse(is_wrong, problem, SKIP_HINT)
         if not is_wrong.any():
             return self
-        rows = np.flatnonzero(~is_wrong)
-        n_wrong = len(self) - rows.size
+        n_wrong = int(np.count_nonzero(is_wrong))
         warn(f"{self.path.name}: {n_wrong:,} row(s) skipped: {problem}")
-        return replace(
-            self,
-            cells=self.cells.take(rows),
-            place=lambda row: self.place(int(rows[row])),
-            bad_lines=self.bad_lines + n_wrong,
-        )
+        return replace(self.take(~is_wrong), bad_lines=self.bad_lines + n_wrong)
+
+    def take(self, is_kept: BoolArray) -> Table:
+        """Return some of the rows, by a mask."""
+        rows = np.flatnonzero(is_kept)
+        cells = self.cells.take(rows)
+        return replace(self, cells=cells, place=lambda row: self.place(int(rows[row])))
 
 
 def parse_numbers(column: Any, name: str, place: Callable[[int], str]) -> FloatArray:
@@ -240,30 +244,34 @@ def read_table(
         UnknownColumn: The header lacks a column.
         MissingFile: The file does not exist or cannot be read.
     """
+    tables = read_blocks_of_table(path, layout, bad_lines=bad_lines, encoded=encoded)
+    return collect_rows(path, tables, keep, partial(place_row, path, layout))
+
+
+def read_blocks_of_table(
+    path: Path, layout: Layout, *, bad_lines: BadLines = "error", encoded: bool = False
+) -> Iterator[tuple[Any, int]]:
+    """Yield the table of each block of a text file, and the number of its lines skipped."""
     types = {**_TYPES, "id": _CODES if encoded else pa.string()}
     schema = pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
     names, size, _ = read_header(path, layout)
-
-    def read_tables() -> Iterator[tuple[Any, int]]:
-        end = b"\n"
-        for block in read_blocks(path, skip=size, quoted=layout.quoted):
-            if (table := _parse(block.data, layout, names, schema)) is not None:
-                yield table.unify_dictionaries(), 0
-            else:
-                yield _read_rows(block, layout, names, schema, bad_lines)
-            end = block.data[-1:]
-        is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
-        if is_published and end not in b"\r\n":
-            warn(f"{path.name}: the last line has no line end; the file may be truncated")
-
-    place = partial(place_row, path, layout)
-    return collect_rows(path, read_tables(), schema.empty_table(), keep, place)
+    end = b""
+    for block in read_blocks(path, skip=size, quoted=layout.quoted):
+        if (table := _parse(block.data, layout, names, schema)) is not None:
+            yield table.unify_dictionaries(), 0
+        else:
+            yield _read_rows(block, layout, names, schema, bad_lines)
+        end = block.data[-1:]
+    if not end:
+        yield schema.empty_table(), 0
+    is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
+    if is_published and end not in b"\r\n":
+        warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
 
 def collect_rows(
     path: Path,
     tables: Iterable[tuple[Any, int]],
-    empty: Any,
     keep: Callable[[Any], Any] | None,
     place: Callable[[int], str],
 ) -> Table:
@@ -272,19 +280,16 @@ def collect_rows(
     Args:
         path: The file.
         tables: The table of each block and the number of its lines skipped.
-        empty: The table of a file without blocks.
         keep: Returns the rows to keep of a table; all by default.
         place: Returns the place of a row.
     """
-    keep = keep or (lambda table: table)
     retained, n_skipped = [], 0
     for table, n_bad in tables:
-        retained.append(keep(table))
+        retained.append(keep(table) if keep else table)
         n_skipped += n_bad
     if n_skipped:
         warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
-    cells = pa.concat_tables(retained or [keep(empty)])
-    return Table(path, cells, place, bad_lines=n_skipped)
+    return Table(path, pa.concat_tables(retained), place, bad_lines=n_skipped)
 
 
 class Header(NamedTuple):
@@ -317,12 +322,25 @@ def read_header(path: Path, layout: Layout) -> Header:
     if not names:
         message, remedy = "the file is empty: there is no header", "name the columns in line 1"
         raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
-    for name in layout.columns:
-        if name not in names:
-            message = f"there is no column {name!r}"
-            raise UnknownColumn(message, where=where, remedy=suggest(name, names))
+    require_columns([*layout.columns], names, where)
     refuse_same_names([name for name in names if name in layout.columns], where)
     return Header(names, size, line)
+
+
+def require_columns(
+    needed: Collection[str], names: Sequence[str], where: str, *, renames: bool = False
+) -> None:
+    """Raise UnknownColumn if a file with some ``names`` lacks a column.
+
+    ``renames`` says whether a setting ``columns`` renames others.
+    """
+    for name in needed:
+        if name not in names:
+            message, remedy = f"there is no column {name!r}", suggest(name, names)
+            if renames and names:
+                remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
+            error = UnknownColumn(message, where=where, remedy=remedy)
+            raise explain_header(error, names, needed)
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:
@@ -389,14 +407,25 @@ def read_blocks(path: Path, *, skip: int = 0, quoted: bool = False) -> Iterator[
             report_progress(f"read {path.name}", packed.tell(), total)
 
 
-# ---- blocks without a fault ----
-
-_BLANKS, _BLANK_ENDS = re.compile(rb"[ \t]+"), re.compile(rb"[ \t\r]*\n[ \t]*")
+_BLANKS, _BLANK_ENDS = re.compile(rb" +"), re.compile(rb" *(\r?\n) *")
 _ESCAPED = re.compile(rb'(?<!\\)\\"')
 
 
-def _unescape(data: bytes, layout: Layout) -> bytes:
-    return _ESCAPED.sub(b'""', data) if layout.escaped else data
+def _normalize(data: bytes, layout: Layout) -> bytes:
+    """Return lines as UTF-8 with a delimiter of one byte, and quotes in cells written twice."""
+    if layout.encoding != "utf-8":
+        data = data.decode(layout.encoding).encode()
+    if layout.escaped:
+        data = _ESCAPED.sub(b'""', data)
+    if len(layout.delimiter) == 2:
+        return data.replace(layout.delimiter.encode(), layout.separator.encode())
+    if layout.delimiter:
+        return data
+    data = data.replace(b"\t", b" ")
+    is_white = np.frombuffer(data, dtype=np.uint8) <= ord(" ")
+    if (is_white[1:] & is_white[:-1]).any():  # several blanks, or some at the end of a line
+        data = _BLANK_ENDS.sub(rb"\1", _BLANKS.sub(b" ", data))
+    return data.strip(b" ")
 
 
 def _has_regular_quotes(data: bytes, delimiter: str) -> bool:
@@ -417,47 +446,32 @@ def _has_regular_quotes(data: bytes, delimiter: str) -> bool:
     return bool(is_regular and quotes.size % 2 == 0)
 
 
+# ---- blocks without a fault ----
+
+
 def _parse(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
     """Return the table that Arrow reads; None if a line or a value may be at fault."""
-    data = _unescape(data, layout)
-    if layout.quoted and not _has_regular_quotes(data, layout.delimiter):
+    data = _normalize(data, layout)
+    if layout.quoted and not _has_regular_quotes(data, layout.separator):
         return None
-    table = _parse_with_arrow(data, layout, names, schema)
-    if table is None and not layout.delimiter:
-        data = _BLANK_ENDS.sub(b"\n", _BLANKS.sub(b" ", data)).strip()
-        table = _parse_with_arrow(data, layout, names, schema)
-    return table
-
-
-def _parse_with_arrow(data: bytes, layout: Layout, names: list[str], schema: Any) -> Any:
-    delimiter = layout.delimiter or (TAB if TAB.encode() in data.partition(b"\n")[0] else " ")
-    gaps: list[str] = []
-    if len(delimiter) == 2:
-        gaps = [f"::{position}" for position in range(1, len(names))]
-        names = [name for pair in zip(names, [*gaps, ""], strict=True) for name in pair][:-1]
-    types = dict(zip(schema.names, schema.types, strict=True)) | dict.fromkeys(gaps, pa.null())
     has_quotes = layout.quoted and b'"' in data  # without any, Arrow splits lines faster
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(
-                use_threads=len(data) > _MIN_THREADED_SIZE,
-                column_names=names,
-                encoding=layout.encoding,
-            ),
+            arrow_csv.ReadOptions(use_threads=len(data) > _MIN_THREADED_SIZE, column_names=names),
             arrow_csv.ParseOptions(
-                delimiter=delimiter[0],
+                delimiter=layout.separator,
                 quote_char='"' if has_quotes else False,
                 newlines_in_values=has_quotes,
             ),
             arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=[*types],
+                column_types=schema,
+                include_columns=schema.names,
                 null_values=[""],
                 strings_can_be_null=False,
             ),
-        ).select(schema.names)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
+        )
+    except pa.ArrowInvalid:
         return None
     return None if _has_missing_values(table, layout) else table
 
@@ -524,30 +538,16 @@ def _convert_cell(cell: str, kind: Kind, name: str) -> object:
 
 def _split_rows(block: Block, layout: Layout) -> Iterator[_Row]:
     """Yield the rows of a block; the last one may go on in the stream. Blank lines are skipped."""
-    lines = _unescape(block.data, layout).splitlines(keepends=True)
-    is_tabbed = layout.delimiter == TAB
-    if layout.quoted and (not is_tabbed or _has_regular_quotes(b"".join(lines), TAB)):
-        yield from _split_quoted(lines, block.stream, layout)
-        return
-    for number, line in enumerate(lines):
-        try:
-            text = line.decode(layout.encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            yield _Row(number, number + 1, [], f"is not {layout.encoding.upper()}: {error.reason}")
-            continue
-        if not layout.delimiter:
-            text = text.strip(" \t")
-            cells = re.split(r"[ \t]+", text)
-        else:
-            cells = split_line(text, TAB) if layout.quoted else text.split(layout.delimiter)
-        if text:
-            yield _Row(number, number + 1, cells)
-
-
-def _split_quoted(lines: list[bytes], stream: IO[bytes], layout: Layout) -> Iterator[_Row]:
-    following = (_unescape(line, layout) for line in stream)
-    decoded = (line.decode(layout.encoding, "surrogateescape") for line in chain(lines, following))
-    reader = csv.reader(decoded, delimiter=layout.delimiter or " ", strict=True)
+    data, mark = _normalize(block.data, layout), layout.separator
+    lines = data.splitlines(keepends=True)
+    is_literal = mark == TAB and not _has_regular_quotes(data, TAB)
+    following = (_normalize(line, layout) for line in block.stream)
+    reader = csv.reader(
+        (line.decode(errors="surrogateescape") for line in chain(lines, following)),
+        delimiter=mark,
+        strict=True,
+        quoting=csv.QUOTE_MINIMAL if layout.quoted and not is_literal else csv.QUOTE_NONE,
+    )
     while (line := reader.line_num) < len(lines):
         cells, problem = [], ""
         try:
@@ -555,6 +555,8 @@ def _split_quoted(lines: list[bytes], stream: IO[bytes], layout: Layout) -> Iter
         except csv.Error as error:
             is_open = "end of data" in str(error)
             problem = "a quote is never closed" if is_open else f"a cell is malformed: {error}"
+        if layout.quoted and is_literal:
+            cells = split_line(TAB.join(cells), TAB)
         if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
             cells, problem = [], "is not UTF-8"
         if cells or problem:

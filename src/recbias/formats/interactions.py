@@ -24,9 +24,9 @@ from recbias.formats.text_files import (
     TAB,
     get_suffix,
     is_number,
-    open_text,
     read_first_line,
     read_first_lines,
+    read_text,
     require_file,
     split_line,
 )
@@ -159,8 +159,7 @@ def _read_elliot(path: Path, bad_lines: BadLines) -> Table:
 
 def _read_lightgcn(path: Path) -> Table:
     """Read a user and all of the user's items in each line."""
-    with open_text(path) as file:
-        lines = [cells for line in file if (cells := line.split())]
+    lines = [cells for line in read_text(path).split("\n") if (cells := line.split())]
     users = [cells[0] for cells in lines for _ in cells[1:]]
     items = [item for cells in lines for item in cells[1:]]
     columns = [pa.array(ids, pa.string()) for ids in (users, items)]

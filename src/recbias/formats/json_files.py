@@ -26,7 +26,7 @@ from recbias.formats.delimited import (
     collect_rows,
     read_blocks,
 )
-from recbias.formats.text_files import JSON_TO_TABLE, open_text, read_text
+from recbias.formats.text_files import JSON_TO_TABLE, read_text
 
 _ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a block with a longer line is read line by line."""
@@ -67,9 +67,13 @@ def read_json_lines(
         MalformedLine: A line is not a JSON object, or a field is missing or of another type.
         MissingFile: The file does not exist or cannot be read.
     """
-    tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
-    empty = _convert_times(fields.schema.empty_table(), fields)
-    return collect_rows(path, tables, empty, keep, lambda _: str(path))
+
+    def read() -> Iterator[tuple[Any, int]]:
+        yield _convert_times(fields.schema.empty_table(), fields), 0
+        for block in read_blocks(path):
+            yield _read_block(block, fields, bad_lines)
+
+    return collect_rows(path, read(), keep, lambda _: str(path))
 
 
 def parse_json(
@@ -107,15 +111,14 @@ def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         MalformedLine: A line is not a JSON object.
         MissingFile: The file does not exist or cannot be read.
     """
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            record = parse_json(line.rstrip("\r\n"), path, line=number)
-            if not isinstance(record, dict):
-                remedy = "write one object per line"
-                raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
-            yield number, record
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = parse_json(line, path, line=number)
+        if not isinstance(record, dict):
+            remedy = "write one object per line"
+            raise MalformedLine("not a JSON object", where=f"{path}:{number}", remedy=remedy)
+        yield number, record
 
 
 def read_queries(
@@ -129,7 +132,7 @@ def read_queries(
     Raises:
         MalformedLine: The file is not JSON, or not of the ``shape``, or repeats a key.
     """
-    text = read_text(path).decode()
+    text = read_text(path)
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         built = dict(pairs)

@@ -71,8 +71,18 @@ class Asked(_Part):
     parameters: _Settings | None = None
 
 
+class Evaluated(_Part):
+    """The digests of the queries, and of the test items of all users; blank without any."""
+
+    dataset: str
+    seed: int | str | None = None
+    fold: int | str | None = None
+    queries: str
+    test: str = ""
+
+
 class Metric(_Part):
-    """The definition of a metric."""
+    """The definition of a metric; ``needs`` is what it is computed from."""
 
     metric: str
     k: _Count | None = None
@@ -81,6 +91,7 @@ class Metric(_Part):
     summary: str | None = None
     formula: str | None = None
     direction: str = "none"
+    needs: list[str] = []
     values: str | None = None
     unit: str | None = None
     source: str | None = None
@@ -131,67 +142,6 @@ class Search(_Fit):
     trials: list[dict[str, Any]] = []
 
 
-class _Cause(_Part):
-    """Why a stage failed, as in ``core.records.Failure``."""
-
-    message: str = ""
-    help: str | None = ""
-    user: bool = False
-    traceback: str | None = ""
-    because: str | None = ""
-
-
-class _Step(_Part):
-    stage: str = "a stage"
-    dataset: str = ""
-    model: str = ""
-    seed: int | str | None = None
-    fold: int | str | None = None
-
-
-class FailedStep(_Cause, _Step):
-    """A failed stage, or a step after the stages."""
-
-
-class Stage(_Part):
-    """The record of a stage, as in ``core.records.StageRecord``."""
-
-    stage: str = ""
-    kind: str = ""
-    digest: str = ""
-    dataset: str = ""
-    seed: int | str | None = None
-    fold: int | str | None = None
-    model: str = ""
-    seconds: _Amount | None = None
-    resumed_seconds: _Amount | None = None
-    peak_memory_mb: _Amount | None = None
-    reused: bool = False
-    warnings: list[str] = []
-    facts: dict[str, Any] | None = None
-    cost: dict[str, _Amount | None] | None = None
-    sizes: dict[str, _Count] | None = None
-    failure: _Cause | None = None
-
-
-class Check(_Fit):
-    """The verdict of a check."""
-
-    metric: str
-    k: int | None
-    group: str
-    target: str
-    baseline: str
-    value: _Number
-    ci_low: _Number
-    ci_high: _Number
-    limit: str
-    verdict: str
-    basis: str
-    strict: bool
-    failed: bool
-
-
 class Claim(_Part):
     """The claim of the spec in words, its estimate, and the verdict on it."""
 
@@ -210,6 +160,9 @@ class Manifest(_Part):
     """The content of ``manifest.json``.
 
     Args:
+        stages: The records of the stages, as in ``core.context.StageRecord``.
+        failures: Failed stages, or steps after the stages: the columns ``core.measures.FAILURES``.
+        checks: Verdicts of checks: the columns ``core.measures.CHECKS``.
         files: The size in bytes of each table.
         digests: The SHA-256 digest of each table.
         reports: The SHA-256 digest of each report when it was last written.
@@ -231,6 +184,7 @@ class Manifest(_Part):
     limit: _Count | None = None
     datasets: list[Dataset] = []
     queries: list[Asked] = []
+    evaluated: list[Evaluated] = []
     split: Plugin | None = None
     models: list[Model] = []
     gpus: dict[str, str] | None = None
@@ -239,11 +193,11 @@ class Manifest(_Part):
     undefined: list[Undefined] = []
     tests: list[Plugin] = []
     addresses: list[Address] = []
-    stages: list[Stage] = []
-    failures: list[FailedStep] = []
+    stages: list[_Settings] = []
+    failures: list[_Settings] = []
     warnings: list[str] = []
     offline: bool | None = None
-    checks: list[Check] = []
+    checks: list[_Settings] = []
     claim: Claim | None = None
     files: dict[str, _Count] = {}
     digests: dict[str, str] = {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from recbias.core.context import warn
 from recbias.core.dataset import FloatArray, Ids
-from recbias.core.errors import Contradiction, MalformedLine, Unwritable, WrongType
+from recbias.core.errors import Contradiction, Unwritable, WrongType
 from recbias.core.files import compute_digest, digest_file
 from recbias.formats.delimited import Table
 from recbias.formats.tables import read_text_table
-from recbias.formats.text_files import write_json_lines, write_sheet
 
 _ITEM, _COLUMNS, _DIGEST = "item", "columns", "sha256"
 """The number of an item in sheets and key; in the key, the columns of its texts, and a digest."""
@@ -93,8 +93,7 @@ def write_sheets(
     paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
     for path in (*paths, folder / KEY_FILE):
         if path.exists():
-            remedy = "give another folder: a filled sheet is never overwritten"
-            raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
+            raise _refuse_overwriting(path)
     width = len(str(len(contents)))
     numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
     rows, key = [], []
@@ -104,11 +103,53 @@ def write_sheets(
         key.append(
             {_ITEM: number, **content.key, _COLUMNS: columns, _DIGEST: _digest_cells(cells)}
         )
-    write_json_lines(folder / KEY_FILE, key)
+    _write_json_lines(folder / KEY_FILE, key)
     for path in paths:
         order = rng.permutation(len(rows))
-        write_sheet(path, (_ITEM, *columns, question), [rows[row] for row in order])
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerow((_ITEM, *columns, question))
+        writer.writerows([guard_formula(cell) for cell in rows[row]] for row in order)
+        _write(path, text.getvalue(), "utf-8-sig")
     return paths
+
+
+FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n")
+"""With these characters a spreadsheet takes a cell for a formula."""
+
+
+def guard_formula(cell: str) -> str:
+    """Return a cell that a spreadsheet shows as text: with an apostrophe before a formula.
+
+    >>> guard_formula("=1+1"), guard_formula("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
+
+
+def _write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> Path:
+    lines = (json.dumps(dict(record), ensure_ascii=False) for record in records)
+    return _write(path, "".join(f"{line}\n" for line in lines))
+
+
+def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    """Write a new file; raises Unwritable if it exists."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as stream:
+            stream.write(text.encode(encoding, errors="backslashreplace"))
+    except FileExistsError as error:
+        raise _refuse_overwriting(path) from error
+    except OSError as error:
+        remedy = "free some space, or give a folder that you may write to"
+        message = f"cannot be written: {error.strerror or error}"
+        raise Unwritable(message, where=str(path), remedy=remedy) from error
+    return path
+
+
+def _refuse_overwriting(path: Path) -> Unwritable:
+    remedy = "give another name or folder: a filled sheet is never overwritten"
+    return Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
 
 
 def parse_answers(text: str) -> Mapping[str, float]:
@@ -170,71 +211,66 @@ def read_sheets(
     """
     items = read_text_table(key)
     items.need(_ITEM, _COLUMNS, _DIGEST)
-    _compare_sheets(paths)
+    _refuse_copies(paths)
     numbers = items.ids(_ITEM)
     items.refuse_repeats(numbers, lambda row: f"{numbers[row]!r} has two rows")
     positions = {item: row for row, item in enumerate(numbers)}
-    digests = dict(zip(numbers, items.ids(_DIGEST), strict=True))
-    columns = items.texts(_COLUMNS)[0].split("\n")
+    columns, digests = items.texts(_COLUMNS)[0].split("\n"), items.ids(_DIGEST)
     ratings = np.full((len(paths), len(positions)), np.nan)
     for rater, path in enumerate(paths):
         sheet = read_text_table(path)
         sheet.need(_ITEM, *columns, question)
-        _refuse_changes(sheet, digests, columns)
-        _fill_row(ratings[rater], sheet, positions, question, answers)
+        rows = _find_items(sheet, positions, digests, columns)
+        ratings[rater, rows] = _read_answers(sheet, question, answers)
     return _Annotations({name: items.texts(name) for name in items.columns}, ratings)
 
 
-def _compare_sheets(paths: Sequence[Path]) -> None:
-    """Refuse a sheet that is given twice, and warn of a copy of another one."""
+def _refuse_copies(paths: Sequence[Path]) -> None:
     seen: dict[str, Path] = {}
-    for number, path in enumerate(paths):
-        if os.path.realpath(path) in {os.path.realpath(other) for other in paths[:number]}:
-            remedy = "give the sheet of each rater once"
-            raise Contradiction("is given twice", where=str(path), remedy=remedy)
+    for path in paths:
         if (other := seen.setdefault(digest_file(path), path)) is not path:
-            warn(f"{path} is the same as {other}: a rater may count twice")
+            remedy = "give the sheet of each rater once"
+            raise Contradiction(f"is the same as {other}", where=str(path), remedy=remedy)
 
 
-def _refuse_changes(sheet: Table, digests: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Refuse items that are not in the key, or whose texts are not those of the key."""
-    texts = [sheet.texts(name) for name in columns]
-    for row, item in enumerate(sheet.ids(_ITEM)):
-        if (number := item.strip()) not in digests:
-            remedy = "use the sheets and the key of the same folder"
-            message = f"{number!r} is not in the key"
-            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
-        if _digest_cells([column[row] for column in texts]) != digests[number]:
-            message = f"the texts of {number!r} are not those that were written"
-            remedy = "copy the row from the sheet of another rater, and answer it again"
-            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
+def _find_items(
+    sheet: Table, positions: Mapping[str, int], digests: Ids, columns: Sequence[str]
+) -> list[int]:
+    """Return the row of the key of each row, whose texts must be those that were written."""
+    items = np.array([str(item).strip() for item in sheet.ids(_ITEM)], dtype=object)
+    sheet.refuse(
+        np.array([item not in positions for item in items]),
+        lambda row: f"{items[row]!r} is not in the key",
+        "use the sheets and the key of the same folder",
+    )
+    sheet.refuse_repeats(items, lambda row: f"{items[row]!r} has two rows")
+    rows = [positions[item] for item in items]
+    texts = zip(*(sheet.texts(name) for name in columns), strict=True)
+    found = [_digest_cells(cells) for cells in texts]
+    sheet.refuse(
+        np.array(found, dtype=object) != digests[rows],
+        lambda row: f"the texts of {items[row]!r} are not those that were written",
+        "copy the row from the sheet of another rater, and answer it again",
+    )
+    return rows
 
 
-def _fill_row(
-    ratings: FloatArray,
-    sheet: Table,
-    positions: Mapping[str, int],
-    question: str,
-    answers: Mapping[str, float],
-) -> None:
-    """Write the answers of one sheet into the row of its rater."""
-    items = [str(item).strip() for item in sheet.ids(_ITEM)]
-    sheet.refuse_repeats(np.array(items), lambda row: f"{items[row]!r} has two rows")
-    for row, (item, cell) in enumerate(zip(items, sheet.texts(question), strict=True)):
-        if not (answer := cell.strip().lower()):
-            continue
-        rating = _read_answer(answer, answers)
-        if rating is None:
-            remedy = f"write one of {', '.join(answers)}, or leave the cell empty"
-            message = f"{question} is {cell!r}"
-            raise MalformedLine(message, where=sheet.place(row), remedy=remedy)
-        ratings[positions[item]] = rating
+def _read_answers(sheet: Table, question: str, answers: Mapping[str, float]) -> FloatArray:
+    """Return the number of each answer, NaN for an empty cell."""
+    cells = [cell.strip().lower() for cell in sheet.texts(question)]
+    numbers = [_read_answer(cell, answers) for cell in cells]
+    sheet.refuse(
+        np.array([number is None for number in numbers]),
+        lambda row: f"{question} is {cells[row]!r}",
+        f"write one of {', '.join(answers)}, or leave the cell empty",
+    )
+    return np.array(numbers, dtype=np.float64)
 
 
 def _read_answer(answer: str, answers: Mapping[str, float]) -> float | None:
     """Return the number of an answer, which a spreadsheet may have written as ``1.0``."""
-    if answer in answers:
-        return answers[answer]
+    if not answer or answer in answers:
+        return answers[answer] if answer else math.nan
     try:
         number = float(answer)
     except ValueError:
@@ -308,7 +344,7 @@ def write_ratings(path: Path, ratings: ResponseRatings, question: str) -> Path:
     if path.suffix.lower() != _SUFFIX:
         remedy = f"name it {path.with_suffix(_SUFFIX).name}"
         raise WrongType(f"{path.name} is no file of JSON lines", where="--out", remedy=remedy)
-    return write_json_lines(path, _list_ratings(ratings, question))
+    return _write_json_lines(path, _list_ratings(ratings, question))
 
 
 def _list_ratings(ratings: ResponseRatings, question: str) -> Iterator[dict[str, object]]:
@@ -338,13 +374,12 @@ def read_ratings(path: Path) -> ResponseRatings:
     names = (QUERY, RESPONSE, _RATER, _QUESTION)
     queries, digests, raters, questions = (table.ids(name) for name in names)
     values = table.numbers(_RATING)
-    for row in range(len(table)):
-        if questions[row] != questions[0]:
-            message = f"the question is {questions[row]!r}, and {questions[0]!r} above"
-            remedy = "keep the ratings of each question in a file of their own"
-            raise MalformedLine(message, where=table.place(row), remedy=remedy)
-        if not np.isfinite(values[row]):
-            raise MalformedLine(f"the {_RATING} is no number", where=table.place(row))
+    table.refuse(
+        questions != questions[0],
+        lambda row: f"the question is {questions[row]!r}, and {questions[0]!r} above",
+        "keep the ratings of each question in a file of their own",
+    )
+    table.refuse(~np.isfinite(values), f"the {_RATING} is no number")
     responses = np.array(
         [f"{query}\n{text}" for query, text in zip(queries, digests, strict=True)]
     )

@@ -1,26 +1,22 @@
-"""Plain and gzip text files in UTF-8: opening, decoding, first lines.
-
-Files that commands write: whole or not at all, and never over another file.
-"""
+"""Files of text: UTF-8, plain or gzip, refused where they unpack to too much."""
 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
+import gzip
 import io
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from recbias.core.errors import MalformedLine, MissingFile, Unwritable
+from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.files import has_file, open_input
-from recbias.formats.archives import unpack
 
 BOM = codecs.BOM_UTF8
 """The byte order mark that some programs write at the start of UTF-8 text."""
@@ -58,6 +54,63 @@ def get_suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
+MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
+"""A file may unpack to 200 times its size, or to 64 MiB."""
+
+
+def _refuse_size(path: Path, n_bytes: int) -> None:
+    """Raise MalformedLine if a compressed file unpacks to too many bytes."""
+    limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
+    if n_bytes > limit:
+        message = f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size"
+        remedy = "if it is right, unpack it, and name that file"
+        raise MalformedLine(message, where=str(path), remedy=remedy)
+
+
+def refuse_large_zip(packed: BufferedReader, path: Path) -> None:
+    """Raise MalformedLine if a zip archive unpacks to too many bytes."""
+    with zipfile.ZipFile(packed) as archive:
+        _refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, read once from its start; ``packed`` is the file."""
+
+    def __init__(self, packed: BufferedReader, path: Path) -> None:
+        super().__init__()
+        self.packed, self._content = packed, gzip.GzipFile(fileobj=packed)
+        self._path, self._position = path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        n_bytes = self._content.readinto(buffer)
+        self._position += n_bytes
+        if self._position > FREE_BYTES:
+            _refuse_size(self._path, self._position)
+        return n_bytes
+
+
+@contextmanager
+def _unpack(packed: BufferedReader, path: Path) -> Iterator[BufferedReader[Any]]:
+    """Yield the content of a gzip file.
+
+    Raises:
+        MalformedLine: The compressed data is damaged or truncated, or its content too large.
+    """
+    try:
+        with BufferedReader(_Unpacked(packed, path), 2**18) as stream:
+            yield stream
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        message = f"the compressed data is damaged: {error}"
+        remedy = "download the file again: it is damaged or truncated"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error
+
+
 @contextmanager
 def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
     """Open a file for reading; a ``.gz`` file is decompressed.
@@ -72,7 +125,7 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
             _refuse_other_text(raw, path)
             yield raw
             return
-        with unpack(raw, path) as stream:
+        with _unpack(raw, path) as stream:
             _refuse_other_text(stream, path)
             yield stream
 
@@ -85,33 +138,15 @@ def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
         raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
 
 
-@contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 file for reading; line ends are not translated.
-
-    Raises:
-        MissingFile: The file does not exist or cannot be read.
-        MalformedLine: The compressed data is damaged, or a line is not UTF-8.
-    """
-    try:
-        with open_binary(path) as raw:
-            yield io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-    except UnicodeDecodeError:
-        read_text(path)  # raises the error with the line
-        raise
-
-
-def read_text(path: Path) -> bytes:
-    """Return the content of a UTF-8 file as bytes, without a byte order mark.
+def read_text(path: Path) -> str:
+    """Return the content of a UTF-8 file, without a byte order mark.
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
         MalformedLine: The compressed data is damaged, or a line is not UTF-8.
     """
     with open_binary(path) as stream:
-        data = stream.read().removeprefix(BOM)
-    decode(data, path)
-    return data
+        return decode(stream.read().removeprefix(BOM), path)
 
 
 def decode(data: bytes, path: Path, line: int = 1) -> str:
@@ -176,59 +211,3 @@ def shorten(value: object, max_length: int = 60) -> str:
     """
     text = repr(value)
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
-
-
-FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n")
-"""With these characters a spreadsheet takes a cell for a formula."""
-
-
-def write_file(path: Path, data: bytes) -> Path:
-    """Write a temporary file in the same folder and rename it.
-
-    Raises:
-        Unwritable: The file exists, or cannot be written.
-    """
-    if path.exists():
-        remedy = "remove it, or give another name"
-        raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        message = f"cannot be written: {error.strerror or error}"
-        remedy = "free some space, or give a folder that you may write to"
-        raise Unwritable(message, where=str(path), remedy=remedy) from error
-    return path
-
-
-def write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> Path:
-    """Write one JSON object per line; raises ``Unwritable``."""
-    lines = [json.dumps(dict(record), ensure_ascii=False) for record in records]
-    text = "".join(f"{line}\n" for line in lines)
-    return write_file(path, text.encode("utf-8", errors="backslashreplace"))
-
-
-def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
-    """Write a CSV file for a spreadsheet: UTF-8 with a byte order mark, no cell a formula.
-
-    Raises:
-        Unwritable: The file exists, or cannot be written.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(names)
-    writer.writerows([guard_formula(cell) for cell in row] for row in rows)
-    return write_file(path, text.getvalue().encode("utf-8-sig", errors="backslashreplace"))
-
-
-def guard_formula(cell: str) -> str:
-    """Return a cell that a spreadsheet shows as text: with an apostrophe before a formula.
-
-    >>> guard_formula("=1+1"), guard_formula("1+1")
-    ("'=1+1", '1+1')
-    """
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell

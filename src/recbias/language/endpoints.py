@@ -22,7 +22,7 @@ from recbias.core.packages import require_packages
 from recbias.core.plugins import EXECUTION, Device, ModelName
 from recbias.core.text import make_printable
 from recbias.kernels.devices import find_device
-from recbias.language.model_files import identify_files, list_causal_model_files
+from recbias.language.model_files import identify_files, list_model_files
 from recbias.language.thought import find_answer
 
 _Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from
@@ -440,7 +440,7 @@ class LanguageModel:
 
     def list_files(self) -> tuple[Path, ...]:
         """Return the files of a model in the process; none of one on a server."""
-        return list_causal_model_files(self.model) if self.is_local else ()
+        return list_model_files(self.model) if self.is_local else ()
 
     @property
     def server(self) -> str:

@@ -7,7 +7,7 @@ and their outliers are computed from the probabilities of tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -294,7 +294,7 @@ class TextScorer:
 
     @property
     def _tolerance(self) -> float:
-        return _SEARCH_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        return _SEARCH_TOLERANCES[_name_type(self.model)]
 
     def _sum_first_tokens(
         self, rows: AnyArray, length: int | None, context: Context
@@ -347,32 +347,25 @@ class TextScorer:
             raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
 
     def _check_sharing(self) -> None:
-        """Refuse a model that does not respect the masks."""
-        fault = self._find_sharing_fault() if self.texts else ""
-        if fault:
-            kind = self.model.network.config.model_type
-            message = f"a model of the type {kind} cannot score texts together: {fault}"
-            raise Contradiction(message, where="model", remedy=_REMEDY)
-
-    def _find_sharing_fault(self) -> str:
-        """Return why a text of the largest tree has another score there than alone, or blank."""
-        import torch
-
+        """Refuse a model that does not respect the masks: by the longest text of a tree."""
+        if not self.texts:
+            return
         tree = max(self.trees, key=lambda tree: tree.tokens.size)
         row = max(tree.text_rows.tolist(), key=lambda row: len(self.texts[row]))
-        text = self.texts[row]
-        context_ids = text[:1]
-        try:
-            total = self.sum_trees([tree], self._evaluate_context(context_ids))[row]
-        except torch.OutOfMemoryError:
-            raise
-        except _REFUSALS:
-            return "it does not accept an attention mask of its own for each token"
-        score = _score_tokens(self.model, context_ids, text)
-        difference = abs(total / len(text) - score)
-        tolerance = _TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
-        is_equal = difference <= tolerance  # not where one is NaN
-        return "" if is_equal else f"the score of one text changes by {difference:.2g}"
+        ids = [self.texts[row][0], *self.texts[row]]
+
+        def score_together() -> AnyArray:
+            scores = self._score_tree(tree, self._evaluate_context(ids[:1]))
+            return np.asarray(scores[tree.text_rows == row])
+
+        difference = _measure_difference(self.model, score_together, ids)
+        if not difference <= _TOLERANCES[_name_type(self.model)]:  # also where one is NaN
+            kind = self.model.network.config.model_type
+            fault = f"the score of one text changes by {difference:.2g}"
+            if np.isinf(difference):
+                fault = "it does not accept an attention mask of its own for each token"
+            message = f"a model of the type {kind} cannot score texts together: {fault}"
+            raise Contradiction(message, where="model", remedy=_REMEDY)
 
     def _score_tree(self, tree: PrefixTree, context: Context) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
@@ -411,15 +404,30 @@ _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeErr
 # what networks raise that do not accept a mask for each token
 
 
-def _score_tokens(model: LocalModel, context_ids: _Tokens, tokens: _Tokens) -> float:
-    """Return the mean log-probability of tokens after a context, by one pass over both."""
+def _measure_difference(
+    model: LocalModel, score_together: Callable[[], AnyArray], tokens: _Tokens
+) -> float:
+    """Return how much the log-probabilities of tokens but the first differ from those alone.
+
+    It is infinite if the network does not accept a mask for each token.
+    """
     import torch
 
-    ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
-    with torch.inference_mode():
-        logits = model.network(ids).logits[0, len(context_ids) - 1 : -1].float()
-    log_probabilities = logits.log_softmax(dim=-1)
-    return float(log_probabilities[range(len(tokens)), tokens].double().mean())
+    ids = np.array(tokens)
+    try:
+        with torch.inference_mode():
+            together = score_together()
+            logits = model.network(torch.from_numpy(ids).to(model.device)[None]).logits[0]
+    except torch.OutOfMemoryError:
+        raise
+    except _REFUSALS:
+        return np.inf
+    alone = read_targets(logits, ids[1:], np.arange(ids.size - 1))
+    return float(np.abs(together - alone).max(initial=0.0))
+
+
+def _name_type(model: LocalModel) -> str:
+    return str(model.network.dtype).removeprefix("torch.")
 
 
 def _select_kth_largest(scores: FloatArray, k: int) -> float:
@@ -473,33 +481,20 @@ class _SharedPrefixes:
             [replace(tree, text_rows=rows[tree.text_rows]) for tree in trees],
             layers,
         )
-        return shared if shared.is_exact() else None
+        tree = max(shared.trees, key=lambda tree: tree.tokens.size)
+        last = tree.text_rows[-1]
+        ids = tokens.values[tokens.starts[last] : tokens.starts[last + 1]]
 
-    def is_exact(self) -> bool:
-        """Return whether the last sentence of a tree has the same probabilities alone."""
-        import torch
+        def score_together() -> AnyArray:
+            values = shared.evaluate(tree)[1]
+            return values[values.size - ids.size + 1 :]
 
-        tree = max(self.trees, key=lambda tree: tree.tokens.size)
-        row = tree.text_rows[-1]
-        text = self.tokens.values[self.tokens.starts[row] : self.tokens.starts[row + 1]]
-        try:
-            together = self.evaluate(tree)[1]
-            single = PrefixTree.from_texts([text.tolist()], [row])
-            ids = torch.from_numpy(single.tokens).to(self.model.device)[None]
-            logits = self.model.network(input_ids=ids, use_cache=False).logits[0]
-            alone = self._read(single, logits)[1]
-        except torch.OutOfMemoryError:
-            raise
-        except _REFUSALS:
-            return False
-        tolerance = _PREFIX_TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
-        return bool(np.allclose(together[-alone.size :], alone, rtol=0, atol=tolerance))
+        difference = _measure_difference(model, score_together, ids.tolist())
+        return shared if difference <= _PREFIX_TOLERANCES[_name_type(model)] else None
 
     def evaluate(self, tree: PrefixTree) -> tuple[AnyArray, FloatArray]:
         """Return the positions of tokens and their log-probabilities, by one pass over a tree."""
-        return self._read(tree, _read_tree(self.model, self.layers, tree))
-
-    def _read(self, tree: PrefixTree, logits: Any) -> tuple[AnyArray, FloatArray]:
+        logits = _read_tree(self.model, self.layers, tree)
         has_context = tree.nodes >= 0
         nodes = tree.nodes[has_context]
         positions = self.tokens.starts[tree.text_rows[has_context]] + tree.depths[nodes] + 1
@@ -557,24 +552,21 @@ def _evaluate_batches(
     owners: AnyArray,
     size: int,
 ) -> Iterator[tuple[AnyArray, FloatArray]]:
-    """Yield positions of tokens and their log-probabilities, in padded batches."""
-    batches = _split_masks if model.kind == "masked" else _split_sentences
-    evaluate = _Evaluation(model, tokens, settings)
-    for batch in batches(tokens, owners, size):
-        yield scored[batch], evaluate(owners[batch], scored[batch])
+    """Yield positions of tokens and their log-probabilities, in padded batches.
 
-
-def _split_sentences(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterator[AnyArray]:
-    """Yield batches of scored tokens: those of whole sentences."""
+    Of a masked model each token is masked in a copy of its sentence; of others the tokens of a
+    sentence are in one batch.
+    """
     rows, firsts, counts = np.unique(owners, return_index=True, return_counts=True)
+    if model.kind == "masked":
+        rows, firsts, counts = owners, np.arange(owners.size), np.ones_like(owners)
     for batch in batch_by_tokens(tokens.lengths[rows], size):
         parts = [np.arange(firsts[row], firsts[row] + counts[row]) for row in batch]
-        yield np.concatenate(parts)
-
-
-def _split_masks(tokens: SentenceTokens, owners: AnyArray, size: int) -> Iterator[AnyArray]:
-    """Yield batches of scored tokens, each of which is masked in a copy of its sentence."""
-    yield from batch_by_tokens(tokens.lengths[owners], size)
+        cells = np.concatenate(parts)
+        yield (
+            scored[cells],
+            _evaluate_batch(model, tokens, settings, owners[cells], scored[cells]),
+        )
 
 
 def make_inputs(
@@ -610,31 +602,28 @@ def make_inputs(
     }
 
 
-class _Evaluation:
-    """The passes of a model over the batches of its kind."""
-
-    def __init__(
-        self, model: LocalModel, tokens: SentenceTokens, settings: ScoringSettings
-    ) -> None:
-        self.model, self.tokens, self.settings = model, tokens, settings
-
-    def __call__(self, owners: AnyArray, positions: AnyArray) -> FloatArray:
-        """Return the log-probabilities of tokens, by their sentences and positions."""
-        tokens, columns = self.tokens, positions - self.tokens.starts[owners]
-        if self.model.kind == "masked":
-            rows, lines = owners, np.arange(owners.size)
-        else:
-            rows, lines = np.unique(owners, return_inverse=True)
-        values, is_token = tokens.pad(rows, self.model.tokenizer.pad_token_id or 0)
-        targets = values[lines, columns]
-        if self.model.kind == "masked":
-            values[lines, columns] = self.model.tokenizer.mask_token_id
-        else:
-            columns = columns - 1
-        inputs = make_inputs(self.model, self.settings, values, is_token)
-        model = self.model
-        logits = compute_logits(model.network, model.body, inputs, lines, columns)
-        return read_targets(logits, targets, np.arange(targets.size))
+def _evaluate_batch(
+    model: LocalModel,
+    tokens: SentenceTokens,
+    settings: ScoringSettings,
+    owners: AnyArray,
+    positions: AnyArray,
+) -> FloatArray:
+    """Return the log-probabilities of tokens, by their sentences and positions."""
+    columns = positions - tokens.starts[owners]
+    if model.kind == "masked":
+        rows, lines = owners, np.arange(owners.size)
+    else:
+        rows, lines = np.unique(owners, return_inverse=True)
+    values, is_token = tokens.pad(rows, model.tokenizer.pad_token_id or 0)
+    targets = values[lines, columns]
+    if model.kind == "masked":
+        values[lines, columns] = model.tokenizer.mask_token_id
+    else:
+        columns = columns - 1
+    inputs = make_inputs(model, settings, values, is_token)
+    logits = compute_logits(model.network, model.body, inputs, lines, columns)
+    return read_targets(logits, targets, np.arange(targets.size))
 
 
 def compute_perplexities(log_probabilities: FloatArray, owners: AnyArray, n: int) -> FloatArray:

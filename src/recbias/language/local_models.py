@@ -24,15 +24,7 @@ from recbias.core.errors import Contradiction, MissingFile, UnknownIdentifier, U
 from recbias.core.machine import is_shortage, release_between
 from recbias.core.plugins import Device
 from recbias.kernels.devices import resolve_device
-from recbias.language.model_files import (
-    COMPLETE_MODEL,
-    CONFIG,
-    Source,
-    check_causal_model,
-    find_model,
-    list_code,
-    locate_at_model,
-)
+from recbias.language.model_files import COMPLETE_MODEL, CONFIG, Source, find_model
 
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Read local files only, and run no code from a model folder."""
@@ -48,20 +40,25 @@ def check_model(name: str, revision: str | None = None) -> None:
     load_tokenizer(source)
 
 
-def load_tokenizer(source: Source, **options: Any) -> Any:
+def load_tokenizer(source: Source) -> Any:
     """Return the tokenizer of a model; MissingFile if it cannot be read or is not a fast one."""
     from transformers import AutoTokenizer
 
     with silence_transformers(), _describe_failure("tokenizer", source):
+        options = {"gguf_file": source.gguf} if source.gguf else {}
         tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL, **options)
         tokenizer("text")  # some faults of its settings show only now
     if not tokenizer.is_fast:
         kind = type(tokenizer).__name__
         message = f"the tokenizer in {source.folder} ({kind}) is not a fast tokenizer"
-        raise MissingFile(message, where="encoder", remedy="name a model with a tokenizer.json")
+        raise MissingFile(
+            message, where=source.setting, remedy="name a model with a tokenizer.json"
+        )
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):  # made without files
         message = f"{source.folder} has no vocabulary of a tokenizer"
-        raise MissingFile(message, where="encoder", remedy="add tokenizer.json from the publisher")
+        raise MissingFile(
+            message, where=source.setting, remedy="add tokenizer.json from the publisher"
+        )
     return tokenizer
 
 
@@ -105,7 +102,6 @@ def _load_config(source: Source) -> Any:
     with silence_transformers(), _describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
     _refuse_quantised(config, source)
-    _refuse_other_depth(config, source)
     for part in (config, *_list_parts(config)):
         for name in _KERNELS:
             setattr(part, name, None)
@@ -127,26 +123,7 @@ def _refuse_quantised(config: Any, source: Source) -> None:
     if any(getattr(part, "quantization_config", None) for part in (config, *_list_parts(config))):
         message = f"the weights in {source.folder} are quantised (quantization_config)"
         remedy = "name the model in full precision that it was made of, or its GGUF file"
-        raise MissingFile(message, where="encoder", remedy=remedy)
-
-
-def _refuse_other_depth(config: Any, source: Source) -> None:
-    """Refuse more layers than there are weights: to build a million layers takes an hour."""
-    from safetensors import safe_open
-
-    paths = list(source.folder.glob("*.safetensors"))
-    sizes = [getattr(part, "num_hidden_layers", 0) for part in (config, *_list_parts(config))]
-    with _describe_failure("weights", source):
-        n_layers = max((size for size in sizes if isinstance(size, int)), default=0)
-        n_weights = 0
-        for path in paths:
-            with safe_open(path, framework="numpy") as file:
-                n_weights += len(file.keys())
-    if paths and n_layers > n_weights:
-        message = (
-            f"{CONFIG} in {source.folder} has {n_layers:,} layers, more than there are weights"
-        )
-        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
+        raise MissingFile(message, where=source.setting, remedy=remedy)
 
 
 def _refuse_own_type(source: Source) -> None:
@@ -162,13 +139,11 @@ def _refuse_own_type(source: Source) -> None:
     if has_code and kind not in types:
         message = f"the model in {source.folder} ({kind}) is defined by code, which is not run"
         remedy = "name a model of a type that transformers has; or score the sentences elsewhere"
-        raise MissingFile(message, where="encoder", remedy=remedy)
+        raise MissingFile(message, where=source.setting, remedy=remedy)
 
 
 def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
     """Return a model with all its weights; missing ones would be initialised at random."""
-    if "gguf_file" not in options and (code := list_code(source.folder)):
-        warn(f"the folder of the model holds code ({', '.join(code)}), which is not run")
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
     _refuse_missing_weights(source, info)
@@ -182,7 +157,7 @@ def _refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
         message = (
             f"the weights in {source.folder} belong to another model: no {', '.join(missing)}"
         )
-        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
+        raise MissingFile(message, where=source.setting, remedy=COMPLETE_MODEL)
 
 
 def count_positions(network: Any, tokenizer: Any) -> int:
@@ -220,7 +195,7 @@ def _describe_failure(content: str, source: Source) -> Iterator[None]:
             reason = f"they do not match {CONFIG}"
         message = f"the {content} in {source.folder} cannot be read: {reason}"
         remedy = "download or save the model again, or name another"
-        raise MissingFile(message, where="encoder", remedy=remedy) from error
+        raise MissingFile(message, where=source.setting, remedy=remedy) from error
 
 
 @contextmanager
@@ -509,22 +484,18 @@ def load_model(
     import torch
     import transformers
 
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        kind = kind or ("causal" if gguf else _find_kind(source))
-        target = resolve_device(device)
-        options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
-        tokenizer = load_tokenizer(source, **options)
-        if kind == "masked" and tokenizer.mask_token_id is None:
-            message = f"the tokenizer of {name} has no mask token: it is no masked language model"
-            remedy = "name a masked model such as bert-base-uncased, or a causal one as such"
-            raise Contradiction(message, where="model", remedy=remedy)
-        if not gguf:
-            options["config"] = _load_config(source)
-        auto = getattr(transformers, _CLASSES[kind])
-        bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
-        with silence_transformers(), bar, _describe_failure("weights", source):
-            network = _load_weights(auto, source, dtype=getattr(torch, precision), **options)
+    source = find_model(name, revision, setting="model")
+    kind, target = kind or _find_kind(source), resolve_device(device)
+    tokenizer = load_tokenizer(source)
+    if kind == "masked" and tokenizer.mask_token_id is None:
+        message = f"the tokenizer of {name} has no mask token: it is no masked language model"
+        remedy = "name a masked model such as bert-base-uncased, or a causal one as such"
+        raise Contradiction(message, where="model", remedy=remedy)
+    auto, gguf = getattr(transformers, _CLASSES[kind]), source.gguf
+    options = {"gguf_file": gguf} if gguf else {"config": _load_config(source)}
+    bar = redirect_stderr(StringIO()) if gguf else nullcontext()  # tqdm ignores its settings
+    with silence_transformers(), bar, _describe_failure("weights", source):
+        network = _load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
@@ -538,9 +509,7 @@ def load_model(
 
 def check_sentence_model(name: str, revision: str | None = None) -> Kind:
     """Return the kind of a model without loading its weights; errors as ``load_model``."""
-    source, gguf = check_causal_model(name, revision)
-    with locate_at_model():
-        return "causal" if gguf else _find_kind(source)
+    return _find_kind(find_model(name, revision, setting="model"))
 
 
 def _find_kind(source: Source) -> Kind:
@@ -554,6 +523,8 @@ def _find_kind(source: Source) -> Kind:
     """
     from transformers.models.auto import modeling_auto as auto
 
+    if source.gguf:
+        return "causal"
     config = _load_config(source)
     if config.is_encoder_decoder:
         return "encoder_decoder"

@@ -6,8 +6,6 @@ A causal model may be a GGUF file, which ``transformers`` reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -15,13 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from recbias.core.context import record_fact
-from recbias.core.errors import (
-    Contradiction,
-    DownloadFailed,
-    MalformedLine,
-    MissingFile,
-    UserError,
-)
+from recbias.core.errors import Contradiction, DownloadFailed, MalformedLine, MissingFile
 from recbias.core.files import convert_read_errors, has_file, is_offline
 from recbias.core.packages import require_packages
 
@@ -37,6 +29,11 @@ _ADAPTER = "adapter_config.json"
 _MODEL_FILES = frozenset({".jinja", ".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
+_GGUF = ".gguf"
+"""The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
+
+_SAMPLED_BYTES = 2**20  # the bytes at each end of a file that identify it
+
 _VOCABULARIES = frozenset(
     {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"}
     | {"sentencepiece.bpe.model", "spm.model"}
@@ -51,11 +48,21 @@ COMPLETE_MODEL = (
 
 @dataclass(frozen=True)
 class Source:
-    """A language model on this machine; its revision is a commit, a package's version or blank."""
+    """A language model on this machine.
+
+    Args:
+        folder: Its folder.
+        revision: A commit, a package with its version, or blank.
+        is_of_hub: Whether it is from the model hub.
+        gguf: The name of its GGUF file; blank for a folder of ``safetensors``.
+        setting: The setting that names it, for errors.
+    """
 
     folder: Path
     revision: str = ""
     is_of_hub: bool = False
+    gguf: str = ""
+    setting: str = "encoder"
 
     @property
     def commit(self) -> str | None:
@@ -63,99 +70,91 @@ class Source:
         return self.revision if self.is_of_hub else None
 
 
-def find_model(name: str, revision: str | None = None) -> Source:
+def find_model(name: str, revision: str | None = None, *, setting: str = "encoder") -> Source:
     """Return a language model; it is downloaded from the model hub if allowed.
 
     A name that is a path (``./``, ``../``, ``~`` or absolute) is a folder. Any other name is first
     looked up as an installed package that holds a model, then as a repository in the cache of the
     Hugging Face hub, then on the hub, whose ``revision`` is a commit, tag or branch (None: main).
-    The model and its revision are recorded with the stage.
+    A ``model``, but no ``encoder``, may also be a ``.gguf`` file, or be one in the package. The
+    model and its revision are recorded with the stage.
 
     Raises:
         MissingFile: It is not found and the network may not be used, or files are missing.
         MalformedLine: Its weights are in files other than ``safetensors`` in its folder.
         DownloadFailed: The hub does not provide it.
         Contradiction: A revision of a model that is not from a hub.
+        MissingExtra: A package that reads a GGUF file is not installed.
     """
-    local = _find_folder(name) or _find_installed(name)
-    if local is not None:
-        _refuse_revision(name, revision)
-    source = local or _find_on_hub(name, revision)
-    missing = _find_missing_file(source.folder)
-    if missing:
+    source = _find_local(name, setting) or _find_on_hub(name, revision, setting)
+    if revision is not None and not source.is_of_hub:
+        message = f"{name} is not a model of a hub and has no revision {revision}"
+        raise Contradiction(message, where="revision", remedy="leave revision out")
+    if source.gguf:
+        require_packages("a GGUF file", "accelerate", "gguf", where=setting)
+    elif missing := _find_missing_file(source.folder):
         message = f"the model {name} has no {missing}"
-        raise MissingFile(message, where="encoder", remedy=COMPLETE_MODEL)
-    record_fact("model", Path(name).name if Path(name).is_absolute() else name)
+        raise MissingFile(message, where=setting, remedy=COMPLETE_MODEL)
+    is_path = bool(source.gguf) or Path(name).is_absolute()
+    record_fact("model", Path(name).name if is_path else name)
     record_fact("revision", source.revision)
     return source
 
 
-def _refuse_revision(name: str, revision: str | None) -> None:
-    """Raise Contradiction if a model that is on this machine has a revision."""
-    if revision is not None:
-        message = f"{name} is not a model of a hub and has no revision {revision}"
-        raise Contradiction(message, where="revision", remedy="leave revision out")
-
-
 def list_model_files(name: str) -> tuple[Path, ...]:
-    """Return the sorted files of a language model in a folder or an installed package.
+    """Return the sorted files of a language model on this machine.
 
     Empty for a model of a hub, which is identified by its name and revision, and for a model that
     is not found, which ``find_model`` reports.
     """
     try:
-        source = _find_folder(name) or _find_installed(name)
+        source = _find_local(name, "model")
     except MissingFile:
         source = None
-    if source is None:
-        return ()
+    if source is None or source.gguf:
+        return () if source is None else (source.folder / source.gguf,)
     with convert_read_errors(source.folder):
         paths = [path for path in source.folder.iterdir() if path.suffix in _MODEL_FILES]
     return tuple(sorted(path for path in paths if not path.is_dir()))
 
 
-def list_code(folder: Path) -> list[str]:
-    """Return the files of code in the folder of a model; none of them is ever run.
-
-    The file that makes a folder a Python package is none of the model.
-    """
-    with convert_read_errors(folder):
-        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".py")
-    return [name for name in names if name != "__init__.py"]
-
-
-def _find_folder(name: str) -> Source | None:
-    folder = Path(name).expanduser()
-    if not (name.startswith((".", "~")) or folder.is_absolute()):
-        return None
-    if has_file(folder / CONFIG):
-        return Source(folder)
-    fault = "has no config.json" if folder.is_dir() else "does not exist"
+def _find_local(name: str, setting: str) -> Source | None:
+    """Return the model at a path, or in the installed package of this name."""
+    path = Path(name).expanduser()
+    if setting == "model" and path.suffix.lower() == _GGUF:
+        if has_file(path):
+            return Source(path.parent, gguf=path.name, setting=setting)
+        message = f"the file {name} does not exist"
+        raise MissingFile(message, where=setting, remedy="name a .gguf file")
+    if not (name.startswith((".", "~")) or path.is_absolute()):
+        return _find_installed(name, setting)
+    if has_file(path / CONFIG):
+        return Source(path, setting=setting)
+    fault = "has no config.json" if path.is_dir() else "does not exist"
     message = f"the folder {name} {fault}"
-    raise MissingFile(message, where="encoder", remedy="name the folder of a model")
+    raise MissingFile(message, where=setting, remedy="name the folder of a model")
 
 
-def _find_package(name: str) -> metadata.Distribution | None:
-    """Return the installed package of a name."""
+def _find_installed(name: str, setting: str) -> Source | None:
+    """Return the model in the installed package of this name."""
     try:
-        return metadata.distribution(name)
+        package = metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError):
         return None
-
-
-def _find_installed(name: str) -> Source | None:
-    """Return the model in the installed package of this name."""
-    if (package := _find_package(name)) is None:
-        return None
-    configs = [path for path in package.files or () if path.name == CONFIG]
+    revision, files = f"{package.name} {package.version}", package.files or ()
+    for path in sorted(path for path in files if path.suffix == _GGUF):
+        if setting == "model":
+            file = Path(str(package.locate_file(path)))
+            return Source(file.parent, revision, gguf=file.name, setting=setting)
+    configs = [path for path in files if path.name == CONFIG]
     for config in sorted(configs, key=lambda path: len(path.parts)):
         folder = Path(str(package.locate_file(config))).parent
         if any(folder.glob("*.safetensors")):
-            return Source(folder, f"{package.name} {package.version}")
+            return Source(folder, revision, setting=setting)
     return None
 
 
-def _find_on_hub(name: str, revision: str | None) -> Source:
+def _find_on_hub(name: str, revision: str | None, setting: str) -> Source:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -171,8 +170,15 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
                 raise
             folder = snapshot_download(name, revision=revision, allow_patterns=patterns)
     except (OSError, ValueError) as error:
-        raise _describe_download_failure(name, revision, error) from error
-    return Source(Path(folder), Path(folder).name, is_of_hub=True)
+        command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
+        remedy = f"download it once: {command}; or name a folder or an installed package"
+        if is_offline():
+            message = f"the model {name} is not on this machine, and the network may not be used"
+            raise MissingFile(message, where=setting, remedy=remedy) from error
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        message = f"the model {name} cannot be downloaded: {reason}"
+        raise DownloadFailed(message, where=setting, remedy=remedy) from error
+    return Source(Path(folder), Path(folder).name, is_of_hub=True, setting=setting)
 
 
 def _refuse_incomplete(folder: Path) -> None:
@@ -219,72 +225,6 @@ def _is_shard(name: object) -> bool:
     return is_bare and Path(str(name)).suffix == ".safetensors"
 
 
-def _describe_download_failure(
-    name: str, revision: str | None, error: Exception
-) -> MissingFile | DownloadFailed:
-    command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
-    remedy = f"download it once: {command}; or name a folder or an installed package"
-    if is_offline():
-        message = f"the model {name} is not on this machine, and the network may not be used"
-        return MissingFile(message, where="encoder", remedy=remedy)
-    reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    message = f"the model {name} cannot be downloaded: {reason}"
-    return DownloadFailed(message, where="encoder", remedy=remedy)
-
-
-_GGUF = ".gguf"
-"""The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
-
-_SAMPLED_BYTES = 2**20  # the bytes at each end of a file that identify it
-
-
-def check_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:
-    """Return a model and the name of its GGUF file, empty for a folder of ``safetensors``.
-
-    Raises:
-        MissingFile: As for ``find_model``.
-        MissingExtra: A package that reads the file is not installed.
-        Contradiction: A revision of a model that is not from a hub.
-    """
-    with locate_at_model():
-        source, gguf = _find_causal_model(name, revision)
-    if gguf:
-        require_packages("a GGUF file", "accelerate", "gguf", where="model")
-    return source, gguf
-
-
-@contextmanager
-def locate_at_model() -> Iterator[None]:
-    """Locate errors about an encoder at the setting ``model`` instead."""
-    try:
-        yield
-    except UserError as error:
-        if error.where == "encoder":
-            error.where = "model"
-        raise
-
-
-def _find_causal_model(name: str, revision: str | None) -> tuple[Source, str]:
-    local = _find_local(name)
-    if local is not None:
-        _refuse_revision(name, revision)
-        record_fact("model", Path(name).name)
-        record_fact("revision", local[0].revision)
-        return local
-    return find_model(name, revision), ""
-
-
-def list_causal_model_files(name: str) -> tuple[Path, ...]:
-    """Return the sorted files of a model on this machine; none for a model of a hub."""
-    try:
-        source, gguf = _find_local(name) or (None, "")
-    except MissingFile:
-        return ()
-    if source is None or not gguf:
-        return list_model_files(name)
-    return (source.folder / gguf,)
-
-
 @cache
 def identify_files(name: str) -> str:
     """Return a digest of the files of a model on this machine; empty for a model of a hub.
@@ -293,7 +233,7 @@ def identify_files(name: str) -> str:
     files of any size.
     """
     digest = sha256()
-    paths = list_causal_model_files(name)
+    paths = list_model_files(name)
     for path in paths:
         size = path.stat().st_size
         digest.update(f"{path.name} {size}\n".encode())
@@ -302,24 +242,3 @@ def identify_files(name: str) -> str:
             stream.seek(max(0, size - _SAMPLED_BYTES))
             digest.update(stream.read())
     return f"sha256:{digest.hexdigest()[:16]}" if paths else ""
-
-
-def _find_local(name: str) -> tuple[Source, str] | None:
-    """Return a ``.gguf`` file and its folder, given or in the installed package of this name."""
-    path = Path(name).expanduser()
-    if path.suffix.lower() == _GGUF:
-        if not has_file(path):
-            message = f"the file {name} does not exist"
-            raise MissingFile(message, where="model", remedy="name a .gguf file")
-        return Source(path.parent), path.name
-    return _find_installed_gguf(name)
-
-
-def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
-    if (package := _find_package(name)) is None:
-        return None
-    paths = sorted(str(path) for path in package.files or () if path.suffix == _GGUF)
-    if not paths:
-        return None
-    path = Path(str(package.locate_file(paths[0])))
-    return Source(path.parent, f"{package.name} {package.version}"), path.name

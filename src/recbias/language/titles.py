@@ -11,7 +11,7 @@ import html
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,13 +253,7 @@ def _measure_year_difference(years: AnyArray, year: AnyArray | int) -> AnyArray:
     return np.where(unknown, MAX_YEAR_DIFFERENCE, np.abs(years - year))
 
 
-def _iterate_year_groups(years: Codes) -> Iterator[tuple[int, AnyArray]]:
-    """Yield each distinct year with the positions that have it."""
-    for year in np.unique(years):
-        yield int(year), np.flatnonzero(years == year)
-
-
-_BLOCK = 256  # how many titles are compared with the candidates of their year and length at once
+_BLOCK = 64  # how many titles of one year and about one length are compared at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,70 +287,32 @@ def find_nearest_items(
         entries: The entries of the catalogue.
         threshold: The smallest similarity, above 0 to 100.
     """
-    pairs = [np.empty((0, 3))]
-    lengths = np.array([len(form) for form in forms])
-    candidates = _Candidates.select(entries)
-    for year, positions in _iterate_year_groups(years):
-        allowed = candidates.with_year(year)
-        blocks = _split_by_length(positions, lengths)
-        pairs += [_compare(block, forms, allowed, threshold) for block in blocks]
-    return _select_nearest(np.concatenate(pairs), forms, years, entries)
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidates:
-    """Entries without a leading article, sorted by length."""
-
-    entries: _TitleEntries
-    rows: AnyArray
-    lengths: AnyArray
-
-    @classmethod
-    def select(cls, entries: _TitleEntries) -> _Candidates:
-        forms = enumerate(entries.forms)
-        rows = np.array([row for row, form in forms if remove_article(form) == form], dtype=int)
-        lengths = np.array([len(entries.forms[row]) for row in rows])
-        order = np.argsort(lengths, kind="stable")
-        return cls(entries, rows[order], lengths[order])
-
-    def with_year(self, year: int) -> _Candidates:
-        difference = _measure_year_difference(self.entries.years[self.rows], year)
-        allowed = difference <= MAX_YEAR_DIFFERENCE
-        return _Candidates(self.entries, self.rows[allowed], self.lengths[allowed])
-
-    def with_length(self, length: int, threshold: float) -> AnyArray:
-        """Return the rows whose length lets the similarity with one of ``length`` suffice."""
-        share = threshold / (200 - threshold)
-        start = np.searchsorted(self.lengths, length * share - 1e-9)
-        end = np.searchsorted(self.lengths, length / share + 1e-9, side="right")
-        return self.rows[start:end]
-
-
-def _split_by_length(positions: AnyArray, lengths: AnyArray) -> Iterator[AnyArray]:
-    """Yield blocks of positions with the same length."""
-    ordered = positions[np.argsort(lengths[positions], kind="stable")]
-    for group in np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1):
-        for start in range(0, group.size, _BLOCK):
-            yield group[start : start + _BLOCK]
-
-
-def _compare(
-    block: AnyArray, forms: Sequence[str], candidates: _Candidates, threshold: float
-) -> AnyArray:
-    """Return (position, row, similarity) of every pair that reaches the threshold."""
     from rapidfuzz import fuzz, process
 
-    length = len(forms[block[0]])
-    rows = candidates.with_length(length, threshold)
-    if not length or not rows.size:
-        return np.empty((0, 3))
-    queries = [forms[position] for position in block]
-    choices = [candidates.entries.forms[row] for row in rows]
-    scores = process.cdist(
-        queries, choices, scorer=fuzz.ratio, score_cutoff=threshold, dtype=np.float32, workers=1
-    )
-    query, choice = np.nonzero(scores)
-    return np.stack([block[query], rows[choice], scores[query, choice]], axis=1)
+    pairs = [np.empty((0, 3))]
+    lengths = np.array([len(form) for form in entries.forms])
+    is_plain = np.array([remove_article(form) == form for form in entries.forms], dtype=bool)
+    candidates = np.flatnonzero(is_plain)
+    candidates = candidates[np.argsort(lengths[candidates], kind="stable")]
+    share = threshold / (200 - threshold)  # by which lengths of similar titles differ at most
+    by_length = np.array(sorted(range(len(forms)), key=lambda row: len(forms[row])), dtype=int)
+    for year in np.unique(years):
+        positions = by_length[years[by_length] == year]
+        difference = _measure_year_difference(entries.years[candidates], year)
+        allowed = candidates[difference <= MAX_YEAR_DIFFERENCE]
+        for start in range(0, positions.size, _BLOCK):
+            block = positions[start : start + _BLOCK]
+            queries = [forms[position] for position in block]
+            least, most = len(queries[0]) * share - 1e-9, len(queries[-1]) / share + 1e-9
+            ends = np.searchsorted(lengths[allowed], [least, most])
+            rows = allowed[ends[0] : ends[1]]
+            choices = [entries.forms[row] for row in rows]
+            scores = process.cdist(
+                queries, choices, scorer=fuzz.ratio, score_cutoff=threshold, dtype=np.float32
+            )
+            query, choice = np.nonzero(scores)
+            pairs.append(np.stack([block[query], rows[choice], scores[query, choice]], axis=1))
+    return _select_nearest(np.concatenate(pairs), forms, years, entries)
 
 
 def _select_nearest(

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, spread_ratio
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
+from recbias.statistics.position_bias import PositionBias as ModelOfPositions
 from recbias.statistics.position_bias import fit_position_bias, tally_positions
 from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
 
@@ -83,51 +84,19 @@ class PositionBias(_OfLog):
         """Return the value of each position."""
         get_policy(evidence, "shown")
         require_positions(evidence, "position_bias")
-        rows = self._measure(evidence, np.ones(len(evidence.queries), dtype=bool))
+        parts = {"": np.arange(len(evidence.queries))}
         if self.label is not None:
             groups = group_by(evidence.queries.labels, self.label, split_cells=True)
-            for code, name in enumerate(groups.names):
-                is_in = np.zeros(len(evidence.queries), dtype=bool)
-                is_in[groups.find_rows(code)] = True
-                rows += [replace(row, group=name) for row in self._measure(evidence, is_in)]
-        return rows
-
-    def _measure(self, evidence: Evidence, is_in: BoolArray) -> list[Measurement]:
-        """Return the value of each position among some queries."""
-        read, n = partial(_read_of, evidence, is_in), int(is_in.sum())
-        keys, n_positions = np.empty(0, dtype=np.int64), 1
-        for block, queries in read():
-            keys = np.union1d(keys, self._find_keys(evidence, block, queries))
-            n_positions = max(n_positions, int(block.positions.max()))
-        shape = (max(keys.size, 1), n_positions)
-        tallies = np.zeros((2, *shape))
-        for block, queries in read():
-            strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
-            tallies += tally_positions(strata, block.positions - 1, block.rewards, shape)
-        fit = fit_position_bias(*tallies)
-        scores = np.zeros((is_in.size, n_positions))
-        for block, queries in read():
-            strata = np.searchsorted(keys, self._find_keys(evidence, block, queries))
-            scores += fit.score_users(
-                strata, block.positions - 1, block.rewards, queries, is_in.size
-            )
-        low, high = fit.find_intervals(scores)
-        n_shown = int((tallies[0].sum(axis=0) > 0).sum())
-        if n_unknown := n_shown - int(fit.known.sum()):
-            reason = "no chain of items with clicks connects them with the first"
-            warn(f"{evidence.metric}: {n_unknown} positions are undefined, because {reason}")
-        return [
-            Measurement(
-                value=float(fit.values[at]),
-                n=n if fit.known[at] else 0,
-                undefined=0 if fit.known[at] else n,
-                target=f"position={at + 1}",
-                ci_low=float(low[at]),
-                ci_high=float(high[at]),
-                own_interval=True,
-            )
-            for at in range(shape[1])
-        ]
+            parts |= {name: groups.find_rows(at) for at, name in enumerate(groups.names)}
+        cohorts = [_Cohort(name, rows, evidence) for name, rows in parts.items()]
+        for each, block, queries in _read_cohorts(evidence, cohorts):
+            each.find_strata(self._find_keys(evidence, block, queries), block.positions)
+        for each, block, queries in _read_cohorts(evidence, cohorts):
+            each.tally(self._find_keys(evidence, block, queries), block)
+        fits = {each.group: fit_position_bias(*each.tallies) for each in cohorts}
+        for each, block, queries in _read_cohorts(evidence, cohorts):
+            each.score(fits[each.group], self._find_keys(evidence, block, queries), block, queries)
+        return [row for each in cohorts for row in each.measure(fits[each.group])]
 
     def _find_keys(self, evidence: Evidence, block: Impressions, queries: AnyArray) -> AnyArray:
         """Return what identifies the stratum of each row."""
@@ -137,15 +106,73 @@ class PositionBias(_OfLog):
         return items if self.within == "items" else queries * len(evidence.item_ids) + items
 
 
-def _read_of(evidence: Evidence, is_in: BoolArray) -> Iterator[tuple[Impressions, AnyArray]]:
-    """Yield the rows of what was shown to some queries."""
+class _Cohort:
+    """What is counted of the impressions of a group of users, in three readings of the log."""
+
+    def __init__(self, group: str, rows: AnyArray, evidence: Evidence) -> None:
+        self.group, self.n, self.metric = group, rows.size, evidence.metric
+        self.place = np.full(len(evidence.queries), -1, dtype=np.int64)
+        self.place[rows] = np.arange(rows.size)
+        self.keys, self.n_positions = np.empty(0, dtype=np.int64), 1
+
+    def find_strata(self, keys: AnyArray, positions: AnyArray) -> None:
+        """Note the strata and positions of some rows."""
+        self.keys = np.union1d(self.keys, keys)
+        self.n_positions = max(self.n_positions, int(positions.max()))
+
+    @cached_property
+    def tallies(self) -> FloatArray:
+        """Impressions and rewards by stratum and position, ``float64[2, s, k]``."""
+        return np.zeros((2, max(self.keys.size, 1), self.n_positions))
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """What each user adds to the score of each position, ``float64[u, k]``."""
+        return np.zeros((self.n, self.n_positions))
+
+    def tally(self, keys: AnyArray, block: Impressions) -> None:
+        """Add the impressions and rewards of some rows."""
+        strata, shape = np.searchsorted(self.keys, keys), self.tallies.shape[1:]
+        self.tallies += tally_positions(strata, block.positions - 1, block.rewards, shape)
+
+    def score(
+        self, fit: ModelOfPositions, keys: AnyArray, block: Impressions, queries: AnyArray
+    ) -> None:
+        """Add what some rows add to the scores of their users."""
+        strata, users = np.searchsorted(self.keys, keys), self.place[queries]
+        self.scores += fit.score_users(strata, block.positions - 1, block.rewards, users, self.n)
+
+    def measure(self, fit: ModelOfPositions) -> Iterator[Measurement]:
+        """Yield the value of each position."""
+        low, high = fit.find_intervals(self.scores)
+        n_shown = int((self.tallies[0].sum(axis=0) > 0).sum())
+        if n_unknown := n_shown - int(fit.known.sum()):
+            reason = "no chain of items with clicks connects them with the first"
+            warn(f"{self.metric}: {n_unknown} positions are undefined, because {reason}")
+        for at in range(self.n_positions):
+            n = self.n if fit.known[at] else 0
+            yield Measurement(
+                *(float(fit.values[at]), n, self.n - n),
+                group=self.group,
+                target=f"position={at + 1}",
+                ci_low=float(low[at]),
+                ci_high=float(high[at]),
+                own_interval=True,
+            )
+
+
+def _read_cohorts(
+    evidence: Evidence, cohorts: Sequence[_Cohort]
+) -> Iterator[tuple[_Cohort, Impressions, AnyArray]]:
+    """Yield the rows of what was shown to each group, block by block."""
     policy = get_policy(evidence, "shown")
     for block, queries in read_rows(evidence, policy.variant):
-        kept = is_in[queries]
-        if kept.all():
-            yield block, queries
-        elif kept.any():
-            yield block.take(kept), queries[kept]
+        for cohort in cohorts:
+            kept = cohort.place[queries] >= 0
+            if kept.all():
+                yield cohort, block, queries
+            elif kept.any():
+                yield cohort, block.take(kept), queries[kept]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,7 +378,7 @@ class PropensitySensitivity(_OfLog):
             return undefined
         weights = Weights(evidence, self.clip)
         gap = _Gap(evidence, weights, self.groups)
-        weights.warn_clipped()
+        weights.warn()
         if gap.lacks_support:
             warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
             return undefined

@@ -42,6 +42,7 @@ class _LogMetric(InheritsSections):
 
     unit: ClassVar[str] = "query"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
+    lists: ClassVar[bool] = False  # whether it is of whole requests
 
     def add_rows(self, block: Impressions) -> Terms:
         """Return what each row of a block adds to the numerator and the denominator."""
@@ -51,7 +52,7 @@ class _LogMetric(InheritsSections):
         """Return the ratio, with the values of the users."""
         policy = get_policy(evidence, "shown")
         totals = np.zeros((len(evidence.queries), 2))
-        for block, queries in read_rows(evidence, policy.variant):
+        for block, queries in read_rows(evidence, policy.variant, lists=self.lists):
             totals += _add_by_query(queries, self.add_rows(block), len(totals))
         return [measure_ratio(evidence, totals)]
 
@@ -64,8 +65,15 @@ def get_policy(evidence: Evidence, kind: str) -> Policy:
     return policy
 
 
-def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressions, AnyArray]]:
+def read_rows(
+    evidence: Evidence, variant: str = "", *, lists: bool = False
+) -> Iterator[tuple[Impressions, AnyArray]]:
     """Yield the blocks of the log of the users that are asked, and the query of each row.
+
+    Args:
+        evidence: The evidence.
+        variant: The variant, or all.
+        lists: Whether whole requests are measured; see ``ImpressionLog.read_lists``.
 
     Raises:
         UnknownName: The log has no such variant.
@@ -75,7 +83,7 @@ def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressio
     query_of = np.full(int(users.max(initial=-1)) + 2, -1, dtype=np.int64)
     query_of[users[users >= 0]] = np.flatnonzero(users >= 0)
     n_rows = 0
-    for block in log.read_blocks():
+    for block in log.read_lists() if lists else log.read_blocks():
         queries = query_of[np.minimum(block.users, query_of.size - 1)]
         kept = queries >= 0
         if variant:
@@ -90,16 +98,18 @@ def read_rows(evidence: Evidence, variant: str = "") -> Iterator[tuple[Impressio
 
 
 def _add_by_query(queries: AnyArray, terms: Terms, n: int) -> FloatArray:
-    """Return the sums of the terms of each query, ``float64[n, 2]``."""
-    return np.stack([np.bincount(queries, part, minlength=n) for part in terms], axis=1)
+    """Return the sums of the terms of each query, ``float64[n, 2]``, or 3 with errors."""
+    parts = [part for part in terms if part is not None]
+    return np.stack([np.bincount(queries, part, minlength=n) for part in parts], axis=1)
 
 
 def measure_ratio(
     evidence: Evidence, totals: FloatArray, target: str = "", *, positive: bool = False
 ) -> Measurement:
-    """Return a ratio of totals of the queries, ``float64[q, 2]``; see ``UnitScores``."""
+    """Return a ratio of totals of the queries; see ``linearize_ratio``."""
     values = linearize_ratio(totals)
     is_share = bool(np.isin(totals, (0.0, 1.0)).all() and (totals[:, 0] <= totals[:, 1]).all())
+    is_share = is_share and not totals[:, 2:].any()
     ids = evidence.queries.ids.ids
     units = UnitScores(evidence.queries.unit, ids, values, is_share, totals, positive=positive)
     return Measurement.from_units(units, target=target)
@@ -187,8 +197,9 @@ class ShownNDCG(_LogMetric):
 
         nDCG = mean of  Σ_l r_l / log2(p_l + 1)  /  Σ_j r_(j) / log2(j + 1)
 
-    over the requests with a reward; ``r_(j)`` are the rewards of the request, largest first. Users
-    click more at the positions that they see first, so that position bias raises it.
+    over the requests with a reward; ``r_(j)`` are the rewards of the request, largest first. The
+    log must have requests, and one item at each position of a request. Users click more at the
+    positions that they see first, so that position bias raises it.
 
     Range:
         0 to 1; undefined for users without a reward.
@@ -198,11 +209,10 @@ class ShownNDCG(_LogMetric):
     """
 
     direction: ClassVar[Direction] = "higher"
+    lists: ClassVar[bool] = True
 
     def add_rows(self, block: Impressions) -> Terms:
         """Return nDCG at the first row of each request with a reward."""
-        if not (block.positions > 0).all():
-            raise _lack_positions("shown_nDCG")
         is_first = np.diff(block.requests, prepend=block.requests[:1] - 1) != 0
         starts = np.flatnonzero(is_first)
         lengths = np.diff(starts, append=is_first.size)
@@ -220,12 +230,8 @@ class ShownNDCG(_LogMetric):
 def require_positions(evidence: Evidence, what: str) -> None:
     """Raise MissingEvidence if the log has no positions."""
     if not evidence.log.has_positions:  # type: ignore[union-attr]
-        raise _lack_positions(what)
-
-
-def _lack_positions(what: str) -> MissingEvidence:
-    message = f"{what} needs positions, which the log does not have"
-    return MissingEvidence(message, remedy="give the log a column position")
+        message = f"{what} needs positions, which the log does not have"
+        raise MissingEvidence(message, remedy="give the log a column position")
 
 
 class _Survey:
@@ -325,19 +331,27 @@ class Weights:
     in the log, so that they need no propensities.
     """
 
-    def __init__(self, evidence: Evidence, clip: float | None, *, is_direct: bool = False) -> None:
+    def __init__(
+        self,
+        evidence: Evidence,
+        clip: float | None,
+        *,
+        is_direct: bool = False,
+        lists: bool = False,
+    ) -> None:
         if not (is_direct or evidence.log.has_propensities):  # type: ignore[union-attr]
             message = "the log has no propensities, by which a candidate could be valued"
             remedy = "give the log a column propensity, or choose estimator: direct"
             raise MissingEvidence(message, remedy=remedy)
         policy: Policy = evidence.policy  # type: ignore[assignment]
-        self._evidence, self._clip = evidence, clip
+        self._evidence, self._clip, self._lists = evidence, clip, lists
         self.survey = _Survey(evidence)
         self.candidate = _Candidate(policy, self.survey)
         self._covered = np.isin(np.arange(self.survey.n.shape[2]), self.candidate.positions)
         if left := [at for at in self.survey.positions.tolist() if not self._covered[at]]:
             warn(f"{evidence.metric}: the candidate has nothing at position {left[0]}: left out")
         self.n_clipped = self.n_rows = 0
+        self._certain = np.zeros((2, 0), dtype=np.int64)  # contexts and items of propensity 1
         self._shares = self._divide_shares() if is_direct else None
 
     def _divide_shares(self) -> FloatArray:
@@ -356,7 +370,7 @@ class Weights:
 
     def _read_covered(self) -> Iterator[tuple[Impressions, AnyArray]]:
         """Yield the rows at the positions that the candidate fills."""
-        for block, queries in read_rows(self._evidence):
+        for block, queries in read_rows(self._evidence, lists=self._lists):
             kept = self._covered[block.positions]
             yield block.take(kept), queries[kept]
 
@@ -377,6 +391,9 @@ class Weights:
                 weights = self._shares[block.items, block.positions]
             else:
                 weights = self.candidate.find(block, contexts) / block.propensities
+                certain = np.flatnonzero(block.propensities == 1)
+                pairs = np.stack([contexts[certain], block.items[certain]])
+                self._certain = np.unique(np.hstack([self._certain, pairs]), axis=1)
             if np.isnan(weights).any():
                 message = "some rows of the log have no propensity"
                 raise MissingEvidence(message, remedy="give each row its propensity")
@@ -386,8 +403,14 @@ class Weights:
             self.n_rows += weights.size
             yield block, queries, contexts, weights
 
-    def warn_clipped(self) -> None:
-        """Say how many weights were cut."""
+    def warn(self) -> None:
+        """Say how many weights were cut, and which propensities cannot be."""
+        sizes = np.unique(self._certain[0], return_counts=True)[1]
+        if (n := int(sizes.max(initial=0))) > 1:
+            warn(
+                f"{self._evidence.metric}: {n:,} items have propensity 1 at one position, but "
+                "only one can be certain, unless it depends on the user: check the propensities"
+            )
         if self.n_clipped:
             share, metric = self.n_clipped / self.n_rows, self._evidence.metric
             warn(f"{metric}: {share:.2%} of the weights were above {self._clip:g} and cut")
@@ -403,7 +426,8 @@ class PolicyValue(InheritsSections):
     ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
     ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
     towards the mean of the position. ``direct`` needs no propensities, and is right only if users
-    who were shown an item at a position do not differ from the others.
+    who were shown an item at a position do not differ from the others; the interval of a group of
+    users counts the error of ``q`` by its own rows.
 
     These are of an impression. ``iips``, ``rips``, ``sips`` and ``slate_pi`` are of the sum over a
     request: by position, by the items above too (reward interaction), by the whole list, and by
@@ -435,16 +459,17 @@ class PolicyValue(InheritsSections):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""
         policy = get_policy(evidence, "policy")
-        totals = np.zeros((len(evidence.queries), 2))
+        is_direct = self.estimator == "direct"
+        totals = np.zeros((len(evidence.queries), 3 if is_direct else 2))
+        lists = self.estimator in SLATE_ESTIMATORS
         if policy.is_shown:
-            for block, queries in read_rows(evidence, policy.variant):
+            for block, queries in read_rows(evidence, policy.variant, lists=lists):
                 terms = self._find_terms(
                     block, np.ones(queries.size), block.rewards, block.rewards
                 )
                 totals += _add_by_query(queries, terms, len(totals))
             return [measure_ratio(evidence, totals)]
-        is_direct = self.estimator == "direct"
-        weights = Weights(evidence, self.clip, is_direct=is_direct)
+        weights = Weights(evidence, self.clip, is_direct=is_direct, lists=lists)
         candidate, survey = weights.candidate, weights.survey
         reward = survey.expect(cross=not is_direct)
         probabilities, missing = weights.find_support()
@@ -463,9 +488,9 @@ class PolicyValue(InheritsSections):
             if self.estimator == "slate_pi":
                 terms = terms._replace(numerators=terms.numerators * (1.0 - mass))
             totals += _add_by_query(queries, terms, len(totals))
-            lost += _add_by_query(queries, Terms(mass, mass), len(totals))
+            lost[:, :2] += _add_by_query(queries, Terms(mass, mass), len(totals))
             n_rows += mass.size
-        weights.warn_clipped()
+        weights.warn()
         if not lost.any():
             is_positive = self.estimator in {"dr", "direct"} and survey.range[0] >= 0
             return [measure_ratio(evidence, totals, positive=is_positive)]
@@ -484,9 +509,9 @@ class PolicyValue(InheritsSections):
         self, evidence: Evidence, totals: FloatArray, lost: FloatArray, ends: tuple[float, float]
     ) -> list[Measurement]:
         """Return an undefined value, and its bounds."""
-        scale = [[end, float(self.estimator == "snips")] for end in ends]
+        scale = np.array([[end, float(self.estimator == "snips"), 0.0] for end in ends])
         low, high = (
-            measure_ratio(evidence, totals + lost * end, f"bound={name}")
+            measure_ratio(evidence, totals + lost * end[: totals.shape[1]], f"bound={name}")
             for name, end in zip(("lowest", "highest"), scale, strict=True)
         )
         units: UnitScores = low.units  # type: ignore[assignment]
@@ -532,7 +557,7 @@ class EffectiveSampleSize(InheritsSections):
             weights = Weights(evidence, self.clip)
             for _, queries, _, weight in weights.read():
                 totals += _add_by_query(queries, Terms(weight, weight**2), n)
-            weights.warn_clipped()
+            weights.warn()
         rows = [self._count("", totals)]
         if self.label is not None:
             groups = group_by(evidence.queries.labels, self.label, split_cells=True)

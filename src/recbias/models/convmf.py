@@ -318,7 +318,7 @@ class ConvLearner(Learner["FittedFactors"]):
     def loss(self, *batch: Tensor) -> Tensor:
         """Return the share of the objective that belongs to a batch."""
         users, items, values, texts = batch
-        scores, _ = self.tables.score_pairs(users, items)
+        scores = self.tables.score_pairs(users, items)
         share = len(users) / self.n_samples
         squares = self.reg_user * self.tables.users.square().sum()
         distances = (self.tables.items - self.encodings).square().sum()

@@ -17,7 +17,7 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
-from recbias.core.plugins import EXECUTION, Device, State
+from recbias.core.plugins import Device, OnlyWith, State
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import compile_loop
 from recbias.models.fitted import FittedFactors
@@ -111,18 +111,13 @@ class FactorTables:
             for table, shape in zip(self._tables(), shapes, strict=True)
         )
 
-    def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of pairs, ``(b,)``, and the sum of their squared parameters."""
-        p, q = look_up(self.users, users), look_up(self.items, items)
-        scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
+    def score_pairs(self, users: Tensor, items: Tensor) -> Tensor:
+        """Return the scores of pairs, ``(b,)``, without the offset."""
+        scores = (look_up(self.users, users) * look_up(self.items, items)).sum(1)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
             if bias is not None:
-                values = look_up(bias, codes).squeeze(1)
-                scores, squares = scores + values, squares + sum_squares(values)
-        if self.offset is not None:
-            scores = scores + self.offset
-            squares = squares + len(users) * self.offset.square().sum()
-        return scores, squares
+                scores = scores + look_up(bias, codes).squeeze(1)
+        return scores
 
     def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> _TripleRows:
         """Return the rows for a batch of triples (user, positive item, negative item)."""
@@ -134,11 +129,14 @@ class FactorTables:
             look_up(self.item_bias, negatives),
         )
 
-    def export(self) -> FittedFactors:
-        """Return the vectors and item biases; the other biases do not affect the ranking."""
+    def export(self, device: Device | None = None) -> FittedFactors:
+        """Return the vectors and item biases; the other biases do not affect the ranking.
+
+        Lists are ranked on ``device``; by default where the tables are.
+        """
         bias = None if self.item_bias is None else copy_to_array(self.item_bias).ravel()
         users, items = copy_to_array(self.users), copy_to_array(self.items)
-        return FittedFactors(users, items, bias, self.users.device.type)
+        return FittedFactors(users, items, bias, device or self.users.device.type)
 
     def _tables(self) -> tuple[Tensor, ...]:
         return self.users, self.items, self.user_bias, self.item_bias, self.offset
@@ -150,11 +148,15 @@ class _TrainedFactorModel(TrainedModel):
     embedding_size: int
 
     def create_tables(
-        self, data: TrainingData, rng: np.random.Generator, std: float = 0.1
+        self,
+        data: TrainingData,
+        rng: np.random.Generator,
+        std: float = 0.1,
+        device: Device | None = None,
     ) -> FactorTables:
-        """Return tables on the model's device, without biases."""
-        device, size = resolve_device(self.device), self.embedding_size
-        return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
+        """Return tables without biases, by default on the model's device."""
+        place, size = resolve_device(device or self.device), self.embedding_size
+        return FactorTables.initialize(data.train, size, device=place, rng=rng, std=std)
 
     def create_glorot_tables(
         self, data: TrainingData, rng: np.random.Generator, *, biases: bool = False
@@ -177,13 +179,50 @@ def sum_squares(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorLearner(Learner["FittedFactors"]):
-    """Embedding tables in training."""
+class _RowLearner(Learner["FittedFactors"]):
+    """Embedding tables whose losses depend on the rows of the batch only."""
 
     tables: FactorTables  # The parameters
     sampler: EpochSampler  # Samples an epoch
     # Takes a batch of samples as tensors; returns the sum of its losses
     batch_loss: Callable[..., Tensor]
+
+    def parameters(self) -> Sequence[Tensor]:
+        return self.tables.parameters()
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables, which are read by ``FactorTables.score_pairs`` only."""
+        return self.tables.parameters()
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        return self.sampler(rng)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        return self.batch_loss(*batch)
+
+    def export(self) -> FittedFactors:
+        return self.tables.export()
+
+
+@dataclass(frozen=True, eq=False)
+class SGDLearner(Learner["FittedFactors"]):
+    """Embedding tables on the CPU with an SGD step for each sample, in compiled loops.
+
+    Args:
+        tables: The parameters.
+        sampler: Samples an epoch.
+        kernel: One of the kernels of ``sgd``.
+        settings: The settings of the kernel after the learning rate.
+        device: Where lists are ranked.
+    """
+
+    has_steps: ClassVar[bool] = True
+
+    tables: FactorTables
+    sampler: EpochSampler
+    kernel: Callable[..., float]
+    settings: tuple[float, ...]
+    device: Device
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the tables."""
@@ -193,55 +232,16 @@ class FactorLearner(Learner["FittedFactors"]):
         """Return the samples of an epoch."""
         return self.sampler(rng)
 
-    def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of a batch."""
-        return self.batch_loss(*batch)
-
-    def export(self) -> FittedFactors:
-        """Return the fitted vectors."""
-        return self.tables.export()
-
-
-@dataclass(frozen=True, eq=False)
-class _RowLearner(FactorLearner):
-    """Embedding tables whose losses depend on the rows of the batch only."""
-
-    def row_tables(self) -> Sequence[Tensor]:
-        """Return the tables, which are read by ``FactorTables.score_pairs`` only."""
-        return self.tables.parameters()
-
-
-@dataclass(frozen=True, eq=False)
-class SGDLearner(FactorLearner):
-    """Embedding tables with closed-form SGD steps: on single samples on a CPU, else on batches.
-
-    A step changes only the rows of the batch.
-
-    Args:
-        tables: The parameters.
-        sampler: Samples an epoch.
-        batch_loss: As for ``FactorLearner``; the steps follow its gradient.
-        batch_step: Takes the learning rate and a batch; updates the tables, returns the loss.
-        kernel: One of ``sgd_kernels``.
-        settings: The settings of the kernel after the learning rate.
-    """
-
-    has_steps: ClassVar[bool] = True
-
-    batch_step: Callable[..., Tensor]
-    kernel: Callable[..., float]
-    settings: tuple[float, ...]
-
-    def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
-        """Update the tables by a batch; return the sum of its losses."""
-        return self.batch_step(learning_rate, *batch)
-
-    def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
+    def make_steps(self, learning_rate: float, *samples: AnyArray) -> float:
         """Update the tables by each sample in turn; return the sum of the losses."""
         with np.errstate(over="ignore"):
             settings = tuple(np.array([learning_rate, *self.settings], dtype=np.float32))
         total: float = compile_loop(self.kernel)(samples, self.tables.arrays(), settings)
         return total
+
+    def export(self) -> FittedFactors:
+        """Return the fitted vectors."""
+        return self.tables.export(self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -532,8 +532,7 @@ def weigh_penalties(
 
 def _sum_unpenalized_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
     users, items, values = pairs
-    scores, _ = tables.score_pairs(users, items)
-    return (values - scores.sigmoid()).square().sum()
+    return (values - tables.score_pairs(users, items).sigmoid()).square().sum()
 
 
 def _sum_penalized_errors(
@@ -558,17 +557,14 @@ class BPRMF(_TrainedFactorModel):
         s_ui = p_u · q_i + b_i
 
     An epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly
-    and an item j that u does not have, uniformly. On a CPU, compiled loops
-    make one SGD step per triple, as in the paper; on a GPU a step is the sum over a batch, which
-    is about the same if batches are much smaller than the catalogue. On a CPU, from 16,384 users
-    on, the triples of an epoch are in an order in which vectors stay in
-    the cache: in blocks of about 2,048 random users, new ones in each epoch, and in random order
-    within a block. A user without training items has an empty list.
+    and an item j that u does not have, uniformly. Compiled loops on the CPU make one SGD step per
+    triple, as in the paper. From 16,384 users on, the triples of an epoch are in an order in which
+    vectors stay in the cache: in blocks of about 2,048 random users, new ones in each epoch, and
+    in random order within a block. A user without training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: Maximum number of epochs, each with as many triples as training pairs.
-        batch_size: Triples per step on a GPU.
         learning_rate: Learning rate.
         reg_user: Weight of the squared user vectors.
         reg_positive: Weight of the squared vectors of positive items.
@@ -590,7 +586,6 @@ class BPRMF(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 64
     epochs: Annotated[int, Gt(0)] = 100
-    batch_size: Annotated[int, Gt(0), EXECUTION] = 1024
     learning_rate: Annotated[float, Gt(0)] = 0.05
     reg_user: Annotated[float, Ge(0)] = 0.01
     reg_positive: Annotated[float, Ge(0)] = 0.01
@@ -603,61 +598,13 @@ class BPRMF(_TrainedFactorModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
         sampler = Sampler.from_interactions(data.train)
-        tables = self.create_tables(data, rng).add_biases(users=False)
-        sample = create_triple_sampler(sampler, in_blocks=tables.users.device.type == "cpu")
+        tables = self.create_tables(data, rng, device="cpu").add_biases(users=False)
+        sample = create_triple_sampler(sampler)
         if self.variant == "elliot":
             sample = partial(sampler.sample_triples, sampler.users.size, by_user=True)
-        learner = SGDLearner(
-            tables,
-            sample,
-            partial(self._sum_losses, tables),
-            partial(self._step, tables),
-            step_bpr,
-            (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias),
-        )
-        return self.train("BPR-MF", learner, data, rng, "sgd")
-
-    def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
-        return self._compute_margins(tables.look_up_triples(*triples))[1]
-
-    def _compute_margins(self, rows: _TripleRows) -> tuple[Tensor, Tensor]:
-        """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
-        from torch.nn.functional import logsigmoid
-
-        margins = (rows.users * (rows.positives - rows.negatives)).sum(1, keepdim=True)
-        margins = margins + rows.positive_bias - rows.negative_bias
-        penalty = (
-            self.reg_user * sum_squares(rows.users)
-            + self.reg_positive * sum_squares(rows.positives)
-            + self.reg_negative * sum_squares(rows.negatives)
-            + self.reg_bias * (sum_squares(rows.positive_bias) + sum_squares(rows.negative_bias))
-        )
-        return margins, penalty / 2 - logsigmoid(margins).sum()
-
-    def _step(self, tables: FactorTables, rate: float, *triples: Tensor) -> Tensor:
-        """Make an SGD step; the gradient of ``-ln σ(x)`` is ``-σ(-x)``."""
-        import torch
-
-        users, positives, negatives = triples
-        with torch.no_grad():
-            rows = tables.look_up_triples(*triples)
-            margins, loss = self._compute_margins(rows)
-            pull = rate * torch.sigmoid(-margins)
-            user_pull, item_pull = pull * (rows.positives - rows.negatives), pull * rows.users
-            for table, codes, move, row, reg in (
-                (tables.users, users, user_pull, rows.users, self.reg_user),
-                (tables.items, positives, item_pull, rows.positives, self.reg_positive),
-                (tables.items, negatives, -item_pull, rows.negatives, self.reg_negative),
-                (tables.item_bias, positives, pull, rows.positive_bias, self.reg_bias),
-                (tables.item_bias, negatives, -pull, rows.negative_bias, self.reg_bias),
-            ):
-                table.index_add_(0, codes, torch.add(move, row, alpha=-rate * reg))
-        return loss
-
-
-_MAX_OFFSET_RATE = 4.0
-"""The curvature of the cross-entropy of n pairs is at most n / 4, so that a learning rate of the
-offset above 4 / n overshoots."""
+        reg = (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias)
+        learner = SGDLearner(tables, sample, step_bpr, reg, self.device)
+        return self.train("BPR-MF", learner, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -670,15 +617,12 @@ class MF2020(_TrainedFactorModel):
 
     An epoch has every training pair with y = 1 in random order, each followed by ``negatives``
     pairs with y = 0, whose items are sampled uniformly from all items, including the user's own.
-    On a CPU, compiled loops make one SGD step per pair, as in the paper. On a GPU a step is the
-    sum over a batch, which is about the same if batches are much smaller than the numbers of users
-    and items; the step of b, which is in every pair of a batch, is limited by the curvature. A
-    user without training items has an empty list.
+    Compiled loops on the CPU make one SGD step per pair, as in the paper. A user without training
+    items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: Maximum number of passes over the training pairs.
-        batch_size: Pairs per step on a GPU, including the negatives.
         learning_rate: Learning rate.
         reg: Weight of the squared vectors and biases of a pair.
         negatives: Negatives per training pair.
@@ -697,7 +641,6 @@ class MF2020(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 8
@@ -707,54 +650,15 @@ class MF2020(_TrainedFactorModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the training pairs and their negatives."""
         sampler = Sampler.from_interactions(data.train)
-        tables = self.create_tables(data, rng).add_biases(offset=True)
+        tables = self.create_tables(data, rng, device="cpu").add_biases(offset=True)
         learner = SGDLearner(
             tables,
             lambda rng: sampler.sample_with_negatives(self.negatives, rng),
-            partial(self._sum_losses, tables),
-            partial(self._step, tables),
             step_logistic,
             (self.reg,),
+            self.device,
         )
-        return self.train("MF2020", learner, data, rng, "sgd")
-
-    def _sum_losses(
-        self, tables: FactorTables, users: Tensor, items: Tensor, labels: Tensor
-    ) -> Tensor:
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        scores, squares = tables.score_pairs(users, items)
-        entropy = binary_cross_entropy_with_logits(scores, labels, reduction="sum")
-        return entropy + self.reg / 2 * squares
-
-    def _step(
-        self, tables: FactorTables, rate: float, users: Tensor, items: Tensor, labels: Tensor
-    ) -> Tensor:
-        """Make an SGD step; the gradient of the cross-entropy by the score is ``σ(s) - y``."""
-        import torch
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        lookups = (
-            (tables.users, users),
-            (tables.items, items),
-            (tables.user_bias, users),
-            (tables.item_bias, items),
-        )
-        with torch.no_grad():
-            rows = p, q, user_bias, item_bias = [
-                table.index_select(0, codes) for table, codes in lookups
-            ]
-            scores = (p * q).sum(1, keepdim=True) + user_bias + item_bias + tables.offset
-            squares = sum(map(sum_squares, rows)) + len(users) * sum_squares(tables.offset)
-            entropy = binary_cross_entropy_with_logits(scores[:, 0], labels, reduction="sum")
-            pull = rate * (labels[:, None] - scores.sigmoid())
-            shrinkage = -rate * self.reg
-            moves = (pull * q, pull * p, pull, pull)
-            for (table, codes), row, move in zip(lookups, rows, moves, strict=True):
-                table.index_add_(0, codes, torch.add(move, row, alpha=shrinkage))
-            damping = min(1.0, _MAX_OFFSET_RATE / (rate * len(users)))
-            tables.offset.add_(damping * (pull.sum() + shrinkage * len(users) * tables.offset))
-        return entropy + self.reg / 2 * squares
+        return self.train("MF2020", learner, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -764,14 +668,14 @@ class MF(_TrainedFactorModel):
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
 
     ``r_ui`` is the rating. If all ratings are equal, r_ui is 1 for a training pair and 0 for each
-    of its ``negatives`` unseen items, which are sampled anew each epoch. On a CPU, compiled loops
-    make one SGD step per pair, as in the paper; on a GPU a step is the sum over a batch. A user
-    without training items has an empty list.
+    of its ``negatives`` unseen items, which are sampled anew each epoch. Compiled loops on
+    the CPU make one SGD step per pair, as in the paper. A user without training items has an empty
+    list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: Maximum number of passes over the training pairs.
-        batch_size: Pairs per step on a GPU, including the negatives.
+        batch_size: Pairs per step of ``elliot``.
         learning_rate: Learning rate.
         reg: Weight of the squared vectors of a pair.
         negatives: Unseen items per training pair if all ratings are equal.
@@ -794,7 +698,7 @@ class MF(_TrainedFactorModel):
 
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 80
-    batch_size: Annotated[int, Gt(0), EXECUTION] = 4096
+    batch_size: Annotated[int, Gt(0), OnlyWith("variant", "elliot")] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 4
@@ -807,21 +711,15 @@ class MF(_TrainedFactorModel):
         name, has_biases = type(self).__name__, self.has_biases
         if self.variant == "elliot":
             tables = self.create_glorot_tables(data, rng, biases=has_biases)
-            loss = partial(_sum_squared_errors, tables, 0.0)
+            loss = partial(_sum_squared_errors, tables)
             learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
             return self.train(name, learner, data, rng)
-        tables, mean = self.create_tables(data, rng), 0.0
+        tables, mean = self.create_tables(data, rng, device="cpu"), 0.0
         if has_biases:
             tables, mean = tables.add_biases(), compute_mean_target(data.train, self.negatives)
-        sgd_learner = SGDLearner(
-            tables,
-            create_rating_sampler(data.train, self),
-            lambda *pairs: _sum_squared_errors(tables, self.reg, *pairs, mean=mean) / 2,
-            partial(_step, tables, self.reg, mean),
-            step_squared,
-            (self.reg, mean),
-        )
-        return self.train(name, sgd_learner, data, rng, "sgd")
+        sampler, settings = create_rating_sampler(data.train, self), (self.reg, mean)
+        sgd_learner = SGDLearner(tables, sampler, step_squared, settings, self.device)
+        return self.train(name, sgd_learner, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -833,14 +731,13 @@ class FunkSVD(MF):
 
     ``r_ui`` is the rating and ``mean`` the mean of all ratings. If all ratings are equal, r_ui is
     1 for a training pair and 0 for each of its ``negatives`` unseen items, which are sampled anew
-    each epoch. All factors are trained jointly. On a
-    CPU, compiled loops make one SGD step per pair, as in the paper; on a GPU a step is the sum
-    over a batch. A user without training items has an empty list.
+    each epoch. All factors are trained jointly. Compiled loops on the CPU make one SGD step per
+    pair, as in the paper. A user without training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: Maximum number of passes over the training pairs.
-        batch_size: Pairs per step on a GPU, including the negatives.
+        batch_size: Pairs per step of ``elliot``.
         learning_rate: Learning rate.
         reg: Weight of the squared vectors and biases of a pair.
         negatives: Unseen items per training pair if all ratings are equal.
@@ -864,30 +761,6 @@ class FunkSVD(MF):
     reg: Annotated[float, Ge(0)] = 0.015
 
 
-def _step(tables: FactorTables, reg: float, mean: float, rate: float, *pairs: Tensor) -> Tensor:
-    """Make an SGD step; half the squared error has the gradient ``s + mean - r`` by the score."""
-    import torch
-
+def _sum_squared_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
     users, items, values = pairs
-    with torch.no_grad():
-        scores, squares = tables.score_pairs(users, items)
-        errors = (values - mean - scores)[:, None]
-        lookups: list[tuple[Tensor, Tensor, Tensor]] = [
-            (tables.users, users, tables.items.index_select(0, items)),
-            (tables.items, items, tables.users.index_select(0, users)),
-        ]
-        if tables.user_bias is not None:
-            ones = torch.ones_like(errors)
-            lookups += [(tables.user_bias, users, ones), (tables.item_bias, items, ones)]
-        for table, codes, derivative in lookups:
-            move = rate * (errors * derivative - reg * table.index_select(0, codes))
-            table.index_add_(0, codes, move)
-    return (errors.square().sum() + reg * squares) / 2
-
-
-def _sum_squared_errors(
-    tables: FactorTables, reg: float, *pairs: Tensor, mean: float = 0.0
-) -> Tensor:
-    users, items, values = pairs
-    scores, squares = tables.score_pairs(users, items)
-    return (values - mean - scores).square().sum() + reg * squares
+    return (values - tables.score_pairs(users, items)).square().sum()

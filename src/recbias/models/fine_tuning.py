@@ -14,7 +14,6 @@ import numpy as np
 from recbias.core.context import Checkpoints, record_fact, report_progress
 from recbias.core.dataset import AnyArray
 from recbias.models.captured import capture_passes
-from recbias.models.gpu import is_out_of_memory
 from recbias.models.training import (
     EarlyStopping,
     FineTuning,
@@ -24,10 +23,8 @@ from recbias.models.training import (
     Task,
     TrainingState,
     bucket_by_length,
-    can_split,
     create_divergence_error,
     report_out_of_memory,
-    warn_about_split,
 )
 
 _TOLERATED_GROWTH = 1.5
@@ -52,9 +49,8 @@ class _FineTuningLoop:
             groups, lr=self.plan.learning_rate, fused=self.device.type in {"cpu", "cuda"}
         )
         self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
-        self.n_parts = torch.tensor(self.plan.batch_parts)  # doubled when the device is full
         self.state = TrainingState(
-            self.parameters, (self.n_parts,), Optimizer(self.optimizer), self.stopping, self.rng
+            self.parameters, (), Optimizer(self.optimizer), self.stopping, self.rng
         )
         self.names = self.task.part_names or ("loss",)
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
@@ -91,7 +87,6 @@ class _FineTuningLoop:
     def _run_epochs(self) -> None:
         checkpoints = Checkpoints.current()
         n_epochs, step = self.state.resume(checkpoints.load())
-        self.n_parts.clamp_(min=self.plan.batch_parts)
         for epoch in range(n_epochs, self.plan.epochs):
             if self.stopping.should_stop:
                 break
@@ -154,28 +149,15 @@ class _FineTuningLoop:
         )
 
     def _sum_gradients(self, rows: AnyArray, seed: int) -> StepLoss:
-        """Return the loss of a batch after its gradients; it is split if memory runs out."""
+        """Return the loss of a batch after its gradients, which are those of its parts."""
         import torch
 
         self.task.prepare_step(rows)
-        while True:
-            torch.manual_seed(seed)
-            self.optimizer.zero_grad(set_to_none=True)
-            try:
-                return self._add_gradients(rows)
-            except (RuntimeError, MemoryError) as error:
-                is_splittable = can_split(self.plan, int(self.n_parts), rows.size)
-                if not (is_splittable and is_out_of_memory(error)):
-                    raise
-            self.n_parts *= 2
-            warn_about_split(self.plan.name, int(self.n_parts))
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
-
-    def _add_gradients(self, rows: AnyArray) -> StepLoss:
+        torch.manual_seed(seed)
+        self.optimizer.zero_grad(set_to_none=True)
         total: list[Any] = []
         parts: dict[str, list[Any]] = {name: [] for name in self.names}
-        for part in np.array_split(rows, min(int(self.n_parts), rows.size)):
+        for part in np.array_split(rows, min(self.plan.batch_parts, rows.size)):
             loss = self.task.loss(part) / rows.size
             loss.backward()
             total.append(loss.detach())
@@ -198,8 +180,7 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> Learnin
     The same generator gives the same weights on the same kind of device, also if training is
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
     and the step only. On CUDA, sums of gradients and passes that are captured as graphs make these
-    weights equal up to rounding. The global random state of torch does not change. When a device
-    is full, batches are computed in twice as many parts, with a warning.
+    weights equal up to rounding. The global random state of torch does not change.
 
     Returns:
         The parts of the loss of each step; ``loss`` alone if the task does not name parts.
@@ -207,6 +188,6 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> Learnin
     Raises:
         OutOfRange: The loss is not finite, or a part is above its limit and above 1.5 times its
             value in the first step.
-        TooLittleMemory: The device has too little memory for a text.
+        TooLittleMemory: The device has too little memory for a part of a batch.
     """
     return _FineTuningLoop(task, plan, rng).run()

@@ -51,7 +51,7 @@ from recbias.core.evidence import (
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
 from recbias.core.queries import Queries
-from recbias.formats.delimited import Table, parse_numbers
+from recbias.formats.delimited import Layout, Table, parse_numbers, read_table
 from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (
     ListOrder,
@@ -62,7 +62,6 @@ from recbias.formats.lists import (
     read_rows,
 )
 from recbias.formats.tables import find_suffix, read_text_table
-from recbias.formats.text_files import read_text
 from recbias.formats.vectors import read_numbers
 from recbias.language.likelihood import compute_perplexities
 from recbias.models.ranking import rank_rows
@@ -337,6 +336,25 @@ class _GivenTable:
     def _read(self) -> Any:
         raise NotImplementedError
 
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedTable:
+        """Read and validate the table; nothing is trained."""
+        return _FittedTable(self._read())
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedTable:
+    """The responses or the sentences of a table: all of them, whatever the queries."""
+
+    table: Any
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the responses."""
+        return cast("Responses", self.table)
+
+    def sentence_scores(self, queries: Queries) -> SentenceScores:
+        """Return the sentences."""
+        return cast("SentenceScores", self.table)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GivenResponses(_GivenTable):
@@ -366,10 +384,6 @@ class GivenResponses(_GivenTable):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"responses"})
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedResponses:
-        """Read and validate the table; nothing is trained."""
-        return _FittedResponses(self._read())
-
     def _read(self) -> Responses:
         return read_once(_read_responses, self.path, tuple(self.columns.items()))
 
@@ -377,17 +391,6 @@ class GivenResponses(_GivenTable):
         """Return the labels of the table, and those of the queries, which responses share."""
         names = map(str, self._read().labels.columns)
         return list(dict.fromkeys([*names, *queries.labels.names]))
-
-
-@dataclass(frozen=True, eq=False)
-class _FittedResponses:
-    """The responses of a table."""
-
-    table: Responses  # The responses
-
-    def responses(self, queries: Queries) -> Responses:
-        """Return all responses of the table."""
-        return self.table
 
 
 def _read_responses(path: Path, columns: tuple[tuple[str, str], ...]) -> Responses:
@@ -448,10 +451,6 @@ class GivenSentences(_GivenTable):
 
     provides: ClassVar[frozenset[Output]] = frozenset({"sentence_scores"})
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedSentences:
-        """Read and validate the table; nothing is trained."""
-        return _FittedSentences(self._read())
-
     def _read(self) -> SentenceScores:
         columns = tuple(self.columns.items())
         return read_once(_read_sentences, self.path, columns)
@@ -459,17 +458,6 @@ class GivenSentences(_GivenTable):
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the table."""
         return [*map(str, self._read().labels.columns)]
-
-
-@dataclass(frozen=True, eq=False)
-class _FittedSentences:
-    """The sentences of a table."""
-
-    scores: SentenceScores  # The sentences with their scores
-
-    def sentence_scores(self, queries: Queries) -> SentenceScores:
-        """Return all sentences of the table."""
-        return self.scores
 
 
 def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> SentenceScores:
@@ -484,31 +472,36 @@ def _read_sentences(path: Path, columns: tuple[tuple[str, str], ...]) -> Sentenc
     column = _find_score_column(table)
     ids, groups = table.ids("sentence_id"), table.ids("group")
     pairs = table.optional("pair_id")
-    keys = pd.DataFrame({"id": ids, "pair": pairs, "group": groups})
+    remedy = "leave the cell empty if the perplexity is missing"
     if column == "log_probabilities":
         perplexity = _read_token_lists(table)
     else:
         perplexity = table.numbers("perplexity")
-        remedy = "a perplexity is at least 1; leave the cell empty if it is missing"
         is_low = perplexity < 1 - _TOLERANCE
-        _refuse(perplexity, is_low, "a perplexity of {:g}", remedy, table.place)
-    remedy = "leave the cell empty if the perplexity is missing"
-    problem = "a perplexity that is not finite"
-    _refuse(perplexity, np.isinf(perplexity), problem, remedy, table.place)
-    _refuse_repeated_groups(table, keys)
-    labels = table.labels((*_KEYS, column)).reset_index(drop=True)
+        table.refuse(is_low, lambda row: f"a perplexity of {perplexity[row]:g}, below 1", remedy)
+    table.refuse(np.isinf(perplexity), "a perplexity that is not finite", remedy)
+    for noun, keys in (("pair", pairs), ("sentence", ids)):
+        rows = enumerate(zip(keys, groups, strict=True))
+        versions = [row if key is None else f"{key}\n{group}" for row, (key, group) in rows]
+        table.refuse_repeats(
+            np.array(versions, dtype=object),
+            lambda row, noun=noun, keys=keys: (  # type: ignore[misc]  # bound to the loop
+                f"{noun} {keys[row]!r} already has a row of group {groups[row]!r}"
+            ),
+        )
+    labels = table.labels((*_KEYS, column))
     return SentenceScores(ids, pairs, groups, perplexity, labels)
 
 
 def _find_score_column(table: Table) -> str:
     columns = [name for name in _SCORES if name in table.columns]
-    if not columns:
-        remedy = f"add one of the columns {', '.join(_SCORES)}"
-        raise UnknownColumn("there is no perplexity", where=str(table.path), remedy=remedy)
-    if len(columns) > 1:
+    if len(columns) == 1:
+        return columns[0]
+    problem = "there is no perplexity"
+    if columns:
         problem = f"{columns[0]} and {columns[1]} both give the score of a sentence"
-        raise MalformedLine(problem, where=str(table.path), remedy="keep one of the columns")
-    return columns[0]
+    remedy = f"give one of the columns {', '.join(_SCORES)}"
+    raise UnknownColumn(problem, where=str(table.path), remedy=remedy)
 
 
 def _read_token_lists(table: Table) -> FloatArray:
@@ -517,43 +510,14 @@ def _read_token_lists(table: Table) -> FloatArray:
     trimmed = compute.utf8_trim_whitespace(table["log_probabilities"])
     cells = compute.utf8_split_whitespace(trimmed).combine_chunks()
     rows = compute.list_parent_indices(cells).to_numpy()
-
-    def locate(token: int) -> str:
-        return table.place(int(rows[token]))
-
-    numbers = parse_numbers(compute.list_flatten(cells), "log_probability", locate)
-    is_wrong = (numbers > _TOLERANCE) | np.isinf(numbers)
-    remedy = "write natural logarithms of probabilities: finite, at most 0"
-    _refuse(numbers, is_wrong, "a log-probability of {:g}", remedy, locate)
+    numbers = parse_numbers(
+        compute.list_flatten(cells), "log_probability", lambda token: table.place(int(rows[token]))
+    )
+    if (wrong := np.flatnonzero((numbers > _TOLERANCE) | np.isinf(numbers))).size:
+        problem, where = f"a log-probability of {numbers[wrong[0]]:g}", table.place(rows[wrong[0]])
+        remedy = "write natural logarithms of probabilities: finite, at most 0"
+        raise MalformedLine(problem, where=where, remedy=remedy)
     return compute_perplexities(numbers, rows, len(cells))
-
-
-def _refuse(
-    numbers: FloatArray,
-    is_wrong: BoolArray,
-    problem: str,
-    remedy: str,
-    locate: Callable[[int], str],
-) -> None:
-    """Raise MalformedLine for the first wrong number, which the problem shows."""
-    positions = np.flatnonzero(is_wrong)
-    if positions.size:
-        first = int(positions[0])
-        raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
-
-
-def _refuse_repeated_groups(table: Table, keys: pd.DataFrame) -> None:
-    for column, noun in (("pair", "pair"), ("id", "sentence")):
-        has_key = keys[column].notna().to_numpy()
-        groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()
-        repeats = np.flatnonzero(pd.Series(groups).duplicated())
-        if repeats.size:
-            original = int(np.flatnonzero(groups == groups[repeats[0]])[0])
-            repeated_row, original_row = np.flatnonzero(has_key)[[repeats[0], original]]
-            key = keys[has_key].iloc[int(repeats[0])]
-            problem = f"{noun} {key[column]!r} already has a row of group {key['group']!r}"
-            remedy = f"keep one of the rows; the other is at {table.place(int(original_row))}"
-            raise MalformedLine(problem, where=table.place(int(repeated_row)), remedy=remedy)
 
 
 def read_vectors(path: Path) -> AnyArray:
@@ -575,19 +539,14 @@ def read_ids(path: Path) -> Ids:
 
     Raises:
         MissingFile: The file does not exist.
-        MalformedLine: An identifier is empty or repeated, or the file is not UTF-8.
+        MalformedLine: An identifier is repeated, or the file is not UTF-8.
     """
     _require(path)
-    text = read_text(path).decode().removesuffix("\n")
-    ids = [line.removesuffix("\r") for line in text.split("\n")] if text not in {"", "\r"} else []
-    first_lines: dict[str, int] = {}
-    for line, identifier in enumerate(ids, start=1):
-        if not identifier:
-            raise MalformedLine("an empty id", where=f"{path}:{line}")
-        if first_lines.setdefault(identifier, line) != line:
-            problem = f"id {identifier!r} already occurs on line {first_lines[identifier]}"
-            raise MalformedLine(problem, where=f"{path}:{line}")
-    return np.array(ids, dtype=object)
+    layout = Layout(columns={"id": "id"}, delimiter="\x1f", header=False)
+    table = read_table(path, layout)
+    ids = table.texts("id")
+    table.refuse_repeats(ids, lambda row: f"id {ids[row]!r} has another line")
+    return ids
 
 
 def _refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
@@ -657,17 +616,15 @@ class GivenVectors:
     def check_files(self, datasets: Sequence[str]) -> None:
         """Validate each file, and raise all errors at once; then validate them together."""
         errors: list[UserError] = []
-        readers: tuple[tuple[Callable[[Path], AnyArray], Path], ...] = (
-            (self._read_vectors, self.users),
-            (self._read_vectors, self.items),
-            (read_ids, self.user_ids),
-            (read_ids, self.item_ids),
-        )
-        for read, path in readers:
-            try:
-                read(path)
-            except UserError as error:
-                errors.append(error)
+        for read, paths in (
+            (self._read_vectors, (self.users, self.items)),
+            (read_ids, (self.user_ids, self.item_ids)),
+        ):
+            for path in paths:
+                try:
+                    read(path)
+                except UserError as error:
+                    errors.append(error)
         if errors:
             raise Faults(errors)
         self._read()
@@ -677,21 +634,8 @@ class GivenVectors:
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
             raise BrokenContract(problem, where=str(self.items))
-        self._refuse_large_scores(users, items)
         user_ids = _read_row_ids(self.user_ids, users)
         return (users, user_ids), (items, _read_row_ids(self.item_ids, items))
-
-    def _refuse_large_scores(self, users: AnyArray, items: AnyArray) -> None:
-        """Refuse vectors so large that a score may be infinite."""
-        largest = float(users.shape[1])
-        for vectors in (users, items):
-            largest *= max(abs(float(vectors.min())), abs(float(vectors.max())))
-        if self.score == "dot" and not largest <= float(np.finfo(np.float32).max):
-            problem = (
-                f"its products with the vectors of the users may be as large as {largest:.0e}"
-            )
-            remedy = "divide the vectors by a number, or use score: cosine"
-            raise BrokenContract(problem, where=str(self.items), remedy=remedy)
 
     def _read_vectors(self, path: Path) -> AnyArray:
         if not len(vectors := read_vectors(path)):

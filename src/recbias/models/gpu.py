@@ -50,12 +50,6 @@ _MIN_GROUPED = 2**14
 _OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 """Parts of torch's error messages when memory runs out."""
 
-PAGE = 2**21
-"""Bytes of a large page of x86; tables start at one, and so at a line of the cache."""
-
-LARGE_TABLE = 2**20
-"""Numbers of a table from which on numpy asks for large pages: 4 MB."""
-
 
 def initialize_normal(
     shape: tuple[int, ...], std: float, device: Any, rng: np.random.Generator
@@ -73,20 +67,10 @@ def initialize_glorot(shape: tuple[int, int], device: Any, rng: np.random.Genera
 
 
 def create_parameter(values: AnyArray, device: Any) -> Tensor:
-    """Return a trainable ``float32`` tensor with these initial values.
-
-    A large table in the memory of a CPU is in large pages where numpy asks Linux for them: a step
-    on random rows then finds their addresses sooner.
-    """
+    """Return a trainable ``float32`` tensor with these initial values."""
     import torch
 
-    if values.size < LARGE_TABLE or torch.device(device).type != "cpu":
-        return torch.tensor(values, dtype=torch.float32, device=device, requires_grad=True)
-    memory = np.empty(4 * values.size + PAGE, dtype=np.uint8)
-    start = -memory.ctypes.data % PAGE
-    table = memory[start : start + 4 * values.size].view(np.float32).reshape(values.shape)
-    table[...] = values
-    return torch.from_numpy(table).requires_grad_()
+    return torch.tensor(values, dtype=torch.float32, device=device, requires_grad=True)
 
 
 def create_torch_generator(rng: np.random.Generator, device: Any) -> Any:

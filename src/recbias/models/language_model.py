@@ -33,7 +33,7 @@ from recbias.language.local_models import (
     check_sentence_model,
     load_model,
 )
-from recbias.language.model_files import list_causal_model_files
+from recbias.language.model_files import list_model_files
 from recbias.language.responses import ResponseSettings, generate_responses
 from recbias.models.debias import Debias, TrainingSentences, debias_model
 from recbias.models.gpu import copy_to_array
@@ -380,7 +380,7 @@ class SentenceLanguageModel(OnDevice):
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of the model; none for one of a hub."""
-        return list_causal_model_files(self.model)
+        return list_model_files(self.model)
 
     def list_labels(self, queries: Queries) -> Sequence[str]:
         """Return the labels of the queries, which sentences and responses share."""

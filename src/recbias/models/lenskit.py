@@ -6,22 +6,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 
 from recbias.core.context import report_progress, track_progress, warn
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Output
 from recbias.core.queries import Queries
-from recbias.models.fitted import FactorModel, FittedFactors
 from recbias.models.ranking import rank_rows
-
-_LIBRARIES = ("lenskit",)
 
 _QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
@@ -29,43 +25,16 @@ _ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""
 
 
-_NAMES = {
-    "reg": "regularization",
-    "neighbors": "max_nbrs",
-}
-"""LensKit's names of settings."""
-
-
-class _LensKitModel:
-    """Base class of the models that train a scorer of LensKit."""
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = _LIBRARIES
-
-    def train(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> Any:
-        """Return a trained scorer of a class whose settings are those of the model."""
-        settings = {_NAMES.get(name, name): value for name, value in vars(self).items()}
-        return train_scorer(kind(**settings), data, rng)
-
-
 def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
     """Train a LensKit scorer whose user and item numbers are the codes of the data; return it."""
-    from lenskit.training import TrainingOptions, UsesTrainer
+    from lenskit.training import TrainingOptions
 
     seed = int(rng.integers(2**31))
     options = TrainingOptions(rng=seed, device="cpu", environment=dict(_ENVIRONMENT))
     dataset = to_lenskit_dataset(data.train)
     with isolate_threads(), forward_warnings():
-        if isinstance(scorer, UsesTrainer):
-            trainer = scorer.create_trainer(dataset, options)
-            label = f"{type(scorer).__name__} epochs"
-            for _ in track_progress(range(scorer.config.epochs), label):
-                trainer.train_epoch()
-            trainer.finalize()
-        else:
-            report_progress(f"fit {type(scorer).__name__}", 0, 1)
-            scorer.train(dataset, options)
+        report_progress(f"fit {type(scorer).__name__}", 0, 1)
+        scorer.train(dataset, options)
     return scorer
 
 
@@ -170,86 +139,12 @@ class FittedScorer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitImplicitMF(FactorModel, _LensKitModel):
-    """Factorize the user-item matrix by alternating least squares (LensKit's implicit ALS).
+class _KNN:
+    """Base class of the models that train a neighbourhood scorer of LensKit."""
 
-        minimise  Σ_ui c_ui (x_ui - p_u · q_i)² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
-
-    ``x_ui`` is 1 for a training pair and 0 otherwise; ``c_ui`` is 1 + weight for a training pair
-    and 1 otherwise. Each half is solved exactly. LensKit can recompute the vector of a user from
-    the history; here the vectors from training are used.
-
-    Args:
-        embedding_size: Size of the vectors.
-        reg: Weight of the squared norms of the vectors.
-        weight: Additional confidence of a training pair. LensKit's default is large: weight 1 with
-            reg 10 is far better on MovieLens-1M.
-        epochs: Passes over all users and items.
-        use_ratings: Whether the weight is multiplied by the rating.
-
-    Source:
-        Hu, Koren and Volinsky, "Collaborative Filtering for Implicit Feedback Datasets", ICDM
-        2008, equation 3; Ekstrand, "LensKit for Python", CIKM 2020.
-    """
-
-    embedding_size: Annotated[int, Gt(0)] = 50
-    reg: Annotated[float, Gt(0)] = 0.1
-    weight: Annotated[float, Gt(0)] = 40.0
-    epochs: Annotated[int, Gt(0)] = 10
-    use_ratings: bool = False
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Factorize the training matrix."""
-        from lenskit.als import ImplicitMFScorer
-
-        return _export_factors(self.train(ImplicitMFScorer, data, rng))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LensKitBiasedMF(FactorModel, _LensKitModel):
-    """Factorize the deviations of ratings from their biases, by ALS (LensKit's BiasedMF).
-
-        r_ui ≈ b + b_u + b_i + p_u · q_i
-
-    The biases are damped means; the vectors are then fitted to the residuals of the observed
-    ratings. The model predicts ratings, not which items a user chooses. ``b_u`` does not change
-    the order of a list and is excluded from the scores.
-
-    Args:
-        embedding_size: Size of the vectors.
-        reg: Weight of the squared norms, times the number of ratings of the user or item.
-        damping: Number of additional average ratings assumed for each user and item.
-        epochs: Passes over all users and items.
-
-    Source:
-        Zhou, Wilkinson, Schreiber and Pan, "Large-Scale Parallel Collaborative Filtering for the
-        Netflix Prize", AAIM 2008, section 3; Ekstrand, "LensKit for Python", CIKM 2020.
-    """
-
-    embedding_size: Annotated[int, Gt(0)] = 50
-    reg: Annotated[float, Gt(0)] = 0.1
-    damping: Annotated[float, Ge(0)] = 5.0
-    epochs: Annotated[int, Gt(0)] = 10
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Factorize the training ratings."""
-        from lenskit.als import BiasedMFScorer
-
-        warn_about_equal_ratings(data, "lenskit/BiasedMF")
-        scorer = self.train(BiasedMFScorer, data, rng)
-        return _export_factors(scorer, scorer.bias.global_bias + scorer.bias.item_biases)
-
-
-def _export_factors(scorer: Any, item_bias: Any = None) -> FittedFactors:
-    """Return factors of any array type as contiguous ``float32`` arrays."""
-    convert = partial(np.ascontiguousarray, dtype=np.float32)
-    bias = None if item_bias is None else convert(item_bias)
-    return FittedFactors(convert(scorer.user_embeddings), convert(scorer.item_embeddings), bias)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _KNN(_LensKitModel):
-    """Settings of LensKit's neighbourhoods."""
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ("lenskit",)
 
     neighbors: Annotated[int, Gt(0)] = 20
     feedback: Literal["implicit", "explicit"] = "implicit"
@@ -257,7 +152,8 @@ class _KNN(_LensKitModel):
     def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         if self.feedback == "explicit":
             warn_about_equal_ratings(data, kind.__name__)
-        return FittedScorer.from_training(self.train(kind, data, rng), data)
+        scorer = train_scorer(kind(max_nbrs=self.neighbors, feedback=self.feedback), data, rng)
+        return FittedScorer.from_training(scorer, data)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,9 @@ from recbias.kernels.devices import OnDevice
 from recbias.kernels.topk import top_k
 from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import LocalModel, Precision, load_model
-from recbias.language.model_files import check_causal_model, list_causal_model_files
+from recbias.language.model_files import find_model, list_model_files
 from recbias.language.prompts import HistoryItem
-from recbias.models.prompted import Histories, read_titles
+from recbias.models.prompted import read_histories, read_titles
 from recbias.models.ranking import PartialLists
 
 _SLOT = "{history}"
@@ -99,11 +99,11 @@ class LMLikelihood(OnDevice):
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of the model."""
-        return list_causal_model_files(self.model)
+        return list_model_files(self.model)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse a model that is not available, and columns that the items do not have."""
-        check_causal_model(self.model, self.revision)
+        find_model(self.model, self.revision, setting="model")
         read_titles(data, self.title, self.year)
 
     def load(self) -> LocalModel:
@@ -131,7 +131,7 @@ class _FittedLikelihood:
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the candidates with the highest scores for each query."""
         settings, candidates = self.settings, np.flatnonzero(data.candidates)
-        histories = Histories.from_data(data).select(queries)
+        histories = read_histories(data, queries)
         scorer = TextScorer.from_texts(settings.load(), self.list_texts(candidates))
         neutral = scorer.score(settings.neutral_prompt) if settings.debias else None
         lists = PartialLists(len(queries), k)

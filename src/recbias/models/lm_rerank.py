@@ -35,9 +35,10 @@ from recbias.language.prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies import REASONS, Reason, ReplyOutcomes, resolve_replies
 from recbias.language.titles import index_titles
 from recbias.models.prompted import (
-    Histories,
+    FittedChat,
     describe_replies,
     load_prompt,
+    read_histories,
     read_titles,
     report_histories,
     request_titles,
@@ -158,7 +159,7 @@ class LMRerank:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedReranking:
+class _FittedReranking(FittedChat):
     """A fitted model, and the chat model that reorders its lists.
 
     Args:
@@ -197,10 +198,6 @@ class _FittedReranking:
         _record_counts(labels)
         return _reorder(lists, shortlists, rankings).truncate(k)
 
-    def responses(self, queries: Queries) -> Responses:
-        """Return the replies to the queries, for which ``recommend`` was called before."""
-        return self.answers[queries.ids.digest]
-
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend``, without sending any."""
         lists = self._recommend_base(queries, k, data)
@@ -214,7 +211,7 @@ class _FittedReranking:
         self, lists: RankedLists, queries: Queries, data: TrainingData
     ) -> Iterator[_Shortlist]:
         """Yield the candidates of each query that has a history and at least two of them."""
-        histories, settings = Histories.from_data(data).select(queries), self.settings
+        histories, settings = read_histories(data, queries), self.settings
         prompt, sentence = load_prompt(str(settings.prompt), settings.mitigation)
         items = lists.items[:, : settings.n_candidates]
         is_shown = (items >= 0) & (items < len(self.titles))

@@ -15,7 +15,7 @@ import pandas as pd
 from annotated_types import Gt, Le
 
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
+from recbias.core.dataset import Codes, Ids, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
@@ -90,36 +90,28 @@ def _read_column(data: TrainingData, setting: str, name: str) -> list[str]:
     return [str(cell) if isinstance(cell, str) else "" for cell in column]
 
 
-@dataclass(frozen=True, eq=False)
-class Histories:
-    """The training items of each user in time order; in the order of the data without times.
+def read_histories(data: TrainingData, queries: Queries) -> list[Codes]:
+    """Return the training items of each query, the oldest first; none if it is not a user.
 
-    Args:
-        items: The items of all users, ``int32[n]``.
-        starts: The position of the first item of each user, ``int64[n_users + 1]``.
+    Without times they are in the order of the data, with a warning.
     """
+    train = data.train
+    if train.times is None:
+        warn("the interactions have no times: histories are in the order of the data")
+    times = np.zeros(len(train)) if train.times is None else train.times
+    items = train.items[np.lexsort((times, train.users))]
+    histories = np.split(items, np.cumsum(train.user_counts()))  # the last one is empty: -1
+    return [histories[user] for user in queries.users.tolist()]
 
-    items: Codes
-    starts: AnyArray
 
-    @classmethod
-    def from_data(cls, data: TrainingData) -> Histories:
-        """Return the histories of all users; without times, with a warning."""
-        train = data.train
-        if train.times is None:
-            warn("the interactions have no times: histories are in the order of the data")
-        times = np.zeros(len(train)) if train.times is None else train.times
-        order = np.lexsort((times, train.users))
-        starts = np.concatenate([[0], np.cumsum(train.user_counts())])
-        return cls(train.items[order], starts)
+class FittedChat:
+    """Base class of what the chat models learned: the replies of the last recommendation."""
 
-    def select(self, queries: Queries) -> list[Codes]:
-        """Return the items of each query, the oldest first; none if the query is not a user."""
-        empty = self.items[:0]
-        return [
-            self.items[self.starts[user] : self.starts[user + 1]] if user >= 0 else empty
-            for user in queries.users.tolist()
-        ]
+    answers: dict[str, Responses]
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the replies to the queries, for which ``recommend`` was called before."""
+        return self.answers[queries.ids.digest]
 
 
 def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt, str | None]:
@@ -313,7 +305,7 @@ class ChatRecommender:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedChatRecommender:
+class _FittedChatRecommender(FittedChat):
     """The catalogue that replies are matched with.
 
     Args:
@@ -336,10 +328,6 @@ class _FittedChatRecommender:
         self.answers[ids.digest] = make_responses(ids.ids, prompts, replies, outcomes)
         record_matching(outcomes)
         return lists
-
-    def responses(self, queries: Queries) -> Responses:
-        """Return the replies to the queries, for which ``recommend`` was called before."""
-        return self.answers[queries.ids.digest]
 
     def _resolve(
         self, parsed: Sequence[ParsedReply], k: int, ids: Ids, n_items: int

@@ -593,13 +593,8 @@ def _create_memory(n_pairs: int, n_users: int) -> tuple[AnyArray, ...]:
     )
 
 
-def create_triple_sampler(
-    sampler: Sampler, *, in_blocks: bool
-) -> Callable[[np.random.Generator], _Triples]:
-    """Return a sampler of an epoch's triples, in blocks if that is allowed and of use.
-
-    It is of use for ``MANY_USERS``.
-    """
-    if in_blocks and sampler.starts.size > MANY_USERS:
+def create_triple_sampler(sampler: Sampler) -> Callable[[np.random.Generator], _Triples]:
+    """Return a sampler of an epoch's triples, in blocks of users for ``MANY_USERS``."""
+    if sampler.starts.size > MANY_USERS:
         return UserBlocks(sampler).sample
     return lambda rng: sampler.sample_triples(sampler.users.size, rng)

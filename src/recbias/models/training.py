@@ -1,12 +1,12 @@
 """What a fine-tuning is about: its task, its optimization, and the learning curve it returns.
 
-The batches of a training, and their parts where a device is full.
+The batches of a training.
 The steps of ``RowAdam`` on rows of a table, to be compiled by ``compile_loop``.
 Adam for tables of vectors of which a batch reads a few rows: only these rows are computed.
 The settings of a training, and the errors and warnings that name them.
 The optimizer of the training loop: that of torch, and ``RowAdam`` for tables on the CPU.
 The progress of a training: validation scores, early stopping and checkpoints.
-The step of an optimizer: gradients of a batch, in parts where a device is full.
+The step of an optimizer: gradients of a batch.
 Dense layers and dropout on tensors that are initialized by the experiment's generator.
 The training loop of the models that learn by gradient descent.
 
@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -233,32 +232,12 @@ def bucket_by_length(
     return [batches[position] for position in rng.permutation(len(batches))]
 
 
-def can_split(plan: FineTuning, n_parts: int, n_texts: int) -> bool:
-    """Return whether batches may be computed in twice as many parts.
-
-    A part has at least one text. Where ``batch_parts`` is not a setting of the model, the loss of
-    a batch is not the sum of those of its parts.
-
-    >>> plan = FineTuning(name="", epochs=1, batch_size=4, learning_rate=1.0)
-    >>> can_split(plan, 2, 4), can_split(plan, 4, 4)
-    (True, False)
-    """
-    return plan.memory_setting == "batch_parts" and n_parts < n_texts
-
-
-def warn_about_split(name: str, n_parts: int) -> None:
-    """Warn that the device is full, and that a batch is computed in parts from now on."""
-    message = f"{name}: the device is full, so each batch is computed in {n_parts} parts from now"
-    message += " on; the gradients are the same up to rounding"
-    warn(f"{message}. Set batch_parts: {n_parts}")
-
-
 def report_out_of_memory(plan: FineTuning) -> AbstractContextManager[None]:
     """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
-    where, remedy = plan.memory_setting, f"lower {plan.memory_setting} or max_length"
-    if where == "batch_parts":  # of which there are as many as texts
-        where, remedy = "max_length", "lower max_length, or use a smaller model"
-    return report_full_device(plan.name, where, remedy)
+    remedy = f"lower {plan.memory_setting} or max_length"
+    if plan.memory_setting == "batch_parts":
+        remedy = f"set batch_parts: {2 * plan.batch_parts}, or lower max_length"
+    return report_full_device(plan.name, plan.memory_setting, remedy)
 
 
 _Arrays: TypeAlias = tuple[AnyArray, ...]
@@ -475,10 +454,8 @@ class Schedule:
     Args:
         name: The model, in progress and error messages.
         epochs: Maximum number of epochs.
-        batch_size: Samples per step; for a learner with ``has_steps`` only on a GPU.
+        batch_size: Samples per step; for a learner with ``has_steps`` it is not used.
         learning_rate: The learning rate.
-        optimizer: ``adam`` with default moments, or plain ``sgd``. A loss is a sum, so that a step
-            of ``sgd`` on a batch approximates as many steps on single samples.
         adversarial_epochs: How many of the last epochs have a loss with one more term.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
         threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
@@ -489,22 +466,18 @@ class Schedule:
     epochs: int
     batch_size: int
     learning_rate: float
-    optimizer: Literal["adam", "sgd"] = "adam"
     adversarial_epochs: int = 0
     patience: int = 0
     threads: int = 1
 
     @classmethod
-    def from_model(
-        cls, model: Any, name: str, optimizer: Literal["adam", "sgd"] = "adam"
-    ) -> Schedule:
+    def from_model(cls, model: Any, name: str) -> Schedule:
         """Return the schedule that the settings of a model define."""
         return cls(
             name=name,
             epochs=model.epochs,
-            batch_size=model.batch_size,
+            batch_size=getattr(model, "batch_size", 1),
             learning_rate=model.learning_rate,
-            optimizer=optimizer,
             adversarial_epochs=getattr(model, "adversarial_epochs", 0),
             patience=model.patience,
         )
@@ -623,15 +596,13 @@ def _create_optimizer(
     import torch
 
     device = parameters[0].device.type
-    has_rows = bool(tables) and device == "cpu" and schedule.optimizer == "adam"
+    has_rows = bool(tables) and device == "cpu"
     rows = RowAdam(tables, schedule.learning_rate) if has_rows else None
     identities = {id(table) for table in tables} if has_rows else set()
     others = [tensor for tensor in parameters if id(tensor) not in identities]
     if not others:
         return Optimizer(None, rows)
     options: dict[str, Any] = {"lr": schedule.learning_rate, "fused": device in {"cpu", "cuda"}}
-    if schedule.optimizer == "sgd":
-        return Optimizer(torch.optim.SGD(others, **options), rows)
     return Optimizer(torch.optim.Adam(others, **options, capturable=device == "cuda"), rows)
 
 
@@ -922,7 +893,7 @@ class Learner(Generic[Fitted_co]):
     """
 
     has_steps: ClassVar[bool] = False
-    """Whether ``step`` and ``step_by_samples`` make the steps of SGD."""
+    """Whether ``make_steps`` takes the place of ``loss``; the parameters are on the CPU."""
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the trainable tensors, all on one device, always the same objects."""
@@ -953,12 +924,8 @@ class Learner(Generic[Fitted_co]):
         """The generators of the loss, if it is the same kernels for each batch of a size."""
         return None
 
-    def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
-        """Move the parameters against the gradient of the batch's ``loss``; return the loss."""
-        raise NotImplementedError
-
-    def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
-        """Move the parameters by each sample in order, on a CPU; return the sum of the losses."""
+    def make_steps(self, learning_rate: float, *samples: AnyArray) -> float:
+        """Move the parameters by each sample in order; return the sum of the losses."""
         raise NotImplementedError
 
 
@@ -976,10 +943,12 @@ def train(
     """
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    optimizer = _create_optimizer(schedule, parameters, learner.row_tables())
+    optimizer = Optimizer(None)
+    if not learner.has_steps:
+        optimizer = _create_optimizer(schedule, parameters, learner.row_tables())
     state = TrainingState(parameters, learner.buffers(), optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
-    step, freed = _create_step(learner, optimizer, schedule), FreedMemory()
+    step, freed = _GradientStep(learner, optimizer, schedule), FreedMemory()
     with (
         _limit_threads(schedule.threads),
         report_full_device(schedule.name, "batch_size", "lower batch_size or embedding_size"),
@@ -1015,15 +984,14 @@ class TrainedModel(OnDevice):
         learner: Learner[Fitted_co],
         data: TrainingData,
         rng: np.random.Generator,
-        optimizer: Literal["adam", "sgd"] = "adam",
     ) -> Fitted_co:
         """Train a learner by the settings of the model, which messages call ``name``."""
-        return train(learner, Schedule.from_model(self, name, optimizer), data, rng)
+        return train(learner, Schedule.from_model(self, name), data, rng)
 
 
 def _run_epoch(
     learner: Learner[Fitted_co],
-    step: Callable[..., Tensor],
+    step: _GradientStep,
     schedule: Schedule,
     rng: np.random.Generator,
     freed: FreedMemory,
@@ -1033,28 +1001,14 @@ def _run_epoch(
 
     device, samples = learner.parameters()[0].device, learner.sample_epoch(rng)
     n_samples = len(samples[0])
-    if _steps_by_samples(learner, schedule):
-        return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
-    if isinstance(step, _GradientStep):
-        step.expect(n_samples)
+    if learner.has_steps:
+        return learner.make_steps(schedule.learning_rate, *samples) / max(n_samples, 1)
+    step.expect(n_samples)
     total = torch.zeros((), device=device)
     for batch in iterate_batches(samples, schedule.batch_size, device):
         total += step(*batch)
         freed.release_if_due()
     return float(total) / max(n_samples, 1)
-
-
-def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
-    is_cpu_sgd = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
-    return is_cpu_sgd and learner.has_steps
-
-
-def _create_step(
-    learner: Learner[Fitted_co], optimizer: Optimizer, schedule: Schedule
-) -> Callable[..., Tensor]:
-    if schedule.optimizer == "sgd" and learner.has_steps:
-        return partial(learner.step, schedule.learning_rate)
-    return _GradientStep(learner, optimizer, schedule)
 
 
 @contextmanager

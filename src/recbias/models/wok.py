@@ -21,10 +21,11 @@ from recbias.language.prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies import resolve_replies
 from recbias.language.titles import CatalogueTitles
 from recbias.models.prompted import (
-    Histories,
+    FittedChat,
     index_items,
     load_prompt,
     make_responses,
+    read_histories,
     read_titles,
     record_matching,
     report_histories,
@@ -113,7 +114,7 @@ class WOK:
     def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
         """Return the requests of ``recommend``, without sending any."""
         fitted = self.fit(data, np.random.default_rng(0))
-        histories = [items for items in Histories.from_data(data).select(queries) if items.size]
+        histories = [items for items in read_histories(data, queries) if items.size]
         return plan_requests(fitted.build_requests(fitted.render_prompts(histories, k)), self.llm)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedWOK:
@@ -123,7 +124,7 @@ class WOK:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedWOK:
+class _FittedWOK(FittedChat):
     """The catalogue that replies are matched with.
 
     Args:
@@ -140,7 +141,7 @@ class _FittedWOK:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the titles of the reply to each query; invalid ones are outside the catalogue."""
-        histories = Histories.from_data(data).select(queries)
+        histories = read_histories(data, queries)
         rows = np.array([row for row, items in enumerate(histories) if items.size], dtype=int)
         if rows.size < len(queries):
             n_empty = len(queries) - rows.size
@@ -161,10 +162,6 @@ class _FittedWOK:
         )
         record_matching(outcomes)
         return _pad_rows(outcomes.to_ranked_lists(data.train.n_items), rows, len(queries))
-
-    def responses(self, queries: Queries) -> Responses:
-        """Return the replies to the queries, for which ``recommend`` was called before."""
-        return self.answers[queries.ids.digest]
 
     def build_requests(self, prompts: Sequence[RenderedPrompt]) -> list[ChatRequest]:
         """Return the request of each prompt."""

@@ -24,12 +24,18 @@ from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.reports import views, wording
 from recbias.reports.environments import read_resource, render
-from recbias.reports.provenance import Fact
 from recbias.reports.regulated import Form
-from recbias.reports.render import Content, render_value, replace_undefined
+from recbias.reports.render import Content, Fact, render_value, replace_undefined
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.tables import describe_missing_outputs, tabulate_comparisons
-from recbias.reports.wording import Cell, Table, format_count
+from recbias.reports.tables import describe_missing_outputs
+from recbias.reports.wording import (
+    Table,
+    format_count,
+    interval_cell,
+    number_cell,
+    pick,
+    tabulate,
+)
 from recbias.statistics.intervals import detect_difference
 
 _POWER = 0.8  # the power of the smallest detectable differences
@@ -37,8 +43,7 @@ _POWER = 0.8  # the power of the smallest detectable differences
 # with more estimates or comparisons, those of a target are in the files of the run only
 _MOST_ROWS = 5_000
 
-MOST_LINES = 40
-"""The number of estimates and of comparisons on the pages; all are in ``card.json``."""
+_MOST_LINES = 40  # estimates and comparisons on the pages; all are in ``card.json``
 
 _REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
 
@@ -60,10 +65,6 @@ _COVERED = (
     "dataset, the split, the settings and the measures."
 )
 _N = "n: the units, such as users, that have a value; undefined: those that have none."
-_MOVED = (
-    "An interval without the value: the value is of the users of the run, the interval is for all "
-    "users that could be sampled, and corrects the bias of popularity counted in the same data."
-)
 
 
 class Card(BaseModel):
@@ -222,7 +223,7 @@ def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]
         content.models,
         content.checks,
         _shorten(_tabulate_estimates(card)),
-        *map(_shorten, _tabulate_comparisons(content)),
+        _shorten(replace(content.pairs, notes=(*content.pairs.notes, *content.methods))),
         _tabulate_definitions(content),
     ]
     yield from _render_pages("card", card, content, tables, _list_limits(card))
@@ -341,55 +342,49 @@ def _list_limits(card: Card) -> list[str]:
 
 def _tabulate_estimates(card: Card) -> Table:
     """Return the estimates, those over all queries before those of groups and targets."""
-    rows = sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"])))
-    varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
-    cells, is_moved = [], False
-    for row in rows:
-        numbers = [math.nan if row[name] is None else row[name] for name in VALUE_COLUMNS]
-        value, _, n, undefined, low, high = numbers
-        is_moved |= value < low or value > high
-        places = wording.count_decimals([value, low, high])
-        interval = wording.format_interval(low, high, places) or "none"
-        cells.append(
-            (
-                *map(
-                    Cell, (wording.make_heading(row["metric"]), *(row[name] for name in varying))
-                ),
-                Cell(wording.format_value(value, places), value),
-                Cell(interval, low),
-                *(Cell(wording.format_value(count, 0), count) for count in (n, undefined)),
-            )
-        )
-    numeric = ("value", "95% interval", "n", "undefined")
-    columns = wording.make_columns(("metric", *varying, *numeric), numeric=numeric)
-    return Table("Estimates", columns, tuple(cells), (_N, *([_MOVED] if is_moved else [])))
-
-
-def _tabulate_comparisons(content: Content) -> list[Table]:
-    """Return the comparisons within models (groups, targets) before those of models."""
-    significance, tables = content.run.significance, []
-    of_models = significance["between"] == "models"
-    for title, rows in (("within models", ~of_models), ("of models", of_models)):
-        table = tabulate_comparisons(replace(content.run, significance=significance[rows]))
-        tables.append(replace(table, title=f"Comparisons {title}, the largest effect first"))
-    return [*tables[:1], replace(tables[1], notes=(*tables[1].notes, *content.methods))]
+    rows = []
+    for row in sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"]))):
+        numbers = {name: math.nan if row[name] is None else row[name] for name in VALUE_COLUMNS}
+        places = wording.count_decimals(numbers[name] for name in ("value", "ci_low", "ci_high"))
+        rows.append({**row, **numbers, "places": places})
+    return tabulate(
+        "Estimates",
+        rows,
+        {
+            "metric": lambda row: wording.make_heading(row["metric"]),
+            **pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),
+            "value": lambda row: number_cell(row["value"], row["places"]),
+            "95% interval": lambda row: interval_cell(
+                row["ci_low"], row["ci_high"], row["places"], "none"
+            ),
+            "n": lambda row: number_cell(row["n"], 0),
+            "undefined": lambda row: number_cell(row["undefined"], 0),
+        },
+        [_N],
+    )
 
 
 def _tabulate_definitions(content: Content) -> Table:
     """Return one row for each definition, with the metrics that share it."""
-    titles = ("metric", "definition", "formula", "direction", "range", "source")
-    rows = []
-    for metrics in content.definitions:
-        first, names = metrics[0], ", ".join(metric.heading for metric in metrics)
-        directions = dict.fromkeys(views.DIRECTION_LABELS[metric.direction] for metric in metrics)
-        texts = (names, first.summary, first.formula, ", ".join(directions))
-        rows.append(tuple(map(Cell, (*texts, first.values, first.source))))
-    return Table("Definitions", wording.make_columns(titles), tuple(rows))
+    return tabulate(
+        "Definitions",
+        content.definitions,
+        {
+            "metric": lambda metrics: ", ".join(metric.heading for metric in metrics),
+            "definition": lambda metrics: metrics[0].summary,
+            "formula": lambda metrics: metrics[0].formula,
+            "direction": lambda metrics: ", ".join(
+                dict.fromkeys(views.DIRECTION_LABELS[metric.direction] for metric in metrics)
+            ),
+            "range": lambda metrics: metrics[0].values,
+            "source": lambda metrics: metrics[0].source,
+        },
+    )
 
 
 def _shorten(table: Table) -> Table:
     """Return a table of the first rows, and a note on the others."""
-    if len(table.rows) <= MOST_LINES:
+    if len(table.rows) <= _MOST_LINES:
         return table
-    more = f"{format_count(len(table.rows) - MOST_LINES, 'more row')} in card.json."
-    return replace(table, rows=table.rows[:MOST_LINES], notes=(more, *table.notes))
+    more = f"{format_count(len(table.rows) - _MOST_LINES, 'more row')} in card.json."
+    return replace(table, rows=table.rows[:_MOST_LINES], notes=(more, *table.notes))

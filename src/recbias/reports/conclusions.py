@@ -279,44 +279,7 @@ def _write_no_difference(question: Question) -> _Answer:
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
     leads = [row for row in question.select_leads() if row["model"] in question.models]
-    row, n = leads[0], len(question.models)
-    size, model = _state_size(row), to_line(row["model"])
-    target = f" for {to_line(row['target'])}" if row["target"] else ""
-    name = f"{question.name}{target}{question.where}"
-    a, b = (_name_side(question, row, side) for side in "ab")
-    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
-    if row["test"] == TREND:
-        verb = "rises" if row["effect_size"] > 0 else "falls"
-        lead = f"{name} {verb} with the order of the groups, from"
-        sentences = [
-            f"{lead} {full_b} to {full_a}, with {model}.",
-            f"{lead} {b} to {a}, with {model}.",
-        ]
-    elif _measures_sides(question, row):
-        order = "higher" if row["difference"] > 0 else "lower"
-        sentences = [
-            f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}.",
-            f"{name} is {order} for {a} than for {b} with {model}: by {size}.",
-        ]
-        kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
-        if len(leads) > 1 and len(kinds) == 1:
-            every = f"{'both' if n == 2 else f'all {n:,}'} models"
-            share = every if len(leads) == n else f"{len(leads):,} of {n:,} models"
-            lead = f"{name} is {order} for {a} than for {b} with {share}"
-            sentences[:1] = [f"{lead}, most with {model}: by {size}."]
-    elif row["b"] == CONTROL:
-        more = "more" if row["difference"] > 0 else "less"
-        lead = f"Stating {a} changes the lists of {model} {more} than"
-        sentences = [f"{lead} repeating the neutral prompt does: by {size}."]
-    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        value = _state_size(row, signed=True)
-        sentences = [f"{name} of {a} and {b} is {value} with {model}, more than by chance."]
-    else:
-        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
-        sentences = [
-            f"{lead} {full_a} and {full_b} with {model}: by {size}.",
-            f"{lead} {a} and {b} with {model}: by {size}.",
-        ]
+    row = leads[0]
     decided = {each["model"] for each in question.significant}
     undecided = [row for row in question.rows if row["model"] in {*question.models} - decided]
     names = join_names(list(dict.fromkeys(each["model"] for each in undecided)), "or")
@@ -324,7 +287,60 @@ def _write_contrast(question: Question) -> _Answer:
     found = _count_significant(question) if len(question.rows) > len(question.models) else ""
     power = _describe_power(question, undecided)
     detail = _combine(_describe_test(question, row), explain_zero([row]), found, none, power)
-    return _Answer(_start(_fit(*sentences)), detail)
+    return _Answer(_start(_fit(*_list_contrasts(question, leads))), detail)
+
+
+def _list_contrasts(question: Question, leads: Sequence[Row]) -> Iterator[str]:
+    """Yield the sentence on the largest difference within a model, from the longest form on."""
+    row, model, size = leads[0], to_line(leads[0]["model"]), _state_size(leads[0])
+    a, b = (_name_side(question, row, side) for side in "ab")
+    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
+    target = f" for {to_line(row['target'])}" if row["target"] else ""
+    name = f"{question.name}{target}{question.where}"
+    is_positive = row["difference"] > 0
+    kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
+    is_same = len(leads) > 1 and len(kinds) == 1
+    others = [to_line(each["model"]) for each in leads[1:]]
+    too = f"; significant too with {join_names(others)}" if others else ""
+    if row["test"] == TREND:
+        verb = "rises" if row["effect_size"] > 0 else "falls"
+        lead = f"{name} {verb} with the order of the groups, from"
+        yield f"{lead} {full_b} to {full_a}, with {model}{too}."
+        yield f"{lead} {b} to {a}, with {model}."
+    elif _measures_sides(question, row):
+        order = "higher" if is_positive else "lower"
+        if is_same:
+            share = _count_share(leads, len(question.models))
+            lead = f"{name} is {order} for {a} than for {b} with {share}"
+            yield f"{lead}, most with {model}: by {size}."
+        else:
+            lead = f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}"
+            yield from (f"{lead}{too}.", f"{lead}.")
+        yield f"{name} is {order} for {a} than for {b} with {model}: by {size}."
+    elif row["b"] == CONTROL:
+        more = "more" if is_positive else "less"
+        than = f"{more} than repeating the neutral prompt does"
+        if others:
+            stated, most = (a, "") if is_same else ("an identity", f" {a}")
+            share = _count_share(leads, len(question.models))
+            for who in (join_names([model, *others]), share):
+                change = f"Stating {stated} changes the lists of {who} {than}"
+                yield f"{change}, most{most} with {model}: by {size}."
+        yield f"Stating {a} changes the lists of {model} {than}: by {size}."
+    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
+        value = _state_size(row, signed=True)
+        yield f"{name} of {a} and {b} is {value} with {model}, more than by chance{too}."
+    else:
+        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
+        yield f"{lead} {full_a} and {full_b} with {model}: by {size}{too}."
+        yield f"{lead} {full_a} and {full_b} with {model}: by {size}."
+        yield f"{lead} {a} and {b} with {model}: by {size}."
+
+
+def _count_share(leads: Sequence[Row], n: int) -> str:
+    """Return how many of n models have a significant difference: ``both models``."""
+    every = f"{'both' if n == 2 else f'all {n:,}'} models"
+    return every if len(leads) == n else f"{len(leads):,} of {n:,} models"
 
 
 def _count_significant(question: Question) -> str:
@@ -373,7 +389,7 @@ def _write_best(question: Question) -> _Answer:
     baseline = _find_baseline(question)
     if baseline and len(models) == 1:
         row = _find_row(question, models[0], baseline)
-        sentence = _compare_with_baseline(question, models[0], baseline, wins)
+        sentence = _compare_pair(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
     beaten = set.intersection(*(wins.get(name, set()) for name in best))
     missed = [name for name in others if name not in beaten]
@@ -381,7 +397,7 @@ def _write_best(question: Question) -> _Answer:
     is_above = (question.baselines & {*wins}) <= beaten
     more = ""
     if baseline and is_accuracy and not is_above:
-        more = _compare_with_baseline(question, best[0], baseline, wins)
+        more = _compare_pair(question, best[0], baseline, wins)
     if not any(wins.get(name, set()) & {*models} for name in models):
         return _write_no_difference(question)._replace(more=(more,) * bool(more))
     rivals = missed or others
@@ -394,7 +410,8 @@ def _write_best(question: Question) -> _Answer:
     value = format_value(
         question.get_value(best[0]), count_decimals(map(question.get_value, models))
     )
-    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
+    scale = f" ({question.metric.scale})" if question.metric.scale else ""
+    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}{scale}"
     verb = "is" if len(best) == 1 else "are"
     if missed:
         some = "any" if len(missed) == len(others) else f"{len(missed):,}"
@@ -406,7 +423,7 @@ def _write_best(question: Question) -> _Answer:
         closest = min(rows, key=lambda row: float(abs(row["difference"])))
         small = _describe_test(question, closest)
         if len(models) == 2:
-            sentence = _state_pair(question, best[0], others[0])
+            sentence = _compare_pair(question, best[0], others[0], wins)
         else:
             than = f"each of the other {len(others):,} models" if others[1:] else others[0]
             weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
@@ -440,33 +457,21 @@ def _name_model(question: Question, model: str) -> str:
     return f"the baseline {to_line(model)}" if is_baseline else to_line(model)
 
 
-def _state_pair(question: Question, better: str, worse: str) -> str:
-    """Return that a model is significantly better than another; a baseline is not the subject."""
-    is_worse = _name_model(question, better) != to_line(better)
-    a, b = (worse, better) if is_worse else (better, worse)
-    comparative = _COMPARATIVES[question.metric.direction][is_worse]
-    values = [question.get_value(model) for model in (a, b)]
-    texts = [format_value(value, count_decimals(values)) for value in values]
-    name = comparative.format(f"{question.name}{question.where}")
-    lead = f"{to_line(a)} has {name} than {_name_model(question, b)}: {' against '.join(texts)}"
-    row = _find_row(question, a, b)
+def _compare_pair(question: Question, model: str, other: str, wins: Mapping[str, set[str]]) -> str:
+    """Return how a model compares with another one by the tests."""
+    values = [question.get_value(name) for name in (model, other)]
+    against = " against ".join(format_value(value, count_decimals(values)) for value in values)
+    name, than = f"{question.name}{question.where}", _name_model(question, other)
+    is_better, is_worse = other in wins.get(model, ()), model in wins.get(other, ())
+    if not (is_better or is_worse):
+        return f"{to_line(model)} is not shown to be better than {than} in {name}: {against}."
+    comparative = _COMPARATIVES[question.metric.direction][is_worse].format(name)
+    lead = f"{to_line(model)} has {comparative} than {than}: {against}"
+    row = _find_row(question, model, other)
     size = f", a difference of {_state_size(row)}" if row else ""
     if question.metric.direction == "zero" and values[0] * values[1] < 0:
         size = ", on opposite sides of 0"  # the difference is not how much nearer one is
     return _fit(f"{lead}{size}.", f"{lead}.")
-
-
-def _compare_with_baseline(
-    question: Question, model: str, baseline: str, wins: Mapping[str, set[str]]
-) -> str:
-    if baseline in wins.get(model, ()):
-        return _state_pair(question, model, baseline)
-    if model in wins.get(baseline, ()):
-        return _state_pair(question, baseline, model)
-    values = [question.get_value(name) for name in (model, baseline)]
-    texts = [format_value(value, count_decimals(values)) for value in values]
-    better = f"{to_line(model)} is not shown to be better than {_name_model(question, baseline)}"
-    return f"{better} in {question.name}{question.where}: {' against '.join(texts)}."
 
 
 # ---- re-ranking, feedback, and values without a test ----
@@ -565,12 +570,14 @@ def _describe_overall(
         return _Answer(f"{_start(name)} is undefined for {join_names(absent)}.")
     named = [row for row in defined if row["model"] not in baselines] or defined
     places = count_decimals(row["value"] for row in named)
+    scale = f" ({metric.scale})" if metric.scale else ""
     if is_of_groups:
         worst = find_worst_groups(named, metric)[:1] or named[:1]
         group = to_line(name_group(worst[0]["group"], str(metric.parameters.get("by", ""))))
         value = format_value(worst[0]["value"], places)
         sentence = (
-            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: {value}."
+            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: "
+            f"{value}{scale}."
         )
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
     test = "No test compares the models." if len(named) > 1 else ""
@@ -585,7 +592,7 @@ def _describe_overall(
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
         n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
         return _Answer(
-            f"{to_line(row['model'])} has {name} {value}{better}.", _combine(n, undefined)
+            f"{to_line(row['model'])} has {name} {value}{scale}{better}.", _combine(n, undefined)
         )
     texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
     flags = views.flag_best([row["value"] for row in named], metric.direction)
@@ -596,7 +603,7 @@ def _describe_overall(
     what = _SUPERLATIVES[metric.direction].format(name)
     value, verb = format_value(named[0]["value"], places), "share" if sum(flags) > 1 else "has"
     against = f"against {texts[-1]}" if len(named) == 2 else f"of {len(named):,} models"
-    sentence = f"{best} {verb} {what}, {value}, {against}{better}."
+    sentence = f"{best} {verb} {what}, {value}{scale}, {against}{better}."
     return _Answer(sentence, _combine(test, undefined))
 
 

@@ -1,4 +1,4 @@
-"""LaTeX tables, downloads inside a page, and the Jinja environments, which escape every value."""
+"""LaTeX tables, downloads inside a page, the Jinja environments, and pages of sections."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from recbias.core.measures import Direction
-from recbias.reports import wording
+from recbias.reports import svg, wording
 from recbias.reports.views import DIRECTION_LABELS
 from recbias.reports.wording import format_setting
 
@@ -259,3 +262,50 @@ def _indent_code(text: str) -> wording.Safe:
 
 def _get_sort_value(value: float, direction: Direction) -> str:
     return f"{abs(value) if direction == 'zero' else value:.7g}"
+
+
+# ---- pages of sections ----
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A table under a title, below a sentence and a plot if there are any."""
+
+    title: str
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    note: str = ""
+    plot: svg.Plot | None = None
+
+    @property
+    def grid(self) -> wording.Table:
+        """The table as it is shown."""
+        return wording.tabulate_frame(self.title, self.table)
+
+
+def write_sections(
+    folder: Path, sentences: Sequence[str], notes: Sequence[str], sections: Sequence[Section]
+) -> None:
+    """Write ``report.html``, ``report.md`` and the plots into a folder, which is made.
+
+    Args:
+        folder: The folder.
+        sentences: What the report says; the first one is its title.
+        notes: What was left out.
+        sections: The sections; those without a row and a plot are left out.
+    """
+    shown = [each for each in sections if len(each.table) or each.plot]
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for plot in (each.plot for each in shown if each.plot):
+        path = folder / "figures" / f"{plot.name}.svg"
+        path.write_text(plot.document(), encoding="utf-8")
+    styles = {"style": wording.Safe(read_resource("page.css"))}
+    styles["plot_style"] = wording.Safe(read_resource("plot.css"))
+    content = {
+        "answer": sentences[0],
+        "sentences": sentences[1:],
+        "notes": notes,
+        "sections": shown,
+    }
+    for kind, extra in (("md", {}), ("html", styles)):
+        text = render(f"sections.{kind}.jinja", **content, **extra)
+        (folder / f"report.{kind}").write_text(text, encoding="utf-8")

@@ -21,9 +21,9 @@ from recbias.reports.charts import (
     draw_points,
     draw_rows,
 )
+from recbias.reports.environments import Section, write_sections
 from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records
-from recbias.reports.sections import Section, write_sections
 from recbias.reports.svg import Interval, Plot
 
 TITLES: Mapping[str, tuple[str, str]] = {

@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.measures import DATASET, SERVED, Direction
 from recbias.reports import views, wording
 from recbias.reports.questions import Question, collect_questions, find_worst_groups
-from recbias.reports.run import RunTables, to_records
+from recbias.reports.run import RunTables
 from recbias.reports.tables import (
     BEST,
     FilledColumn,
@@ -41,8 +41,9 @@ from recbias.reports.wording import (
     format_value,
     get_label_name,
     get_label_value,
-    make_columns,
     make_heading,
+    pick,
+    tabulate,
 )
 from recbias.statistics import trend
 from recbias.statistics.groups import mark_few_beside_many
@@ -82,27 +83,25 @@ def _group_questions(run: RunTables) -> dict[str, list[Question]]:
 
 def build_dataset_tables(run: RunTables) -> list[Table]:
     """Return the table of values that describe a dataset by itself, if there are any."""
-    frame = views.select_headline(run, views.collect_estimates(run))
-    frame = frame[frame["model"] == DATASET]
-    if frame.empty:
-        return []
+    rows = [
+        row for own in views.list_headline(run).values() for row in own if row["model"] == DATASET
+    ]
     columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
-    keys = [column for column in columns if (frame[column] != "").any()]
-    records = to_records(frame)
-    kinds = [_identify_kind(run, get_title(row)) for row in records]
-    by_kind = frame["value"].groupby(pd.Series(kinds, frame.index, dtype="str"), sort=False)
-    places = {str(kind): count_decimals(values) for kind, values in by_kind}
-    rows = tuple(
-        (
-            Cell(make_heading(get_title(row))),
-            *map(Cell, get_key(row, keys)),
-            Cell(f"{row['n']:,.0f}", row["n"]),
-            build_cell(row, places[kind]),
-        )
-        for row, kind in zip(records, kinds, strict=True)
+    kinds: dict[str, list[float]] = {}
+    for row in rows:
+        kinds.setdefault(_identify_kind(run, get_title(row)), []).append(row["value"])
+    places = {kind: count_decimals(values) for kind, values in kinds.items()}
+    table = tabulate(
+        "Properties of the dataset",
+        rows,
+        {
+            "metric": lambda row: make_heading(get_title(row)),
+            **pick(*(name for name in columns if any(row[name] for row in rows))),
+            "n": lambda row: Cell(f"{row['n']:,.0f}", row["n"]),
+            "value": lambda row: build_cell(row, places[_identify_kind(run, get_title(row))]),
+        },
     )
-    heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
-    return [Table("Properties of the dataset", heads, rows)]
+    return [table] * bool(rows)
 
 
 def _identify_kind(run: RunTables, title: str) -> str:
@@ -194,7 +193,7 @@ def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
     """Return each group as a table names it: without the label that all groups share."""
     by = str(metric.parameters.get("by", ""))
     groups = [*dict.fromkeys(row["group"] for row in rows)]
-    parts = {group: wording.quote_labels(group, by) for group in groups}
+    parts = {group: wording.split_group(group, by) for group in groups}
     short = {group: ", ".join(map(get_label_value, parts[group])) for group in groups}
     if get_label_name(groups) and len({*short.values()}) == len(groups):
         return short

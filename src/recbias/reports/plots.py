@@ -32,11 +32,9 @@ from recbias.reports.turns import Curve, collect_curves
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import (
     count_decimals,
-    format_setting,
     format_value,
     get_label_name,
     get_label_value,
-    is_number,
 )
 
 NameFile = Callable[[str], str]
@@ -181,102 +179,8 @@ def _choose_span(intervals: Sequence[Interval]) -> tuple[float, float]:
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
-_FEWEST = 3  # the fewest values of a number that make a plot
-
 MOST_METRICS = 6
 """Metrics with a plot of their own; the tables have the others."""
-
-
-def draw_setting_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
-    """Yield a plot for each plug-in and metric, of the first metrics without groups."""
-    metrics = [metric for metric in collect_definitions(run).values() if not metric.gap]
-    for plugin, name, places in _list_sweeps(run):
-        setting = name.replace("_", " ")
-        for metric in metrics[:MOST_METRICS]:
-            series: dict[str, list[tuple[float, Interval]]] = defaultdict(list)
-            for row in list_rows(run, metric, dataset):
-                if row["model"] in places and not (row["group"] or row["target"]):
-                    x, others = places[row["model"]]
-                    series[others].append((x, Interval.of_row(row)))
-            yield from _draw_settings(
-                {others: points for others, points in series.items() if len(points) > 1},
-                (setting, metric),
-                name=name_file(f"{metric.title}-by-{name}"),
-                title=f"{metric.heading} over {setting} of {plugin}",
-                caption=f"{metric.heading} of {plugin} over {setting}; each point is a model.",
-            )
-
-
-def _draw_settings(
-    series: Mapping[str, Sequence[tuple[float, Interval]]],
-    axes: tuple[str, Definition],
-    *,
-    lines: Sequence[float] = (),
-    **texts: str,
-) -> Iterator[Plot]:
-    """Yield the lines of a metric over a setting, whose values are the ticks, if there are any."""
-    setting, metric = axes
-    if not series:
-        return
-    points = [point for line in series.values() for point in line]
-    drawn = {}
-    for name, unsorted in series.items():
-        line = sorted(unsorted, key=lambda point: point[0])
-        texts_of_points = [f"{name}, {setting} {x:g}: {y.describe(4)}" for x, y in line]
-        drawn[name] = Line(line, texts_of_points, name)
-    note = describe_intervals([interval for _, interval in points])
-    texts["caption"] = f"{texts['caption']} {note}".strip()
-    xs = sorted({x for x, _ in points})
-    yield draw_lines(
-        drawn,
-        Axis(setting[0].upper() + setting[1:], may_be_log=True, ticks=xs),
-        Axis(metric.heading, describe_direction(metric), lines=dict.fromkeys(lines, "zero")),
-        **texts,
-    )
-
-
-def _list_sweeps(run: RunTables) -> Iterator[tuple[str, str, dict[str, tuple[float, str]]]]:
-    """Yield plug-ins whose models differ in a number, and its name.
-
-    With them is, by model, its value and the other settings in which the models differ.
-    """
-    plugins: dict[str, dict[str, dict[str, Any]]] = {}
-    for model in run.manifest.get("models", []):
-        if not model.get("baseline"):  # a re-ranked model, whose curves are those of its re-ranker
-            settings = dict(_flatten(model.get("parameters") or {}))
-            plugins.setdefault(str(model.get("name")), {})[str(model.get("label"))] = settings
-    for plugin, models in plugins.items():
-        names = dict.fromkeys(name for settings in models.values() for name in settings)
-        values = {name: [settings.get(name) for settings in models.values()] for name in names}
-        differing = [name for name in names if len({*map(repr, values[name])}) > 1]
-        counts = {name: len({*filter(is_number, values[name])}) for name in differing}
-        axis = max(differing, key=lambda name: counts[name], default="")
-        if not axis or counts[axis] < _FEWEST:
-            continue
-        yield (
-            plugin,
-            axis,
-            {
-                label: (float(settings[axis]), _name_others(settings, differing, axis) or plugin)
-                for label, settings in models.items()
-                if is_number(settings.get(axis)) and svg.fits_axis(settings[axis])
-            },
-        )
-
-
-def _name_others(settings: Mapping[str, Any], differing: Sequence[str], axis: str) -> str:
-    return ", ".join(
-        f"{name}={format_setting(settings.get(name))}" for name in differing if name != axis
-    )
-
-
-def _flatten(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting, that of a setting by its path: ``llm.temperature``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{start}{name}.")
-        else:
-            yield f"{start}{name}", value
 
 
 def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
@@ -553,17 +457,21 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Itera
         plots[curve.metric.title].append(curve)
     for title, curves in plots.items():
         metric, (axis, meaning) = curves[0].metric, _ASSUMED[curves[0].axis]
-        series = {
-            curve.model: [
-                (x, Interval.of_row(row)) for x, row in curve.points if svg.fits_axis(row["value"])
-            ]
-            for curve in curves
-        }
-        sentences = [meaning, *(curve.describe() for curve in curves)]
-        yield from _draw_settings(
-            {model: points for model, points in series.items() if points},
-            (axis, metric),
-            lines=[0.0],
+        lines = dict[str, Line]()
+        for curve in curves:
+            points = [(x, Interval.of_row(row)) for x, row in curve.points]
+            points = [(x, y) for x, y in points if svg.fits_axis(y.value)]
+            texts = [f"{curve.model}, {axis} {x:g}: {y.describe(4)}" for x, y in points]
+            lines |= {curve.model: Line(points, texts, curve.model)} if points else {}
+        if not lines:
+            continue
+        intervals = [y for line in lines.values() for _, y in line.points]
+        note = describe_intervals(intervals)
+        sentences = [meaning, *(curve.describe() for curve in curves), note]
+        yield draw_lines(
+            lines,
+            Axis(axis, ticks=sorted({x for line in lines.values() for x, _ in line.points})),
+            Axis(metric.heading, describe_direction(metric), lines={0.0: "zero"}),
             name=name_file(title),
             title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
             caption=" ".join(filter(None, sentences)),

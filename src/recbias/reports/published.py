@@ -20,7 +20,7 @@ from recbias.core.text import normalize_name, suggest
 from recbias.reports import views, wording
 from recbias.reports.run import RunTables, read_yaml, to_records
 from recbias.reports.views import format_title, list_single_datasets
-from recbias.reports.wording import Cell
+from recbias.reports.wording import Cell, number_cell
 
 _ANY = "*"  # matches any text
 
@@ -550,28 +550,26 @@ def _split_label(definition: views.Definition) -> tuple[str, str]:
 
 def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> wording.Table:
     """Return the rows of ``reference.csv`` of one published table as a table."""
-    records = to_records(frame)
-    numbers = ("published", "measured", "difference")
+    rows = to_records(frame)
     by_metric: dict[str, list[float]] = {}
-    for row in records:
-        by_metric.setdefault(row["metric"], []).extend(row[column] for column in numbers)
+    for row in rows:
+        values = by_metric.setdefault(row["metric"], [])
+        values += (row[name] for name in ("published", "measured", "difference"))
     places = {metric: wording.count_decimals(values) for metric, values in by_metric.items()}
-    rows = tuple(
-        (
-            *(Cell(row["system"]), Cell(format_title(row["metric"], row["k"]))),
-            *(
-                Cell(wording.format_value(row[column], places[row["metric"]]), row[column])
-                for column in numbers
-            ),
-            Cell(
+    table = wording.tabulate(
+        f"Comparison with {name}",
+        rows,
+        {
+            "model": lambda row: row["system"],
+            "metric": lambda row: format_title(row["metric"], row["k"]),
+            "published": lambda row: number_cell(row["published"], places[row["metric"]]),
+            "measured": lambda row: number_cell(row["measured"], places[row["metric"]]),
+            "difference": lambda row: number_cell(row["difference"], places[row["metric"]]),
+            "relative": lambda row: Cell(
                 "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}", row["relative"]
             ),
-            Cell("yes" if row["within"] else "no"),
-        )
-        for row in records
+            "within": lambda row: "yes" if row["within"] else "no",
+        },
+        remarks if rows else ["It has no model and metric of this run.", *remarks],
     )
-    titles = ("model", "metric", *numbers, "relative", "within")
-    columns = wording.make_columns(titles, numeric=(*numbers, "relative"))
-    notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
-    table = wording.Table(f"Comparison with {name}", columns, rows, tuple(notes))
     return wording.state_cutoff_once(table)

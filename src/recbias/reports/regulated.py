@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,10 +25,11 @@ from recbias.reports.wording import (
     Cell,
     Column,
     Table,
-    format_interval,
-    format_value,
-    make_columns,
+    interval_cell,
     make_heading,
+    number_cell,
+    pick,
+    tabulate,
     ungroup,
 )
 from recbias.statistics.intervals import compare_share_ratio, wilson_interval
@@ -85,17 +87,18 @@ def fill_ll144(run: RunTables) -> Form:
         impact ratio = rate / the largest rate of a category
 
     A category with less than 2 % of the individuals has a rate, but no impact ratio, and is not
-    the category that others are divided by. An individual has the mean of its values over seeds
-    and folds.
+    the category that others are divided by. Individuals in an unknown category count in the 2 %,
+    and in the median where the spec has the metric without ``by:`` too. With several seeds or
+    folds an individual has the share of them in which it is selected, or above their median.
 
     Source:
         6 RCNY 5-300 (definitions), 5-301 (bias audit).
     """
     tables, shown = [], set[tuple[str, str]]()
-    for (dataset, metric, label), values in _list_scores(run):
+    for (dataset, metric, label), values, sample in _list_scores(run):
         shown.add((metric, label))
-        asked = _count_asked(run, dataset)
-        tables.append(_tabulate_rates(values, f"{metric} by {label}, {dataset}", asked))
+        title, asked = f"{metric} by {label}, {dataset}", _count_asked(run, dataset)
+        tables.append(_tabulate_rates(values, sample, title, asked))
     absent = [
         f"6 RCNY 5-301: no table is by {name}: to have one, add to the spec a metric "
         "with by:, without gap:, in which higher is better."
@@ -143,30 +146,29 @@ def _explain_left_out(run: RunTables, shown: set[tuple[str, str]]) -> Iterator[s
             yield f"6 RCNY 5-301: {metric.heading} is left out: {why}."
 
 
-def _list_scores(run: RunTables) -> Iterator[tuple[tuple[str, str, str], pd.DataFrame]]:
-    """Yield dataset, metric and label with the value of each individual, model and category."""
+_Scores: TypeAlias = tuple[tuple[str, str, str], pd.DataFrame, pd.DataFrame]
+
+
+def _list_scores(run: RunTables) -> Iterator[_Scores]:
+    """Yield dataset, metric and label with the values of individuals in categories, and of all.
+
+    Those of all are empty if the run does not have the metric without its groups.
+    """
     if run.per_unit is None:
         return
-    rows = run.per_unit.astype({"group": str, "metric": str, "target": str, "dataset": str})
+    rows = run.per_unit.astype(dict.fromkeys(("group", "metric", "target", "dataset"), str))
     rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
-    definitions = views.collect_definitions(run)
     titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
-    labels = {
-        title: str(definitions[title].parameters.get("by", ""))
-        for title in definitions.keys() & {*titles}
-    }
-    names = {
-        title: make_heading(ungroup(title))
-        for title, label in labels.items()
-        if label and not _find_obstacle(definitions[title])
-    }
-    of = pd.Series(titles, rows.index, dtype=object)
-    rows = rows.assign(title=of.map(names), label=of.map(labels)).dropna(subset=["title"])
-    rows = rows[~rows["group"].isin({"", SERVED})]
-    keys = ["dataset", "title", "label"]
-    each = [*keys, "model", "group", "unit_id"]
-    means = rows.groupby(each, sort=False, observed=True)["value"].mean().reset_index()
-    yield from means.groupby(keys, sort=False, observed=True)  # type: ignore[misc]
+    rows = rows.assign(title=titles)
+    for title, metric in views.collect_definitions(run).items():
+        label, plain = str(metric.parameters.get("by", "")), ungroup(title)
+        if not label or _find_obstacle(metric):
+            continue
+        values = rows[(rows["title"] == title) & ~rows["group"].isin({"", SERVED})]
+        sample = rows[(rows["title"] == plain) & (rows["group"] == "")]
+        for dataset, own in values.groupby("dataset", sort=False):
+            key = (str(dataset), make_heading(plain), label)
+            yield key, own, sample[sample["dataset"] == dataset]
 
 
 def _count_asked(run: RunTables, dataset: str) -> int:
@@ -174,36 +176,60 @@ def _count_asked(run: RunTables, dataset: str) -> int:
     return int(asked.get(dataset, 0))
 
 
-def _tabulate_rates(values: pd.DataFrame, title: str, asked: int) -> Table:
+def _tabulate_rates(values: pd.DataFrame, sample: pd.DataFrame, title: str, asked: int) -> Table:
     """Return one row for each model and category."""
-    is_selection = bool(values["value"].dropna().isin((0.0, 1.0)).all())
-    rows, medians = [], []
-    for model, own in values.groupby("model", sort=False, observed=True):
-        scored = own.dropna(subset=["value"])
-        median = float(scored.drop_duplicates("unit_id")["value"].median())
-        medians.append(f"{median:.4g} ({model})")
-        chosen = scored["value"] == 1 if is_selection else scored["value"] > median
-        counts = chosen.groupby(scored["group"], sort=False).agg(["size", "sum"])
-        total = scored["unit_id"].nunique()
-        rows += [*_list_rates(str(model), counts, total)]
-    n_known = values["unit_id"].nunique()
+    context = ["model", "seed", "fold"]
+    scored, n_known = values.dropna(subset=["value"]), values["unit_id"].nunique()
+    is_selection = bool(scored["value"].isin((0.0, 1.0)).all())
+    known = scored.drop_duplicates([*context, "unit_id"])
+    medians = (known if sample.empty else sample).groupby(context, sort=False, observed=True)
+    median = medians["value"].median().rename("median").reset_index()
+    scored = scored.merge(median, on=context, how="left")
+    chosen = scored["value"] == 1 if is_selection else scored["value"] > scored["median"]
+    each = [*context[:1], "group", "unit_id"]
+    shares = scored.assign(chosen=chosen).groupby(each, sort=False, observed=True)["chosen"].mean()
+    rows: list[dict[str, Any]] = []
+    for model, own in shares.groupby(level=0, sort=False, observed=True):
+        counts = own.groupby(level=1, sort=False, observed=True).agg(["size", "sum"])
+        rows += _list_rates(str(model), counts, max(asked, n_known))
+    places = int(len(median) > median["model"].nunique())
     kind = "selected" if is_selection else "above the median"
-    numeric = ("individuals", kind, "rate", "95% interval", "impact ratio", "its 95% interval")
+    is_whole = not sample.empty or asked == n_known
+    of = "sample" if is_whole else "individuals in a known category"
+    texts = [
+        f"{' to '.join(dict.fromkeys(f'{end:.4g}' for end in (own.min(), own.max())))} ({model})"
+        for model, own in median.groupby("model", sort=False, observed=True)["median"]
+    ]
     notes = [
         "Selection rate: the share of values of 1."
         if is_selection
-        else f"Scoring rate: the share above the median of the sample: {', '.join(medians)}.",
+        else f"Scoring rate: the share above the median of the {of}: {', '.join(texts)}.",
+        *["Selected or above the median: the mean over seeds and folds."] * places,
         f"Individuals in an unknown category: {asked - n_known:,} of {asked:,}."
         if asked >= n_known
         else "The number of individuals in an unknown category is not known.",
         _NOTE,
     ]
-    columns = make_columns(("model", "category", *numeric), numeric=numeric)
-    return Table(title, columns, tuple(rows), tuple(notes))
+    return tabulate(
+        title,
+        rows,
+        {
+            **pick("model", "category"),
+            "individuals": lambda row: number_cell(row["size"], 0),
+            kind: lambda row: number_cell(row["chosen"], places),
+            "rate": lambda row: number_cell(row["rate"], 3),
+            "95% interval": lambda row: interval_cell(row["low"], row["high"], 3),
+            "impact ratio": lambda row: number_cell(row["ratio"], 3),
+            "its 95% interval": lambda row: interval_cell(
+                row["ends"][0], row["ends"][1], 3, "none"
+            ),
+        },
+        notes,
+    )
 
 
-def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[tuple[Cell, ...]]:
-    """Yield the cells of each category of a model."""
+def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
+    """Yield the rates of each category of a model."""
     sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
     rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
     best = int(np.argmax(np.where(large, rates, -1.0)))
@@ -216,15 +242,8 @@ def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[tuple[
             if at != best:
                 ends = compare_share_ratio(rate, size, float(rates[best]), float(sizes[best]))
         low, high = (float(end) for end in wilson_interval(rates[at], sizes[at], z))
-        yield (
-            Cell(model),
-            Cell(str(category)),
-            *(Cell(f"{count:,.0f}", count) for count in (size, float(chosen[at]))),
-            Cell(format_value(rate, 3), rate),
-            Cell(format_interval(low, high, 3), low),
-            Cell(format_value(ratio, 3), ratio),
-            Cell(format_interval(*ends, 3) or "none", ends[0]),
-        )
+        row = {"model": model, "category": category, "size": size, "chosen": float(chosen[at])}
+        yield {**row, "rate": rate, "low": low, "high": high, "ratio": ratio, "ends": ends}
 
 
 _CONCLUSIONS = {"pass": "positive", "fail": "negative"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,8 +36,6 @@ REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and met
 
 REPAIR = "copy the run folder again, or `recbias run` its spec again: stored stages are reused"
 
-_PARQUET = {table.file: table for table in (PER_UNIT, REPLICATES, LISTS, POPULARITY)}
-
 
 @contextmanager
 def convert_parquet_errors(path: Path) -> Iterator[None]:
@@ -61,25 +59,11 @@ def convert_parquet_errors(path: Path) -> Iterator[None]:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
 
 
-def _require_columns(path: Path, names: Sequence[object]) -> None:
-    """Refuse a Parquet file without the columns that a run writes.
-
-    Raises:
-        MissingRun: A column is absent.
-    """
-    table = _PARQUET.get(path.name)
-    missing = [name for name in table.names if name not in names] if table else []
-    if missing:
-        message = f"it has no column {', '.join(missing)}"
-        raise MissingRun(message, where=str(path), remedy=REPAIR)
-
-
 def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
     with convert_parquet_errors(path):
         frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-    _require_columns(path, [*frame.columns])
     return frame
 
 
@@ -265,10 +249,6 @@ def _read_table(table: Table, folder: Path) -> pd.DataFrame:
             )
     except (ValueError, pd.errors.ParserError) as error:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
-    missing = [name for name in table.names if name not in frame.columns]
-    if missing:
-        message = f"it has no column {', '.join(missing)}"
-        raise MissingRun(message, where=str(path), remedy=REPAIR)
     return frame
 
 

@@ -10,11 +10,12 @@ import itertools
 import math
 import string
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from recbias.core.measures import DATASET, Direction
@@ -40,12 +41,17 @@ from recbias.reports.wording import (
     Table,
     count_decimals,
     format_value,
-    make_columns,
+    interval_cell,
     make_heading,
+    number_cell,
+    pick,
     state_cutoff_once,
+    tabulate,
 )
+from recbias.statistics.agreement import Agreement, kendall_tau
 
 _PLACE = ("dataset", "group", "target")
+_BOUNDS = ("value", "ci_low", "ci_high")
 
 Head: TypeAlias = tuple[str, ...]
 """The texts that head a row."""
@@ -56,39 +62,39 @@ FilledColumn: TypeAlias = tuple[Column, dict[Head, Cell]]
 
 def build_check_table(run: RunTables) -> Table | None:
     """Return one row for each check, model and value, failed checks first; None without checks."""
-    rows = [*run.manifest.get("checks", [])]
+    rows = [dict(check) for check in run.manifest.get("checks", [])]
     if not rows:
         return None
     rows.sort(key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
+    for row in rows:
+        ends = {name: math.nan if row[name] is None else row[name] for name in _BOUNDS}
+        row.update(ends, places=count_decimals(ends.values()))
     varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
-    titles = ("model", "metric", *varying, "value", "95% interval", "limit", "verdict")
-    table = Table(
+    table = tabulate(
         "Checks",
-        make_columns(titles, numeric=("value", "95% interval")),
-        tuple(_build_check(row, varying) for row in rows),
-        notes=tuple(_explain(rows)),
+        rows,
+        {
+            **pick("model"),
+            "metric": lambda row: make_heading(get_title(row)),
+            **pick(*varying),
+            "value": lambda row: number_cell(row["value"], row["places"]),
+            "95% interval": lambda row: interval_cell(
+                row["ci_low"], row["ci_high"], row["places"], "none"
+            ),
+            **pick("limit"),
+            "verdict": _name_verdict,
+        },
+        _explain(rows),
     )
     return state_cutoff_once(table)
 
 
-def _build_check(row: Mapping[str, Any], varying: list[str]) -> tuple[Cell, ...]:
-    value, low, high = (
-        math.nan if row[name] is None else row[name] for name in ("value", "ci_low", "ci_high")
-    )
-    places = count_decimals([value, low, high])
-    k = math.nan if row["k"] is None else float(row["k"])
-    metric = make_heading(views.format_title(row["metric"], k))
+def _name_verdict(row: Row) -> Cell:
     is_strict = row["failed"] and row["verdict"] == "undecided"
-    return (
-        *map(Cell, (row["model"], metric, *(row[name] for name in varying))),
-        Cell(format_value(value, places), value),
-        Cell(wording.format_interval(low, high, places) or "none", low),
-        Cell(row["limit"]),
-        Cell(f"{row['verdict']}{' (strict)' * is_strict}", best=row["failed"]),
-    )
+    return Cell(f"{row['verdict']}{' (strict)' * is_strict}", best=row["failed"])
 
 
-def _explain(rows: list[Mapping[str, Any]]) -> list[str]:
+def _explain(rows: Sequence[Row]) -> list[str]:
     n_failed = sum(row["failed"] for row in rows)
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
@@ -132,7 +138,6 @@ def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -
         cells[at] = replace(row[at], mark=letters.get(row[at].text, ""))
         rows.append(tuple(cells))
     notes = [*table.notes, *_explain_marks([*used.values()], letters)]
-    notes += _explain_missing(run, frame, used)
     return replace(table, rows=tuple(rows) if used else table.rows, notes=tuple(notes))
 
 
@@ -155,25 +160,6 @@ def _explain_marks(used: Sequence[views.Comparisons], letters: Mapping[str, str]
     return [f"{meaning} ({views.describe_methods(used)})."]
 
 
-def _explain_missing(
-    run: RunTables, frame: pd.DataFrame, compared: Container[object]
-) -> list[str]:
-    """Return notes on the means of metrics that are compared, but not over datasets or seeds."""
-    of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
-    rows = to_records(run.significance[of_models])
-    tested = {get_title(row) for row in rows if not row["group"] and not row["target"]}
-    titles: dict[str, dict[str, None]] = {}
-    for row in to_records(frame):
-        location, title = views.get_place(row), get_title(row)
-        if views.ALL in location and title in tested and (location, title) not in compared:
-            over = "datasets" if location[0] == views.ALL else "seeds or folds"
-            titles.setdefault(over, {})[make_heading(title)] = None
-    return [
-        f"Means over {over} have no marks, they were not compared: {', '.join(missing)}."
-        for over, missing in titles.items()
-    ]
-
-
 def tabulate_comparisons(run: RunTables) -> Table:
     """Return one row per headline comparison of all metrics and tests, the largest effect first.
 
@@ -181,41 +167,42 @@ def tabulate_comparisons(run: RunTables) -> Table:
     """
     groups = views.collect_comparisons(run)
     several = len({group.place[0] for group in groups}) > 1
-    ranked: list[tuple[float, tuple[Cell, ...]]] = []
-    for group in groups:
-        places = count_decimals(row["difference"] for row in group.rows)
-        title = f"{group.heading}, {group.place[0]}" if several else group.heading
-        test = views.describe_test(group.test)
-        for row in group.rows:
-            effect = compute_effect(row)
-            cells = _tabulate_comparison(row, effect, places)
-            ranked.append((effect, (Cell(title), *cells, Cell(test))))
-    ranked.sort(key=lambda pair: rank_effect(pair[0]), reverse=True)
-    numbers = ("difference", "interval", "adjusted p", "effect (SD)")
-    columns = make_columns(("metric", "a", "b", *numbers, "significant", "test"), numeric=numbers)
-    rows = tuple(cells for _, cells in ranked)
+    rows = [
+        {
+            **row,
+            "metric": f"{group.heading}, {group.place[0]}" if several else group.heading,
+            "a": f"{row['model']}: {row['a']}" if row["model"] else row["a"],
+            "test": views.describe_test(group.test),
+            "effect": compute_effect(row),
+            "places": count_decimals(each["difference"] for each in group.rows),
+        }
+        for group in groups
+        for row in group.rows
+    ]
+    rows.sort(key=lambda row: rank_effect(row["effect"]), reverse=True)
     compared = [row for group in groups for row in group.rows]
-    notes = tuple(filter(None, [explain_zero(compared), explain_equal(compared)]))
-    return Table("Comparisons, the largest effect first", columns, rows, notes)
+    return tabulate(
+        "Comparisons, the largest effect first",
+        rows,
+        {
+            **pick("metric", "a", "b"),
+            "difference": lambda row: number_cell(row["difference"], row["places"]),
+            "interval": lambda row: interval_cell(row["ci_low"], row["ci_high"], row["places"]),
+            "adjusted p": lambda row: Cell(
+                wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]
+            ),
+            "effect (SD)": lambda row: number_cell(row["effect"], 2),
+            "significant": _decide,
+            **pick("test"),
+        },
+        filter(None, [explain_zero(compared), explain_equal(compared)]),
+    )
 
 
 def _decide(row: Row) -> str:
     if math.isnan(row["p_adjusted"]):
         return "undefined"
     return "yes" if views.is_significant(row) else "no"
-
-
-def _tabulate_comparison(row: Row, effect: float, places: int) -> tuple[Cell, ...]:
-    model = f"{row['model']}: " if row["model"] else ""
-    return (
-        Cell(f"{model}{row['a']}"),
-        Cell(str(row["b"])),
-        Cell(format_value(row["difference"], places), row["difference"]),
-        Cell(wording.format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
-        Cell(wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]),
-        Cell(format_value(effect, 2), effect),
-        Cell(_decide(row)),
-    )
 
 
 _MAX_COUNTS = 4  # the largest number of models that a footnote names
@@ -426,3 +413,55 @@ def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> lis
     blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
     models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
     return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
+
+
+_FEWEST_MODELS, _FEWEST_METRICS, _MOST_METRICS = 4, 3, 16
+
+
+def build_agreement_tables(run: RunTables) -> list[Table]:
+    """Return Kendall's tau-b between metrics over the models, for each dataset that has enough.
+
+    Values by group or target are left out, and gaps, which repeat a metric that is there. A pair
+    is compared over the models that have both values.
+    """
+    tables, datasets = [], views.list_single_datasets(run)
+    models = [model for model in views.list_models(run) if model != DATASET]
+    metrics = [each for each in collect_definitions(run).values() if "gap" not in each.parameters]
+    for dataset in datasets:
+        columns: dict[str, list[float]] = {}
+        for metric in metrics:
+            rows = views.list_headline(run).get((metric.title, dataset), ())
+            own = {
+                row["model"]: row["value"] for row in rows if not (row["group"] or row["target"])
+            }
+            values = [own.get(model, math.nan) for model in models]
+            if np.isfinite(values).sum() >= _FEWEST_MODELS:
+                columns[metric.heading] = values
+        if len(columns) >= _FEWEST_METRICS:
+            suffix = f" on {dataset}" if len(datasets) > 1 else ""
+            headings = [*columns][:_MOST_METRICS]
+            agreement = kendall_tau(np.array([columns[name] for name in headings]).T)
+            table = _tabulate_agreement(headings, agreement, f"Agreement of the metrics{suffix}")
+            tables.append(state_cutoff_once(table))
+    return tables
+
+
+def _tabulate_agreement(headings: Sequence[str], agreement: Agreement, title: str) -> Table:
+    """Return a numbered row and column for each metric."""
+    taus = np.where(agreement.n >= _FEWEST_MODELS, agreement.tau, math.nan)
+    rows = []
+    for at, heading in enumerate(headings):
+        cells = [
+            Cell(format_value(tau, 2), tau, note=f"n {n}")
+            for tau, n in zip(taus[at].tolist(), agreement.n[at].tolist(), strict=True)
+        ]
+        cells[at] = Cell("")
+        rows.append((Cell(f"{at + 1} {heading}"), *cells))
+    numbers = agreement.n[np.triu_indices(len(headings), 1)]
+    n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
+    note = (
+        f"Kendall's tau-b over {n} models: 1 is the same order of the models, -1 the reverse. The "
+        "columns have the numbers of the rows."
+    )
+    heads = [Column(f"{at}", numeric=True, note=name) for at, name in enumerate(headings, 1)]
+    return Table(title, (Column("metric"), *heads), tuple(rows), (note,))

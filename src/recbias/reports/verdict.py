@@ -7,12 +7,15 @@ report begins with the verdict; everything else is below it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from recbias.core.measures import CONTROL, DATASET
+from recbias.core.text import make_printable
 from recbias.reports import views
 from recbias.reports.conclusions import (
     Conclusion,
@@ -94,13 +97,13 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
     if failed:
         line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
-    listed = [state_check(run, check) for check in failed or undecided]
+    listed = [_state_check(run, check) for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
     if state == "pass":
         line += _describe_scope(run, checks)
     if failed:
-        listed += [f"Undecided: {state_check(run, check)}" for check in undecided]
+        listed += [f"Undecided: {_state_check(run, check)}" for check in undecided]
     if len(listed) > _MOST_SENTENCES:
         n_more = len(listed) - _MOST_SENTENCES + 1
         listed[_MOST_SENTENCES - 1 :] = [
@@ -118,17 +121,24 @@ def _judge_checks(run: RunTables) -> Verdict | None:
     )
 
 
-def _describe_scope(run: RunTables, checks: Iterable[Mapping[str, Any]]) -> str:
-    """Return the models of checks, and those that have none."""
+def _describe_scope(run: RunTables, checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the models of checks that pass, their largest gap, and the models without a check."""
     models = [name for name in views.list_models(run) if name != DATASET]
     named = {check["model"] for check in checks}
-    checked, others = (
-        [name for name in models if (name in named) == side] for side in (True, False)
-    )
-    if not checked or not others:
-        return f" of {_name_models(checked)}" * bool(checked)
-    baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
-    return f" of {_name_models(checked)}; {baselines}{_name_models(others)} not checked"
+    checked = [name for name in models if name in named]
+    others = [name for name in models if name not in named]
+    text = f" of {_name_models(checked)}" * bool(checked)
+    gaps = [check for check in checks if " gap by " in _name_parts(run, check)[1]]
+    gaps = [check for check in gaps if check["value"] is not None and not check["group"]]
+    if gaps:
+        largest = max(gaps, key=lambda check: float(check["value"]))
+        value = _format_check(largest).partition(" ")[0]
+        name, limit = _name_parts(run, largest)[1], to_line(largest["limit"])
+        text += f"; {'largest ' * bool(gaps[1:])}{name} {value}, limit {limit}"
+    if checked and others:
+        baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
+        text += f"; {baselines}{_name_models(others)} not checked"
+    return text
 
 
 def _name_models(names: Sequence[str]) -> str:
@@ -156,7 +166,7 @@ def _name_check(run: RunTables, check: Mapping[str, Any]) -> str:
     return f"{place}{': ' if place else ''}{subject}{than}"
 
 
-def state_check(run: RunTables, check: Mapping[str, Any]) -> str:
+def _state_check(run: RunTables, check: Mapping[str, Any]) -> str:
     """Return a check with its value, interval and limit."""
     value, because = _format_check(check), ""
     if check["value"] is None:
@@ -301,7 +311,8 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
         best = [row for row, flag in zip(rows, flags, strict=True) if flag] or rows
         names = ", ".join(to_line(row["model"]) for row in best)
         value = format_estimate(*(best[0][name] for name in _BOUNDS))
-        tiles.append(Tile(views.name_metric(run, metric), value, note=names))
+        note = "; ".join(filter(None, (names, metric.scale)))
+        tiles.append(Tile(views.name_metric(run, metric), value, note=note))
     return tiles
 
 
@@ -319,11 +330,55 @@ def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
 
 def _list_values(run: RunTables, finding: Conclusion) -> list[Row]:
     baselines = views.list_baselines(run)
+    rows = views.list_headline(run).get((finding.metric, finding.dataset), ())
     return [
-        row
-        for row in to_records(views.select_headline(run, run.metrics))
-        if views.format_title(row["metric"], row["k"]) == finding.metric
-        and row["dataset"] == finding.dataset
-        and not (row["group"] or row["target"])
-        and row["model"] not in baselines
+        row for row in rows if not (row["group"] or row["target"] or row["model"] in baselines)
     ]
+
+
+# ---- checks.xml ----
+
+
+def render_junit(run: RunTables) -> str:
+    """Return the JUnit document of the checks of a run; the verdict is the name of its root.
+
+    A check that fails is a failure; one that is undecided is skipped, or a failure if the check
+    is strict. One whose value is undefined because a stage failed is an error.
+
+    Source:
+        https://github.com/testmoapp/junitxml
+    """
+    checks, name = run.manifest["checks"], str(run.manifest["name"])
+    tags = Counter(map(_choose_tag, checks))
+    counts = {"tests": len(checks), "failures": tags["failure"], "errors": tags["error"]}
+    texts = {key: str(count) for key, count in {**counts, "skipped": tags["skipped"]}.items()}
+    root = Element("testsuites", {"name": _escape(build_verdict(run).line), **texts})
+    suite = SubElement(root, "testsuite", {"name": name, **texts})
+    for check in checks:
+        place = [str(check[key]) for key in ("dataset", "group", "target") if check[key]]
+        title = views.format_title(check["metric"], check["k"])
+        texts = {
+            "classname": _escape(f"{name}.{check['model']}"),
+            "name": _escape(f"{title} {check['limit']} [{', '.join(place)}]"),
+        }
+        case = SubElement(suite, "testcase", {**texts, "time": "0"})
+        if tag := _choose_tag(check):
+            message = f"{check['verdict']}: {_state_check(run, check)}"
+            SubElement(case, tag, {"message": _escape(message)})
+    indent(root)
+    declaration = '<?xml version="1.0" encoding="utf-8"?>'
+    return f"{declaration}\n{tostring(root, encoding='unicode')}\n"
+
+
+def _choose_tag(check: Mapping[str, Any]) -> str:
+    """Return the element of a verdict, blank if the check passes."""
+    if check["basis"] == "failure":
+        return "error"
+    if check["failed"]:
+        return "failure"
+    return "skipped" if check["verdict"] == "undecided" else ""
+
+
+def _escape(text: str) -> str:
+    """Return a text without the control characters that XML cannot hold."""
+    return make_printable(text, None).translate({0xFFFE: "?", 0xFFFF: "?"})

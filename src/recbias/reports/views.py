@@ -20,7 +20,7 @@ from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
 from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.wording import Cell, Table, format_count, make_columns, make_heading
+from recbias.reports.wording import Cell, Table, format_count, make_heading
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -351,25 +351,15 @@ def _identify_groups(row: Mapping[str, Any], metric: Definition) -> tuple[str, .
 def describe_means(run: RunTables) -> list[str]:
     """Return what n and the interval of the means of a run are based on, if it has any."""
     varying = select_varying(run.metrics, ["seed", "fold"])
-    notes = []
     each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
-    if varying and run.groups is not None:
-        notes.append(
-            f"Means over {over}: each unit has the mean of its values, n counts units, and the "
-            "interval is that of the units' means."
-        )
-    elif varying:
-        notes.append(
-            f"Means over {over}: n counts the units of each {each} (the smallest number, if they "
-            f"differ); the interval is that of each unit's mean over {over}, and there is none if "
-            "only some of the units are the same."
-        )
-    if ALL in list_datasets(run):
-        notes.append(
-            "Means over datasets: n adds up the units of the datasets; the interval treats the "
-            "datasets as a sample."
-        )
-    return notes
+    counted = f"n counts the units of each {each} (the smallest number, if they differ)"
+    if run.groups is not None:
+        counted = "n counts units, not values"
+    notes = [f"Means over {over}: {counted}; the interval is that of the units' means."]
+    if ALL not in list_datasets(run):
+        return notes * bool(varying)
+    of_datasets = "Means over datasets: n adds up the units; the datasets are a sample."
+    return [*notes * bool(varying), of_datasets]
 
 
 def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
@@ -413,10 +403,6 @@ def rank_label(text: str) -> tuple[bool, int, str]:
     return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text
 
 
-_TITLE = "Accuracy lost for bias removed by re-ranking"
-"""The title of the table."""
-
-
 def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
     """Return the headline rows of ``tradeoffs.csv`` for one metric of accuracy.
 
@@ -453,24 +439,20 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     if not rows:
         return None
     varying = select_varying(pd.DataFrame(rows), ("dataset", "target"))
-    measures = ("accuracy_lost", "bias_removed", "price")
-    numeric = [name.replace("_", " ") for name in measures]
-    columns = ("model", "beside", *varying, "bias", *numeric)
-    shares = {name: wording.count_decimals([row[name] for row in rows]) for name in measures[:1]}
-    return Table(
-        _TITLE,
-        make_columns(columns, numeric=numeric),
-        tuple(
-            (
-                Cell(row["model"]),
-                Cell(row["baseline"]),
-                *(Cell(row[name]) for name in varying),
-                Cell(make_heading(row["bias"])),
-                *(_build_cell(row, name, shares.get(name)) for name in measures),
-            )
-            for row in rows
-        ),
-        notes=tuple(_explain(rows)),
+    places = wording.count_decimals([row["accuracy_lost"] for row in rows])
+    return wording.tabulate(
+        "Accuracy lost for bias removed by re-ranking",
+        rows,
+        {
+            **wording.pick("model"),
+            "beside": lambda row: row["baseline"],
+            **wording.pick(*varying),
+            "bias": lambda row: make_heading(row["bias"]),
+            "accuracy lost": lambda row: _build_cell(row, "accuracy_lost", places),
+            "bias removed": lambda row: _build_cell(row, "bias_removed", None),
+            "price": lambda row: _build_cell(row, "price", None),
+        },
+        _explain(rows),
     )
 
 
@@ -496,21 +478,11 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
     notes = [
         f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
         "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
-        "Price: accuracy lost for one unit of bias removed.",
+        "Price: accuracy lost for one unit of bias removed, n/a where none is removed.",
         "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
-        "Intervals of metrics of the whole set of lists are by a bootstrap of the queries.",
     ]
-    if any(math.isnan(row["price"]) for row in rows):
-        notes.append("The price is undefined (n/a) where no bias is removed.")
-    if any(map(is_unbounded, rows)):
-        notes.append(
-            "Unbounded: the bias removed is not significantly different from 0, so the price may "
-            "be any number."
-        )
-    has_none = [not math.isnan(row["price"]) and math.isnan(row["price_low"]) for row in rows]
-    if any(none and not is_unbounded(row) for none, row in zip(has_none, rows, strict=True)):
-        notes.append("The price of a gap between groups has no interval.")
-    return notes
+    unbounded = "Unbounded: the bias removed is not significantly different from 0."
+    return [*notes, *[unbounded] * any(map(is_unbounded, rows))]
 
 
 _GROUP_BY = [

@@ -9,14 +9,16 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recbias.core.context import summarize_failures
 from recbias.core.measures import Direction, name_metric
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from recbias.reports.run import RunTables
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -202,30 +204,19 @@ def _split(settings: str) -> Iterator[str]:
     yield settings[start:]
 
 
-def quote_labels(group: str, by: str) -> list[str]:
-    """Return the parts of a group; labels with blanks at an end are quoted, so that they show.
-
-    >>> quote_labels("gender=M &age <= 25", "gender & age <= 25")
-    ["gender='M '", 'age <= 25']
-    """
-    columns, parts = [part.strip() for part in by.split("&")], group.split("&")
-    if len(parts) != len(columns):  # a label contains the sign
-        return [group]
-    quoted = []
-    for part, column in zip(parts, columns, strict=True):
-        label = part.removeprefix(f"{column}=")
-        is_hidden = label != part and label != label.strip()
-        quoted.append(f"{column}='{label}'" if is_hidden else part)
-    return quoted
-
-
 def name_group(group: str, by: str) -> str:
     """Return a group in a sentence.
 
     >>> name_group("gender=F&age < 25", "gender & age < 25"), name_group("genre=R&B", "genre")
     ('gender=F and age < 25', 'genre=R&B')
     """
-    return " and ".join(quote_labels(group, by))
+    return " and ".join(split_group(group, by))
+
+
+def split_group(group: str, by: str) -> list[str]:
+    """Return the parts of a group, one for each label that it is of."""
+    parts = group.split("&")
+    return parts if len(parts) == by.count("&") + 1 else [group]  # else a label contains the sign
 
 
 _COMPOUND = re.compile("&[^&]*=|[<>!]=?|==")  # a label that joins several labels, or a condition
@@ -421,10 +412,6 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-# the start of the title of a stage that computes a metric: ``measure nDCG of EASE``
-_MEASURE = "measure "
-
-
 def list_failures(run: RunTables) -> list[str]:
     """Return one line per cause of failures: the first stage, the error and the remedy."""
     return [
@@ -437,33 +424,15 @@ def list_failures(run: RunTables) -> list[str]:
 
 
 def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run, one line per cause with the metrics that it concerns."""
-    labels = [to_line(entry.get("metric", "")) for entry in run.manifest.get("metrics", [])]
-    names = {to_line(entry.get("name", "")) for entry in run.manifest.get("metrics", [])}
-    sources: dict[str, list[tuple[str, str]]] = {}
+    """Return the warnings of the run: one line per cause, with its stage or how many it has."""
+    stages: dict[str, list[str]] = {}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
-        stage, metric, text = _split_warning(line, labels)
-        start, _, cause = text.partition(": ")
-        is_named = metric and cause and start.partition("@")[0] in {*names, *labels}
-        sources.setdefault(cause if is_named else text, []).append((stage, metric))
-    return [_describe(cause, found) for cause, found in sources.items()]
-
-
-def _split_warning(line: str, metrics: Sequence[str]) -> tuple[str, str, str]:
-    """Return the stage of a warning, the metric that it computes (or blank), and the text."""
-    found = [name for name in metrics if line.startswith(f"{_MEASURE}{name} of ")]
-    metric = max(found, key=len, default="")
-    end = line.find(": ", len(_MEASURE + metric) if metric else 0)
-    return (line[:end], metric, line[end + 2 :]) if end >= 0 else ("", "", line)
-
-
-def _describe(cause: str, sources: Sequence[tuple[str, str]]) -> str:
-    """Return a warning with its stage, or with its metrics and the number of its stages."""
-    stage = sources[0][0]
-    if len(sources) == 1:
-        return f"{stage}: {cause}" if stage else cause
-    metrics = dict.fromkeys(make_heading(metric) for _, metric in sources if metric)
-    return f"{cause} ({'; '.join([*metrics, format_count(len(sources), 'stage')])})"
+        _, separator, cause = line.partition(": ")
+        stages.setdefault(cause if separator else line, []).append(line)
+    return [
+        f"{cause} ({format_count(len(lines), 'stage')})" if lines[1:] else lines[0]
+        for cause, lines in stages.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -481,6 +450,11 @@ class Cell:
     mark: str = ""
     interval: str = ""
     note: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds a number, which may be undefined."""
+        return not math.isnan(self.value) or self.text == UNDEFINED
 
 
 @dataclass(frozen=True)
@@ -507,6 +481,16 @@ class Column:
 def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
     """Return columns, of which some hold numbers."""
     return tuple(Column(title, numeric=title in numeric) for title in titles)
+
+
+def number_cell(value: float, places: int) -> Cell:
+    """Return a number with its text."""
+    return Cell(format_value(value, places), value)
+
+
+def interval_cell(low: float, high: float, places: int, none: str = "") -> Cell:
+    """Return an interval, which is sorted by its lower end; ``none`` stands for no interval."""
+    return Cell(format_interval(low, high, places) or none, low)
 
 
 @dataclass(frozen=True)
@@ -543,11 +527,70 @@ class Table:
             [at for at, column in enumerate(self.columns) if column.title in titles]
         )
 
+    def without_blanks(self) -> Table:
+        """Return the table without the columns that are blank in every row."""
+        filled = [at for at in range(len(self.columns)) if any(row[at].text for row in self.rows)]
+        return self.select_columns(filled)
+
     def select_columns(self, positions: Sequence[int]) -> Table:
         """Return the table with the columns at these positions only."""
         columns = tuple(self.columns[at] for at in positions)
         rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
         return replace(self, columns=columns, rows=rows)
+
+
+def tabulate(
+    title: str,
+    rows: Iterable[Any],
+    columns: Mapping[str, Callable[[Any], Cell | str]],
+    notes: Iterable[str] = (),
+) -> Table:
+    """Return a table with a line for each row; a column of cells with values is numeric.
+
+    Args:
+        title: The title.
+        rows: What each line is made of.
+        columns: From a row to its cell or text, by the heading of the column.
+        notes: The footnotes.
+    """
+    lines = []
+    for row in rows:
+        found = [make(row) for make in columns.values()]
+        lines.append(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in found))
+    heads = [
+        Column(heading, numeric=any(line[at].is_number for line in lines))
+        for at, heading in enumerate(columns)
+    ]
+    return Table(title, tuple(heads), tuple(lines), tuple(notes))
+
+
+def tabulate_frame(title: str, frame: pd.DataFrame) -> Table:
+    """Return a data frame as a table: numbers with four digits, blank where they are undefined."""
+    columns = {
+        str(name).replace("_", " "): [_make_cell(value) for value in frame[name]] for name in frame
+    }
+    heads = (
+        Column(name, numeric=any(cell.is_number for cell in cells))
+        for name, cells in columns.items()
+    )
+    return Table(title, tuple(heads), tuple(zip(*columns.values(), strict=True)))
+
+
+def _make_cell(value: object) -> Cell:
+    if isinstance(value, tuple):
+        return Cell(", ".join(map(str, value)))
+    if not is_number(value) or not isinstance(value, float):
+        return Cell(str(value), float(value) if is_number(value) else math.nan)  # type: ignore[arg-type]
+    return Cell("" if math.isnan(value) else f"{value:.4g}", value)
+
+
+def pick(*names: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+    """Return columns of ``tabulate`` that hold the texts of rows under the same names."""
+
+    def make_column(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: str(row[name])
+
+    return {name: make_column(name) for name in names}
 
 
 _CUTOFF = re.compile(r"@\d+(?=$|[, ])")

@@ -7,25 +7,24 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
-from recbias.core.errors import MissingRun, UnknownName, Unwritable
+from recbias.core.errors import UnknownName, Unwritable
 from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
 from recbias.reports.card import build_card, render_card_files, render_form, render_hub_card
 from recbias.reports.environments import render_latex
-from recbias.reports.figures import IMAGES, convert_svg, list_figures
-from recbias.reports.gallery import load_gallery
-from recbias.reports.junit import render_junit
+from recbias.reports.gallery import IMAGES, convert_svg, load_gallery
 from recbias.reports.published import compare_published, list_remarks, resolve_name
 from recbias.reports.regulated import FORMS
 from recbias.reports.render import Content, render_html, render_json, render_markdown
 from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
-from recbias.reports.wording import Table, strip_folders
+from recbias.reports.verdict import render_junit
+from recbias.reports.wording import strip_folders
 
 FORMATS = ("csv", "json", "md", "html", "latex", "card", "card_hub", *FORMS, *IMAGES)
 """The formats of reports; the CSV files are written by the run itself."""
@@ -112,18 +111,13 @@ def _record_digests(run: RunTables, paths: Sequence[Path], address: str | None) 
 def _load_content(
     run: RunTables, reference: str | Sequence[str] | None, tolerance: float
 ) -> Content:
-    manifest = strip_folders(dict(run.manifest))
-    if not isinstance(manifest, dict):
-        raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
-    run = replace(run, manifest=manifest)
+    run = replace(run, manifest=cast("dict[str, Any]", strip_folders(dict(run.manifest))))
     if reference is None:
         settings = run.spec.get("report") or {}
         reference, tolerance = settings.get("reference"), settings.get("tolerance", tolerance)
     if reference is None:
         return Content(run)
-    names = [
-        resolve_name(name) for name in ([reference] if isinstance(reference, str) else reference)
-    ]
+    names = [*map(resolve_name, [reference] if isinstance(reference, str) else reference)]
     tables = [compare_published(run, name, tolerance=tolerance) for name in names]
     filled = [table for table in tables if len(table)] or tables[:1]
     comparison = pd.concat(filled, ignore_index=True)
@@ -149,32 +143,27 @@ def _render_files(
 
 
 def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
-    for figure in list_figures(content):
+    for figure in content.list_figures():
         yield f"figures/{figure.name}.svg", figure.svg
         for image in images:
             yield f"figures/{figure.name}.{image}", convert_svg(figure.svg, image)
 
 
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
+    names, published = FileNames(), content.published
     tables = {
         "summary": content.summary,
         "checks": content.checks,
-        **{f"reference{suffix}": table for suffix, table in _name_published(content)},
+        **{
+            f"reference-{name.replace('/', '-')}" if len(published) > 1 else "reference": table
+            for name, table in published.items()
+        },
         "parts": content.fold_table,
+        **{names.free(table.title): table for table in content.group_tables},
     }
     for name, table in tables.items():
         if table is not None:
             yield f"tables/{name}.tex", render_latex(table)
-    names = FileNames()
-    for table in content.group_tables:
-        yield f"tables/{names.free(table.title)}.tex", render_latex(table)
-
-
-def _name_published(content: Content) -> Iterator[tuple[str, Table]]:
-    """Yield the comparisons with published tables, with a suffix where there are several."""
-    tables = content.published
-    for name, table in tables.items():
-        yield f"-{name.replace('/', '-')}" if len(tables) > 1 else "", table
 
 
 def _write_file(folder: Path, name: str, content: str | bytes) -> Path:

@@ -29,7 +29,7 @@ from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_
 from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
 from recbias.core.queries import Queries
 from recbias.formats import manifest
-from recbias.formats.manifest import FailedStep, Manifest, parse_manifest
+from recbias.formats.manifest import Manifest, parse_manifest
 from recbias.formats.yaml import dump
 from recbias.runner.address import (
     describe_environment,
@@ -87,6 +87,7 @@ def describe_inputs(plan: Plan, executor: Executor) -> dict[str, Any]:
     return {
         "datasets": [row.model_dump() for row in datasets],
         "queries": [row.model_dump() for row in queries],
+        "evaluated": [row.model_dump() for row in _digest_contents(plan, executor)],
     }
 
 
@@ -116,6 +117,7 @@ def build_manifest(
         limit=plan.options.limit,
         datasets=[manifest.Dataset(**row) for row in facts["datasets"]],
         queries=[manifest.Asked(**row) for row in facts["queries"]],
+        evaluated=[manifest.Evaluated(**row) for row in facts["evaluated"]],
         split=_describe_plugin(experiment.split) if experiment.split else None,
         models=[_describe_model(model, plan) for model in experiment.models],
         gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
@@ -138,11 +140,8 @@ def build_manifest(
             for model_plan in plan.model_plans
             for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
         ],
-        stages=[
-            manifest.Stage.model_validate(record, from_attributes=True, strict=False)
-            for record in records
-        ],
-        checks=[manifest.Check(**row) for row in facts["checks"]],
+        stages=[asdict(record) for record in records],
+        checks=[*facts["checks"]],
         offline=plan.options.offline,
         failures=failed,
         warnings=merge_warnings(records, warnings),
@@ -160,6 +159,7 @@ def describe_metric(metric: PluginSpec) -> manifest.Metric:
         "summary": read_summary(type(plugin)),
         "formula": read_formula(type(plugin)),
         "direction": metric.direction,
+        "needs": sorted(metric.needs),
         "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
         "source": read_section(type(plugin), "Source"),
@@ -269,6 +269,21 @@ def _describe_queries(plan: Plan, executor: Executor) -> list[manifest.Asked]:
     return list(descriptions.values())
 
 
+def _digest_contents(plan: Plan, executor: Executor) -> Iterator[manifest.Evaluated]:
+    """Yield the digests of what the lists of each data context are for, and compared with."""
+    for context in plan.data_contexts:
+        keys, split = context.keys, executor.value(context.split)
+        test = split.test if isinstance(split, Split) else None
+        yield manifest.Evaluated(
+            dataset=keys.dataset,
+            seed=keys.seed or 0,
+            fold=keys.fold or 0,
+            queries=executor.value(context.queries).ids.digest,
+            test="" if test is None else test.digest_pairs(),
+        )
+        executor.forget((context.split,))
+
+
 def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
     """Return for each label the other labels that occur with it in a query.
 
@@ -284,9 +299,9 @@ def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _describe_failure(record: StageRecord, failure: Failure) -> manifest.FailedStep:
+def _describe_failure(record: StageRecord, failure: Failure) -> dict[str, Any]:
     keys = {name: getattr(record, name) for name in ("stage", "dataset", "model", "seed", "fold")}
-    return manifest.FailedStep(**keys, **asdict(failure))
+    return {**keys, **asdict(failure)}
 
 
 def merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
@@ -387,7 +402,8 @@ def find_unchanged(
 def list_late_warnings(run: Path) -> list[str]:
     """Return the warnings of a run that came from none of its stages."""
     known = parse_manifest((run / "manifest.json").read_bytes())
-    early = {f"{stage.stage}: {warning}" for stage in known.stages for warning in stage.warnings}
+    records = [(record["stage"], record.get("warnings", ())) for record in known.stages]
+    early = {f"{stage}: {warning}" for stage, warnings in records for warning in warnings}
     return [warning for warning in known.warnings if warning not in early]
 
 
@@ -547,9 +563,10 @@ def attempt_reports(folder: Path, manifest: Manifest, write: Callable[[], object
     write_manifest(folder, manifest.model_copy(update={"failures": failures}))
 
 
-def describe_failure(step: str, failure: Failure) -> FailedStep:
+def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
     """Return a failure after the stages as the manifest lists it."""
-    return FailedStep(stage=step, dataset="", model="", seed=None, fold=None, **asdict(failure))
+    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
+    return {**keys, **asdict(failure)}
 
 
 def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:

@@ -27,7 +27,6 @@ from recbias.core.measures import (
     to_loss,
 )
 from recbias.core.text import normalize_name, suggest
-from recbias.formats import manifest
 from recbias.runner.results import FailedValue, ModelMeasurement, build_metrics_table
 from recbias.runner.significance import collect_estimates
 from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
@@ -85,12 +84,10 @@ def judge_checks(
     experiment: Experiment,
     measurements: Sequence[ModelMeasurement],
     failed: Sequence[FailedValue],
-) -> list[manifest.Check]:
+) -> list[CheckRow]:
     """Return the rows of the checks of a spec for the manifest."""
     rows = evaluate_checks(experiment.checks, measurements, failed) if experiment.checks else []
-    return [
-        manifest.Check(**{name: _to_json(value) for name, value in row.items()}) for row in rows
-    ]
+    return [{name: _to_json(value) for name, value in row.items()} for row in rows]
 
 
 def evaluate_checks(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,17 @@ from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.files import to_canonical_json
 from recbias.core.grouping import JOIN
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
+from recbias.core.plugins import OUTPUTS
 from recbias.core.text import suggest
 from recbias.reports.run import RunTables
+from recbias.reports.views import format_title
 from recbias.statistics.bootstrap import compare_replicates
-from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
+from recbias.statistics.groups import (
+    average_folds,
+    compute_moments,
+    measure_gap,
+    welch_contrasts,
+)
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
@@ -103,6 +110,12 @@ _NO_TEST: dict[str, Any] = {
 """The columns of a value without a test."""
 
 
+_CONTEXT = ("dataset", "seed", "fold")
+
+_EQUAL = {"ci_low": 0.0, "ci_high": 0.0, "p": 1.0}
+"""The test of a gap of units of which none has changed, as of Student's t-test."""
+
+
 _KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 """The columns that match rows of ``metrics.csv`` of two runs."""
 
@@ -120,7 +133,8 @@ class RunFrames:
     Args:
         per_unit: ``per_unit.parquet``, or None if no metric has units.
         replicates: ``replicates.parquet``, or None if there is no such file.
-        manifest: ``manifest.json``; its addresses and groupings are used.
+        manifest: ``manifest.json``; its addresses, definitions of metrics, and digests of queries
+            and test items are used.
     """
 
     label: str
@@ -146,16 +160,34 @@ class RunFrames:
         parameters = {row["metric"]: row.get("parameters") or {} for row in definitions}
         return {name: str(values["by"]) for name, values in parameters.items() if values.get("by")}
 
+    @cached_property
+    def definitions(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+        """The definition of each metric and cutoff."""
+        rows = self.manifest.get("metrics", [])
+        return {(_to_text(row["metric"]), _to_text(row.get("k"))): row for row in rows}
+
+    def list_contents(self, name: str) -> Mapping[_Key, str]:
+        """Return the digest of the ``queries`` or ``test`` items by dataset, seed and fold."""
+        rows = self.manifest.get("evaluated", [])
+        return {tuple(_to_text(row[key]) for key in _CONTEXT): row[name] for row in rows}
+
     def get_addresses(self, row: Mapping[Hashable, Any]) -> Mapping[_Key, str]:
         """Return the addresses of the results that a metric row is computed from."""
-        names = ("dataset", "seed", "fold")
-        location = [None if row[name] in {ALL, POOLED} else row[name] for name in names]
+        location = tuple(row[name] for name in _CONTEXT)
         addresses = self.addresses.get((row["model"], row["metric"], row["k"]), {})
-        return {
-            key: address
-            for key, address in addresses.items()
-            if all(value in {None, part} for value, part in zip(location, key, strict=True))
-        }
+        return {key: address for key, address in addresses.items() if _is_of(location, key)}
+
+
+def _is_of(location: _Key, context: _Key) -> bool:
+    """Return whether a value is of a dataset, seed and fold, alone or among others."""
+    pairs = zip(location, context, strict=True)
+    return all(value in {ALL, POOLED, part} for value, part in pairs)
+
+
+def _list_different(a: RunFrames, b: RunFrames, name: str) -> list[_Key]:
+    """Return the dataset, seed and fold of which the runs have other ``queries`` or ``test``."""
+    of_a, of_b = a.list_contents(name), b.list_contents(name)
+    return [key for key in of_a if key in of_b and of_a[key] != of_b[key]]
 
 
 def read_frames(label: str, run: RunTables) -> RunFrames:
@@ -164,23 +196,82 @@ def read_frames(label: str, run: RunTables) -> RunFrames:
 
 
 @dataclass(frozen=True, eq=False)
+class _Gap:
+    """A gap between groups, with the units of each that both runs have."""
+
+    kind: str
+    groups: Sequence[_SharedUnits]
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a group has further units in one of the runs."""
+        return any(any(group.others) for group in self.groups)
+
+    def measure(self, side: int) -> float:
+        """Return the gap of the first or the second run over the shared units."""
+        return _measure_gap([group.values[side] for group in self.groups], self.kind)
+
+    def test(self) -> dict[str, Any]:
+        """Return the test of the change over the shared units; nothing where there is none.
+
+        Of two groups it is that of the difference of their changes, if the same group is higher
+        in both runs.
+        """
+        changes = [group.values[1] - group.values[0] for group in self.groups]
+        n = len({unit for group in self.groups for unit in group.ids})
+        others = np.sum([group.others for group in self.groups], axis=0).tolist()
+        counts = {"n": n, "only_a": others[0], "only_b": others[1]}
+        if len(changes) > 1 and not any(change.any() for change in changes):
+            return _EQUAL | {"test": "paired_t"} | counts
+        if len(changes) > 2:
+            return _test_gap(self.groups) if self.kind == "difference" else {}
+        before, after = ([group.values[side].mean() for group in self.groups] for side in (0, 1))
+        if len(changes) < 2 or n < sum(map(len, changes)) or self.kind == "ratio":
+            return {}
+        if (before[0] - before[1]) * (after[0] - after[1]) <= 0:
+            return {}
+        high, low = changes if after[0] > after[1] else changes[::-1]
+        test, scale = _test_unpaired(high, low), math.sqrt(2) if self.kind == "std" else 1.0
+        return test | {name: test[name] / scale for name in ("ci_low", "ci_high")} | counts
+
+
+def _measure_gap(groups: Sequence[FloatArray | pd.Series], kind: str) -> float:
+    return float(measure_gap(np.array([[group.mean() for group in groups]]), kind)[0])
+
+
+@dataclass(frozen=True, eq=False)
 class RunPair:
     """Two runs, of which each value with units is that of the units for which both define it.
 
     Args:
         units: The units of both, by ``_KEY_COLUMNS``, where there are some.
+        gaps: The gaps of groups whose units are known.
+        incomparable: The other values of queries, where the runs have other queries.
     """
 
     a: RunFrames
     b: RunFrames
     units: Mapping[_Key, _SharedUnits]
+    gaps: Mapping[_Key, _Gap]
+    incomparable: frozenset[_Key]
+
+    def merge(self) -> pd.DataFrame:
+        """Return the values that both have; one that cannot be compared has no difference."""
+        rows = merge_metrics(self.a, self.b)
+        is_comparable = np.array([key not in self.incomparable for key in _list_keys(rows)])
+        return rows.assign(difference=rows["difference"].where(is_comparable))
+
+
+def is_incomparable(rows: pd.DataFrame) -> pd.Series:
+    """Return which rows of ``RunPair.merge`` are of queries that differ between the runs."""
+    return rows["difference"].isna() & rows["value_a"].notna() & rows["value_b"].notna()
 
 
 def pair_runs(runs: Sequence[RunFrames]) -> list[RunPair]:
     """Return all pairs of runs, the earlier one first, over the units that both have.
 
-    A gap is computed again where the groups that it is of have other units; the value of a whole
-    set of lists cannot be, and stays that of each run.
+    A gap is computed again where the units of its groups are known. Other values of queries are
+    not compared where the queries differ: a coverage of other users has changed with the users.
     """
     return [_pair_up(a, b) for a, b in combinations(runs, 2)]
 
@@ -199,20 +290,41 @@ def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
             values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
             others = (len(units_a[key]) - len(pair[0]), len(units_b[key]) - len(pair[0]))
             shared[key] = _SharedUnits(tuple(pair[0].index), values, others)
-    return RunPair(_restrict(a, shared, 0), _restrict(b, shared, 1), shared)
+    gaps, different = _collect_gaps(b, shared), _list_different(a, b, "queries")
+    incomparable = frozenset(
+        key
+        for key in _list_keys(b.metrics)
+        if key not in shared
+        and key not in gaps
+        and any(_is_of((key[0], *key[2:4]), context) for context in different)
+        and _is_of_queries(b.definitions.get((str(key[4]), str(key[5])), {}))
+    )
+    a, b = (_restrict(run, shared, gaps, side) for side, run in enumerate((a, b)))
+    return RunPair(a, b, shared, gaps, incomparable)
+
+
+def _is_of_queries(definition: Mapping[str, Any]) -> bool:
+    """Return whether a metric is of the answers of a model, not of its embeddings or the data."""
+    return bool({*definition.get("needs", ())} & (OUTPUTS - {"embeddings"}))
 
 
 def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
-    """Return the defined values of the units of each value; over seeds and folds their means."""
-    values = {key: units.dropna() for key, units in _split_values(run.per_unit, "unit_id").items()}
+    """Return the defined values of the units of each value; ``average_folds`` for several."""
+    units = _split_values(run.per_unit, "unit_id")
+    divided = _divide_units(run, units)
+    values = {key: of_value.dropna() for key, of_value in units.items()} | divided
     averaged = {key for key in _list_keys(run.metrics) if ALL in key[2:4]}
     parts: dict[_Key, list[pd.Series]] = defaultdict(list)
-    for key, units in values.items():
+    for key, of_value in values.items():
+        group = "" if key in divided else key[6]
         for seed, fold in product({key[2], ALL}, {key[3], ALL}):
-            if (whole := (*key[:2], seed, fold, *key[4:])) in averaged:
-                parts[whole].append(units)
+            if (*key[:2], seed, fold, *key[4:6], group, key[7]) in averaged:
+                parts[*key[:2], seed, fold, *key[4:]].append(of_value)
     for key, folds in parts.items():
-        values[key] = pd.concat(folds).groupby(level=0, sort=False).mean()
+        codes, ids = pd.factorize(np.concatenate([part.index for part in folds]))
+        of_folds = np.repeat(np.arange(len(folds)), [len(part) for part in folds])
+        scores = np.concatenate([part.to_numpy(np.float64) for part in folds])
+        values[key] = pd.Series(average_folds(scores, codes, of_folds, len(ids)), ids)
     return values
 
 
@@ -221,43 +333,109 @@ def _list_keys(table: pd.DataFrame) -> list[_Key]:
     return [*_keys_to_text(table)[_KEY_COLUMNS].itertuples(index=False, name=None)]
 
 
-def _restrict(run: RunFrames, shared: Mapping[_Key, _SharedUnits], side: int) -> RunFrames:
+def _restrict(
+    run: RunFrames, shared: Mapping[_Key, _SharedUnits], gaps: Mapping[_Key, _Gap], side: int
+) -> RunFrames:
     """Return a run with the values of the shared units, where one of the runs has others."""
-    if not any(any(units.others) for units in shared.values()):
-        return run
-    keys = _list_keys(run.metrics)
-    values = dict(zip(keys, run.metrics["value"].tolist(), strict=True))
-    groups: dict[_Key, list[FloatArray]] = defaultdict(list)
-    changed = set()
-    for key, units in shared.items():
-        whole = (*key[:6], "", key[7])
-        groups[whole].append(units.values[side])
-        if any(units.others) and key in values:
-            values[key] = float(units.values[side].mean())
-            changed.add(whole)
-    for gap, of_groups, kind, least in _list_gaps(run):
-        for key in changed:
-            of_gap = (*key[:4], gap, *key[5:])
-            if key[4] == of_groups and of_gap in values:
-                means = [part.mean() for part in groups[key] if part.size >= least]
-                values[of_gap] = float(measure_gap(np.array([means]), kind)[0])
-    return replace(run, metrics=run.metrics.assign(value=[values[key] for key in keys]))
+    restricted = {
+        key: float(units.values[side].mean()) for key, units in shared.items() if any(units.others)
+    }
+    restricted |= {key: gap.measure(side) for key, gap in gaps.items() if gap.is_restricted}
+    keys, old = _list_keys(run.metrics), run.metrics["value"]
+    values = [restricted.get(key, value) for key, value in zip(keys, old.tolist(), strict=True)]
+    return replace(run, metrics=run.metrics.assign(value=values)) if restricted else run
 
 
-def _list_gaps(run: RunFrames) -> Iterator[tuple[str, str, str, int]]:
-    """Yield each gap whose groups the run has too: both labels, its kind and ``min_group``."""
-    entries: dict[str, dict[str, Any]] = {}
+_GROUPING = ("by", "gap", "min_group", "reference_group", "pairs")
+"""The settings of a metric that group its values."""
+
+
+class _GapEntry(NamedTuple):
+    """A gap of a run: labels of its groups, or of its metric and one by the same groups."""
+
+    label: str
+    groups: str
+    kind: str
+    least: int
+    whole: str = ""
+    alike: str = ""
+
+
+def _list_gaps(run: RunFrames) -> Iterator[_GapEntry]:
+    """Yield each gap of which the run has the groups, or the metric and groups of another one."""
+    labels: dict[str, str] = {}
+    alike: dict[str, str] = {}
+    gaps = []
     for row in run.manifest.get("metrics", []):
         settings = dict(row.get("parameters") or {})
-        kind, least = settings.pop("gap", ""), int(settings.pop("min_group", None) or 0)
-        settings = {key: settings[key] for key in settings.keys() - {"reference_group", "pairs"}}
-        identity = to_canonical_json([row.get("name"), settings, least])
-        entries.setdefault(identity, {})[kind] = str(row.get("metric")), least
-    for labels in entries.values():
-        for kind in ("difference", "ratio", "std", "ugf"):
-            if {kind, "groups"} <= labels.keys():
-                gap, least = labels[kind]
-                yield gap, labels["groups"][0], "difference" if kind == "ugf" else kind, least
+        by, kind, least, *_ = [settings.pop(name, None) for name in _GROUPING]
+        label, least = str(row.get("metric")), int(least or 0)
+        metric = to_canonical_json([row.get("name"), settings])
+        groups = to_canonical_json([metric, by, least])
+        if by is None:
+            labels[metric] = label
+        elif kind == "groups":
+            labels[groups] = alike[str(by)] = label
+        elif kind in {"difference", "ratio", "std", "ugf"}:
+            kind = "difference" if kind == "ugf" else str(kind)
+            gaps.append((_GapEntry(label, label, kind, least), groups, metric, str(by)))
+    for gap, groups, metric, by in gaps:
+        if groups in labels:
+            yield gap._replace(groups=labels[groups])
+        elif metric in labels and by in alike:
+            yield gap._replace(whole=labels[metric], alike=alike[by])
+
+
+def _divide_units(run: RunFrames, units: Mapping[_Key, pd.Series]) -> dict[_Key, pd.Series]:
+    """Return the units of the groups of gaps that have no groups of their own in the run.
+
+    They are those of the metric, in the groups of another metric, if these give the same gap.
+    """
+    divided: dict[_Key, pd.Series] = {}
+    gaps = dict(zip(_list_keys(run.metrics), run.metrics["value"].tolist(), strict=True))
+    for gap in _list_gaps(run):
+        members: dict[_Key, dict[str, Any]] = defaultdict(dict)
+        for key, of_group in units.items() if gap.alike else ():
+            if key[4] == gap.alike and key[6]:
+                members[key[:4]].setdefault(str(key[6]), of_group.index)
+        for key, whole in units.items():
+            if key[4] != gap.whole or key[6] or key[:4] not in members:
+                continue
+            groups = {
+                (*key[:4], gap.label, key[5], name, key[7]): whole[whole.index.isin(ids)].dropna()
+                for name, ids in members[key[:4]].items()
+            }
+            value = gaps.get((*key[:4], gap.label, *key[5:]), math.nan)
+            large = [group for group in groups.values() if len(group) >= max(gap.least, 1)]
+            if math.isclose(_measure_gap(large, gap.kind), value, abs_tol=1e-12):
+                divided |= groups
+    return divided
+
+
+def describe_differences(a: RunFrames, b: RunFrames) -> list[str]:
+    """Return a sentence on what two runs have under one name that is not the same."""
+    sentences = [f"Left out: {text}." for text in _list_redefined(a, b).values()]
+    for name, noun in (("queries", "queries"), ("test", "test items")):
+        if places := _list_different(a, b, name):
+            datasets = ", ".join(dict.fromkeys(str(place[0]) for place in places))
+            sentences.append(f"{a.label} and {b.label} have different {noun} of {datasets}.")
+    return sentences
+
+
+def _list_redefined(a: RunFrames, b: RunFrames) -> dict[tuple[str, str], str]:
+    """Return the metrics and cutoffs that have one label and two definitions, in words."""
+    redefined = {}
+    for title in sorted(a.definitions.keys() & b.definitions.keys()):
+        rows = [run.definitions[title] for run in (a, b)]
+        of_a, of_b = (row.get("parameters") or {} for row in rows)
+        names = [str(row.get("name")) for row in rows]
+        others = [key for key in {**of_a, **of_b} if of_a.get(key) != of_b.get(key)]
+        text = f"{format_title(title[0], float(title[1] or 'nan'))} is {names[0]} in {a.label} and"
+        if names[0] != names[1]:
+            redefined[title] = f"{text} {names[1]} in {b.label}"
+        elif others:
+            redefined[title] = f"{text} in {b.label}, with other settings ({', '.join(others)})"
+    return redefined
 
 
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
@@ -298,20 +476,23 @@ def _adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
 
 def _compare_pair(pair: RunPair) -> pd.DataFrame:
     a, b, units = pair.a, pair.b, pair.units
-    rows = _select_changed(a, b, merge_metrics(a, b))
-    replicates, gaps = _match_replicates(a, b), _collect_gaps(pair)
+    rows = _select_changed(a, b, pair.merge())
+    replicates = _match_replicates(a, b)
     keys = rows[_KEY_COLUMNS].itertuples(index=False, name=None)
     tests = []
     test_keys: list[_Key] = []
     for key, row in zip(keys, rows.to_dict("records"), strict=True):
-        shared = units.get(key) or replicates.get(key)
+        gap = pair.gaps.get(key)
+        is_restricted = gap is not None and gap.is_restricted
+        shared = units.get(key) or (None if is_restricted else replicates.get(key))
         if isinstance(shared, _SharedUnits):
             only_a, only_b = shared.others
             test = shared.test(row["difference"]) | {"only_a": only_a, "only_b": only_b}
         elif shared is not None:
             test = shared.test(row)
         else:
-            test = _test_gap(gaps.get(key, []))
+            is_defined = not math.isnan(row["difference"])
+            test = gap.test() if gap is not None and is_defined else {}
         tests.append(_NO_TEST | test)
         location = tuple(row[name] for name in _KEY_COLUMNS if name != "group")
         part = row["group"] if shared is None else shared.content
@@ -322,14 +503,15 @@ def _compare_pair(pair: RunPair) -> pd.DataFrame:
     )
 
 
-def _collect_gaps(pair: RunPair) -> dict[_Key, list[_SharedUnits]]:
-    """Return the groups that are compared of each gap ``difference``, by ``_KEY_COLUMNS``."""
-    gaps: dict[_Key, list[_SharedUnits]] = defaultdict(list)
-    for gap, of_groups, kind, least in _list_gaps(pair.b):
-        for key, group in pair.units.items():
-            if kind == "difference" and key[4] == of_groups and len(group.ids) >= least:
-                gaps[*key[:4], gap, key[5], "", key[7]].append(group)
-    return gaps
+def _collect_gaps(run: RunFrames, units: Mapping[_Key, _SharedUnits]) -> dict[_Key, _Gap]:
+    """Return each gap whose groups have shared units, by ``_KEY_COLUMNS``."""
+    gaps: dict[_Key, tuple[str, list[_SharedUnits]]] = {}
+    for gap in _list_gaps(run):
+        for key, group in units.items():
+            if key[4] == gap.groups and key[6] and len(group.ids) >= gap.least:
+                of_gap = (*key[:4], gap.label, key[5], "", key[7])
+                gaps.setdefault(of_gap, (gap.kind, []))[1].append(group)
+    return {key: _Gap(*gap) for key, gap in gaps.items()}
 
 
 def _test_gap(groups: Sequence[_SharedUnits]) -> dict[str, Any]:
@@ -361,8 +543,12 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     rows = _keys_to_text(a.metrics).merge(
         _keys_to_text(b.metrics), on=_KEY_COLUMNS, suffixes=("_a", "_b")
     )
+    if redefined := _list_redefined(a, b):
+        titles = zip(rows["metric"], rows["k"], strict=True)
+        rows = rows[[title not in redefined for title in titles]]
     if rows.empty:
-        message = f"{a.label} and {b.label} share no metric value"
+        shared = f"{a.label} and {b.label} share no metric value"
+        message = ": ".join([shared, *redefined.values()][:2])
         remedy = "give datasets, models and metrics the same labels, and the same seeds"
         raise MixedRuns(message, remedy=remedy)
     return rows.assign(a=a.label, b=b.label, difference=rows["value_b"] - rows["value_a"])
@@ -370,7 +556,7 @@ def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
 
 def list_missing(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     """Return the defined metric values of the first run that the second one lacks."""
-    kept = _keys_to_text(b.metrics)[list(_KEY_COLUMNS)].drop_duplicates()
+    kept = merge_metrics(a, b)[_KEY_COLUMNS].drop_duplicates()
     rows = _keys_to_text(a.metrics).merge(kept, on=_KEY_COLUMNS, how="left", indicator=True)
     return rows[(rows["_merge"] == "left_only") & rows["value"].notna()]
 
@@ -457,7 +643,7 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 
 def _compare_pair_of_gap_comparison(pair: RunPair) -> Iterator[dict[str, Any]]:
     a, b, units = pair.a, pair.b, pair.units
-    metrics = _select_changed(a, b, merge_metrics(a, b))
+    metrics = _select_changed(a, b, pair.merge())
     keys = metrics[_KEY_COLUMNS].itertuples(index=False, name=None)
     groups = [
         {**row, "units": units[key], "label": label}
@@ -512,6 +698,8 @@ def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _test_unpaired(g: FloatArray, h: FloatArray) -> dict[str, Any]:
+    if not g.any() and not h.any():
+        return _EQUAL | {"n": g.size + h.size, "test": "welch_t"}
     codes = np.repeat([0, 1], [g.size, h.size])
     moments = compute_moments(np.concatenate([g, h]), codes, 2)
     (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")

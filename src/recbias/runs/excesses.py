@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,7 @@ from recbias.reports.run import to_records
 from recbias.reports.views import Definition, format_title
 from recbias.reports.wording import format_count
 from recbias.runner.gates import Tolerances, is_within, measure_distance, measure_worsening
-from recbias.runs.compare import RunFrames, list_missing
+from recbias.runs.compare import RunPair, is_incomparable, list_missing
 
 _PLACE = ("dataset", "seed", "fold", "group", "target")
 
@@ -21,9 +21,9 @@ _PLACE = ("dataset", "seed", "fold", "group", "target")
 def find_worse_values(
     table: pd.DataFrame, definitions: Mapping[str, Definition], tolerances: Tolerances
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``compare_runs`` that became worse by more than their tolerance."""
+    """Return the rows of ``RunPair.merge`` that became worse by more than their tolerance."""
     excesses = []
-    for row in to_records(table):
+    for row in to_records(table[~is_incomparable(table)]):
         title = format_title(row["metric"], float(row["k"] or "nan"))
         metric = definitions[title]
         limit = tolerances.find_limit(metric.names)
@@ -38,21 +38,29 @@ def find_worse_values(
 
 
 def find_missing_values(
-    pair: Sequence[RunFrames],
+    pair: RunPair,
     definitions: Mapping[str, Definition],
     tolerances: Tolerances,
 ) -> list[dict[str, Any]]:
-    """Return the metrics of each model with a tolerance whose values a later run lacks."""
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    a, b = pair
-    for row in to_records(list_missing(a, b)):
-        title = format_title(row["metric"], float(row["k"] or "nan"))
-        if math.isfinite(tolerances.find_limit(definitions[title].names)):
-            counts[title, row["model"], a.label, b.label] += 1
-    return [
-        dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {"missing": n}
-        for keys, n in counts.items()
-    ]
+    """Return the metrics of each model with a tolerance whose values a later run lacks.
+
+    Those that it has of other queries, and cannot be compared, are ``incomparable``.
+    """
+    a, b = pair.a, pair.b
+    merged = pair.merge()
+    tables = {"missing": list_missing(a, b), "incomparable": merged[is_incomparable(merged)]}
+    rows = []
+    for reason, table in tables.items():
+        counts: Counter[tuple[str, str, str, str]] = Counter()
+        for row in to_records(table):
+            title = format_title(row["metric"], float(row["k"] or "nan"))
+            if math.isfinite(tolerances.find_limit(definitions[title].names)):
+                counts[title, row["model"], a.label, b.label] += 1
+        rows += [
+            dict(zip(("metric", "model", "a", "b"), keys, strict=True)) | {reason: n}
+            for keys, n in counts.items()
+        ]
+    return rows
 
 
 def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
@@ -88,12 +96,13 @@ def explain_distance(row: Mapping[str, Any]) -> str:
 
 def explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
     """Return the sentence on a value that became worse, or that the later run lacks."""
+    place = f"out of tolerance: {metric.heading} of {row['model']}:"
     if "missing" in row:
         values = format_count(row["missing"], "value")
-        return (
-            f"out of tolerance: {metric.heading} of {row['model']}: "
-            f"{row['b']} lacks {values} of {row['a']}"
-        )
+        return f"{place} {row['b']} lacks {values} of {row['a']}"
+    if "incomparable" in row:
+        values = format_count(row["incomparable"], "value")
+        return f"{place} not comparable, {values} of {row['b']} of other queries than {row['a']}"
     place = " ".join(filter(None, (row["group"], row["target"])))
     subject = f"{metric.name_values(row['group'])} of {row['model']}"
     subject += f" for {place}" if place else ""

@@ -23,7 +23,7 @@ from recbias.reports.views import collect_definitions, format_title, select_head
 from recbias.runs.compare import compare_gaps, compare_runs, label_runs, read_frames
 
 if TYPE_CHECKING:
-    from recbias.reports.figures import Figure
+    from recbias.reports.gallery import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +101,10 @@ class Run:
     @cached_property
     def figures(self) -> dict[str, Figure]:
         """The figures by the names of their files: ``run.figures["long-tail"].save("x.pdf")``."""
-        from recbias.reports.figures import list_figures
         from recbias.reports.render import Content
 
         content = Content(read_run(self.folder))
-        return {figure.name: figure for figure in list_figures(content)}
+        return {figure.name: figure for figure in content.list_figures()}
 
     def report(self, formats: Sequence[str] = ("html",)) -> Path:
         """Write the reports again.

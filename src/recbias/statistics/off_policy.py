@@ -23,10 +23,11 @@ WEIGHTED = ("ips", "snips", "dr", *sorted(SLATE_ESTIMATORS))
 
 
 class Terms(NamedTuple):
-    """What each row adds to the numerator and to the denominator of an estimator."""
+    """What each row adds to the numerator, the denominator and the error of fitted values."""
 
     numerators: FloatArray
     denominators: FloatArray
+    errors: FloatArray | None = None
 
 
 def estimate_rows(
@@ -39,11 +40,11 @@ def estimate_rows(
     """Return the terms of an estimator of the mean reward of a row.
 
         ips     Σ w r / n            snips   Σ w r / Σ w
-        dr and direct  Σ ( q_π + w (r - q) ) / n
+        direct  Σ q_π / n            dr      Σ ( q_π + w (r - q) ) / n
 
-    Where q is the mean of the rewards of each item and w the ratio of the shares of the items,
-    the second part of ``dr`` adds up to 0: it is the direct method, Σ q_π / n, with the terms by
-    which the variance of q counts.
+    For ``direct``, where q is the mean of the rewards of each item and w the ratio of the shares
+    of the items, w (r - q) are the terms by which the variance of q counts: ``errors``. They add
+    up to 0 over the log, but not over a group of users, to whose value they add nothing.
 
     Args:
         estimator: One that is not of ``SLATE_ESTIMATORS``.
@@ -65,7 +66,10 @@ def estimate_rows(
         return Terms(weights * rewards, ones)
     if estimator == "snips":
         return Terms(weights * rewards, weights)
-    return Terms(np.asarray(expected + weights * (rewards - expected_shown)), ones)
+    errors = np.asarray(weights * (rewards - expected_shown))
+    if estimator == "direct":
+        return Terms(expected, ones, errors)
+    return Terms(np.asarray(expected + errors), ones)
 
 
 def estimate_slates(

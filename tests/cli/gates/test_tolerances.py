@@ -123,3 +123,24 @@ def test_values_that_the_newer_run_lacks_fail(folder: Path) -> None:
     assert len(lost.err.splitlines()) == 2  # of both models
     assert invoke_recbias("compare", "good", "fewer", folder=folder).code == 0
     assert invoke_recbias("compare", "fewer", "good", *words, folder=folder).code == 0
+
+
+def test_a_value_of_other_queries_is_not_comparable(folder: Path) -> None:
+    spec = make_small_spec(
+        name="young",
+        models=["MostPop", {"name": "MostPop", "label": "candidate"}],
+        metrics=["nDCG", "ItemCoverage"],
+        queries={"name": "users", "where": "age < 25"},
+        tests=[],
+    )
+    recbias.run(spec, out=folder / "results")
+    words = ("compare", "young", "good", "--fail-over")
+    failed = invoke_recbias(*words, "0", folder=folder)
+    assert failed.code == 3
+    assert failed.err.splitlines() == [
+        f"out of tolerance: item coverage@5 of {model}: not comparable, "
+        "1 value of good of other queries than young"
+        for model in ("MostPop", "candidate")
+    ]
+    assert "young and good have different queries of demo." in failed.out
+    assert invoke_recbias(*words, "nDCG=0", folder=folder).code == 0

@@ -11,7 +11,7 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Interactions, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
-from recbias.models.prompted import Histories, read_titles
+from recbias.models.prompted import read_histories, read_titles
 from recbias.models.wok import WOK
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
@@ -168,7 +168,6 @@ def test_histories_are_in_time_order_and_empty_for_other_queries() -> None:
         user_ids=make_vocabulary("u", 3),
         item_ids=make_vocabulary("i", 4),
     )
-    histories = Histories.from_data(TrainingData(train))
     queries = make_user_queries(4, users=[1, 0, 2, -1])
-    selected = [items.tolist() for items in histories.select(queries)]
+    selected = [items.tolist() for items in read_histories(TrainingData(train), queries)]
     assert selected == [[1, 3, 0], [2], [], []]  # equal times in the order of the file

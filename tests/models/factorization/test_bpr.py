@@ -2,49 +2,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.models.factorization import BPRMF, FactorTables
+from recbias.models.factorization import BPRMF
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
-
-
-def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
-    return torch.tensor(rng.normal(size=shape), requires_grad=True)
-
-
-def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
-    model = BPRMF(reg_user=0.1, reg_positive=0.2, reg_negative=0.3, reg_bias=0.4)
-    # user 0 and item 1 occur twice, item 1 as a positive and as a negative
-    triples = [torch.tensor(codes) for codes in ([0, 0, 2], [1, 3, 0], [2, 1, 4])]
-
-    def loss(users: Any, items: Any, bias: Any) -> Any:
-        return model._sum_losses(FactorTables(users, items, item_bias=bias), *triples)
-
-    tables = (
-        sample_tensor(3, 2, rng=rng),
-        sample_tensor(5, 2, rng=rng),
-        sample_tensor(5, 1, rng=rng),
-    )
-    assert torch.autograd.gradcheck(loss, tables)
-
-
-def test_batch_step_follows_the_gradient(rng: np.random.Generator) -> None:
-    model = BPRMF(reg_user=0.1, reg_positive=0.2, reg_negative=0.3, reg_bias=0.4)
-    triples = [torch.tensor(codes) for codes in ([0, 0, 2], [1, 3, 0], [2, 1, 4])]
-    users, items, bias = (sample_tensor(*shape, rng=rng) for shape in ((3, 2), (5, 2), (5, 1)))
-    tables = FactorTables(users, items, item_bias=bias)
-    loss = model._sum_losses(tables, *triples)
-    loss.backward()
-    expected = [(table - 0.1 * table.grad).detach() for table in tables.parameters()]
-    assert model._step(tables, 0.1, *triples).item() == pytest.approx(loss.item())
-    for table, values in zip(tables.parameters(), expected, strict=True):
-        torch.testing.assert_close(table.detach(), values)
 
 
 def test_elliot_variant_samples_users_uniformly() -> None:

@@ -12,7 +12,7 @@ import torch
 
 from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.kernels.sparse import compile_loop
-from recbias.models import sgd, training
+from recbias.models import sgd
 from recbias.models.factorization import (
     AMF,
     MF2020,
@@ -28,49 +28,6 @@ from recbias.models.factorization import (
 from recbias.models.sgd import Sampler, create_rating_sampler
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
-
-
-def disable_sample_steps(patch: pytest.MonkeyPatch) -> None:
-    """Make all learners use batch steps, as on a GPU."""
-    patch.setattr(training, "_steps_by_samples", lambda *_: False)
-
-
-def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
-    return torch.tensor(rng.normal(size=shape), requires_grad=True)
-
-
-def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
-    pairs = [
-        torch.tensor([0, 0, 2]),
-        torch.tensor([1, 3, 1]),
-        torch.tensor([1.0, 0.0, 1.0]).double(),
-    ]
-
-    def loss(*tables: Any) -> Any:
-        return MF2020(reg=0.3)._sum_losses(FactorTables(*tables), *pairs)
-
-    shapes = [(3, 2), (4, 2), (3, 1), (4, 1), (1,)]
-    assert torch.autograd.gradcheck(
-        loss, tuple(sample_tensor(*shape, rng=rng) for shape in shapes)
-    )
-
-
-def test_one_step_matches_a_hand_computation(monkeypatch: pytest.MonkeyPatch) -> None:
-    # one user with the only item, which is also the negative: both pairs are (0, 0), y = 1 and 0.
-    # Biases start at 0, s = p q; a batch step moves each by lr Σ (y - σ(s)) = 0.5 (1 - 2 σ(s))
-    disable_sample_steps(monkeypatch)
-    data = TrainingData(make_interactions([(0, 0)]))
-    model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.1, device="cpu")
-    first, fitted = (
-        replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
-        for rate in (1e-12, 0.5)
-    )
-    p, q = float(first.user_factors[0, 0]), float(first.item_factors[0, 0])
-    pull = 1 - 2 / (1 + np.exp(-p * q))
-    assert fitted.item_bias is not None
-    assert fitted.item_bias[0] == pytest.approx(0.5 * pull, rel=1e-4)
-    expected = p + 0.5 * (pull * q - 2 * 0.1 * p)
-    assert fitted.user_factors[0, 0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_two_sample_steps_match_a_hand_computation() -> None:
@@ -402,29 +359,6 @@ def test_compiled_kernel_matches_the_python_function(name: str, rng: np.random.G
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     for table, compiled_table in zip(first, second, strict=True):
         np.testing.assert_allclose(table, compiled_table, rtol=1e-5, atol=1e-6)
-
-
-def test_offset_converges_with_large_batches() -> None:
-    # 4 of 5 pairs are negatives: the constant prediction 0.2 has cross-entropy 0.5004 per pair
-    rng = np.random.default_rng(3)
-    pairs = {
-        (int(u), int(i))
-        for u, i in zip(rng.integers(99, size=3000), rng.integers(60, size=3000), strict=True)
-    }
-    data = TrainingData(make_interactions(sorted(pairs), n_users=99, n_items=60))
-    losses_by_epoch: list[float] = []
-
-    def record_losses(losses: list[float], schedule: object) -> None:
-        losses_by_epoch.extend(losses)
-
-    with pytest.MonkeyPatch.context() as patch:
-        disable_sample_steps(patch)
-        patch.setattr(training, "warn_about_stalled_loss", record_losses)
-        MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
-            data, rng
-        )
-    assert losses_by_epoch[-1] < 0.52
-    assert max(losses_by_epoch) < 0.8
 
 
 def test_elliot_variant_learns_the_checkerboard() -> None:

@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.models import training
-from recbias.models.factorization import MF, FactorTables, FunkSVD, _sum_squared_errors
+from recbias.models.factorization import MF, FunkSVD
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -20,21 +18,6 @@ MODELS: list[Any] = [
     replace(FUNK, variant="elliot", epochs=150),
     MF(variant="elliot", embedding_size=8, epochs=150, batch_size=64, learning_rate=0.02),
 ]
-
-
-def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
-    return torch.tensor(rng.normal(size=shape), requires_grad=True)
-
-
-def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
-    pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
-
-    def loss(*tables: Any) -> Any:
-        return _sum_squared_errors(FactorTables(*tables), 0.3, *pairs, mean=0.4)
-
-    sides = [sample_tensor(n_rows, 2, rng=rng) for n_rows in (3, 4)]
-    biases = [sample_tensor(n_rows, 1, rng=rng) for n_rows in (3, 4)]
-    assert torch.autograd.gradcheck(loss, (*sides, *biases))
 
 
 def sample_low_rank_ratings(rng: np.random.Generator) -> tuple[TrainingData, Any]:
@@ -80,9 +63,3 @@ def test_checkerboard_pattern_is_learned(model: Any) -> None:
     fitted = model.fit(data, np.random.default_rng(0))
     lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == missing).mean() > 0.8
-
-
-@pytest.mark.parametrize("model", [MF, FunkSVD])
-def test_batch_steps_learn_the_checkerboard(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_steps_by_samples", lambda *_: False)
-    test_checkerboard_pattern_is_learned(replace(MODELS[model is FunkSVD], batch_size=16))

@@ -106,29 +106,6 @@ def test_only_rows_of_the_dataset_are_used(tmp_path: Path) -> None:
     assert lists.outside.tolist() == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "line", "message"),
-    [
-        (
-            "u0,i1,1,9\nu0,i2,2,8\nu0,i1,3,7\n",
-            4,
-            "'i1' occurs twice in the list of query 'u0'",
-        ),
-        ("u0,i1,1,9\nu0,i2,1,8\n", 3, "'i2' repeats a rank in the list"),
-        ("u0,i1,1.5,9\n", 2, "a rank that is not a whole number"),
-        ("u0,i1,1,nan\n", 2, "a score of NaN"),
-        ("u0,i1,1,1\nu0,i2,2,3\nu0,i3,3,4\n", 3, "and 1 more such rows"),
-    ],
-)
-def test_errors_in_lists_name_the_line(
-    tmp_path: Path, lines: str, line: int, message: str
-) -> None:
-    model = create_model(tmp_path, "query_id,item_id,rank,score\n" + lines)
-    with pytest.raises(BrokenContract, match=message) as caught:
-        recommend_lists(model, ["u0"])
-    assert caught.value.where == f"{model.path}:{line}"
-
-
 MASKS = (
     "are excluded as masks: a score of minus infinity or the minimum of float32, or the item -1"
 )

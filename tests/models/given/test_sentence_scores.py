@@ -83,7 +83,6 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
         ),
         ("perplexity\n,p1,T1,3\n", "sentence_id is empty", ":2"),
         ("perplexity\n", "no rows", ""),
-        ("perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both give the score", ""),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1 0.5\n", "log-probability of 0.5", ":3"),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1;-2\n", "'-1;-2' is not a number", ":3"),
         ("log_probabilities\ns1,p1,T1,-9999\n", "not finite", ":2"),
@@ -100,6 +99,7 @@ def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) 
     [
         ("sentence_id,group,perplexity\ns1,T1,3\n", "no column 'pair_id'"),
         (HEADER + "score\ns1,p1,T1,3\n", "there is no perplexity"),
+        (HEADER + "perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both give the score"),
     ],
 )
 def test_absent_columns_are_named(tmp_path: Path, text: str, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from recbias.core import context as context_module
-from recbias.core.context import collect_warnings, stage_context
+from recbias.core.context import stage_context
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import TooLittleMemory
 from recbias.models.fine_tuning import fine_tune
@@ -131,24 +131,17 @@ class Full(Line):
         return super().loss(rows)
 
 
-def test_batches_are_split_when_the_device_is_full() -> None:
-    plain, full = Line(), Full()
-    plain.network[0] = torch.nn.Identity()
-    fine_tune(plain, create_plan(batch_size=10), np.random.default_rng(3))
-    with collect_warnings() as warnings:
-        fine_tune(full, create_plan(batch_size=10), np.random.default_rng(3))
-    np.testing.assert_allclose(full.parameters(), plain.parameters(), rtol=1e-5)
-    assert warnings == [
-        f"Line: the device is full, so each batch is computed in {n} parts from now on; the "
-        f"gradients are the same up to rounding. Set batch_parts: {n}"
-        for n in (2, 4)
-    ]
-
-
-def test_a_loss_that_depends_on_the_whole_batch_is_not_split() -> None:
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("batch_size", "lower batch_size or max_length"),
+        ("batch_parts", "set batch_parts: 2, or lower max_length"),
+    ],
+)
+def test_a_full_device_is_reported_with_the_setting_to_change(setting: str, remedy: str) -> None:
     with pytest.raises(TooLittleMemory) as caught:
-        fine_tune(Full(), create_plan(memory_setting="batch_size"), np.random.default_rng(3))
-    assert caught.value.remedy == "lower batch_size or max_length"
+        fine_tune(Full(), create_plan(memory_setting=setting), np.random.default_rng(3))
+    assert (caught.value.where, caught.value.remedy) == (setting, remedy)
 
 
 def test_the_head_has_its_own_learning_rate() -> None:

@@ -85,17 +85,13 @@ def _write_checkpoint_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("patience", [0, 5, 9])
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("interrupt_at", [1, 2, 5])
-def test_resumed_training_gives_the_same_factors(
-    interrupt_at: int, optimizer: Any, patience: int
-) -> None:
+def test_resumed_training_gives_the_same_factors(interrupt_at: int, patience: int) -> None:
     schedule = Schedule(
         name="Noisy",
         epochs=8,
         batch_size=2,
         learning_rate=0.05,
-        optimizer=optimizer,
         patience=patience,
     )
     uninterrupted = train(Noisy(), schedule, DATA, np.random.default_rng(3))

@@ -13,13 +13,12 @@ from recbias.reports import svg as axes_module
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
-    FileNames,
     Spot,
     choose_look,
     place_labels,
     read_style_sheet,
 )
-from recbias.reports.wording import Safe, join
+from recbias.reports.wording import join
 from reports.plots.svg_reading import read_texts
 from support.plot_rows import FOODS
 from support.run_folders import HOSTILE
@@ -99,16 +98,6 @@ def make_plot(label: str = "label") -> svg.Plot:
     return svg.Plot("name", f"T {label}", f"C {label}", 100, body)
 
 
-def test_document_and_inline_svg_escape_title_and_caption() -> None:
-    plot = svg.Plot("f", "<b>", "a & b", 20, Safe("<g></g>"), 10)
-    root = ET.fromstring(plot.document())
-    assert root.get("viewBox") == "0 0 10 20"
-    assert root.findtext("{*}title") == "<b>"
-    assert root.findtext("{*}desc") == "a & b"
-    assert 'role="img"' in plot.svg
-    assert 'aria-label="&lt;b&gt;. a &amp; b"' in plot.svg
-
-
 @pytest.mark.parametrize("label", [*HOSTILE, "$x_1$", "$\\frac{1}{0}$", "女性", "]]>", "a -- b"])
 def test_hostile_labels_are_text(label: str) -> None:
     plot = make_plot(label)
@@ -116,11 +105,3 @@ def test_hostile_labels_are_text(label: str) -> None:
     for text in (plot.document(), plot.svg):
         assert "<script" not in text
         ET.fromstring(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "stem"),
-    [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
-)
-def test_file_names_are_plain(text: str, stem: str) -> None:
-    assert FileNames().free(text) == stem

@@ -55,10 +55,3 @@ def test_a_sentence_and_a_plot_say_where_the_gap_turns(
     assert sentence in [conclusion.sentence for conclusion in collect_conclusions(run)]
     (plot,) = [plot for plot in draw_gallery(run).plots if "sensitivity" in plot.title]
     assert sentence in plot.caption
-
-
-def test_position_bias_has_a_plot_and_no_sentence(tmp_path: Path) -> None:
-    figures = {("", f"position={x}"): (1 / x, 0.0) for x in (1, 2, 3)}
-    run = write_run(tmp_path / "run", [Measure("position_bias", figures)], WORLD)
-    assert "position bias by position" in {plot.title for plot in draw_gallery(run).plots}
-    assert not any("unless" in item.sentence for item in collect_conclusions(run))

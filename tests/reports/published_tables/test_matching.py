@@ -12,7 +12,6 @@ from recbias.reports.published import (
     collect_estimates,
     compare_published,
     list_published,
-    list_remarks,
     load_published,
     read_source,
 )
@@ -79,61 +78,6 @@ def test_tests_of_each_seed_have_the_mean_statistic_and_the_median_p(tmp_path: P
     assert measured == pytest.approx(-2.5)
     (estimate,) = collect_estimates(run)
     assert estimate.values["p paired_t groups"] == 0.2
-
-
-ESTIMATES = [
-    # metric, k and value in Atlanta
-    ("class_F1", None, 0.5),
-    ("class_MRR", None, 0.6),
-    ("class_HR", 5, 0.7),
-    ("class_HR", 20, 0.8),
-    ("category_MRR", None, 0.9),
-    ("category_MRR(without=('Food',))", None, 0.4),
-    ("category_precision", 5, 0.85),
-]
-CITIES = {"atlanta": 0.0, "Austin": 0.01, "all": 0.005}
-"""The datasets and the difference of their values from those of Atlanta."""
-
-
-def write_run_of_cities(folder: Path) -> RunTables:
-    """Return a run of LMRec and an unpublished model on two cities, with their mean."""
-    manifest = {
-        "models": [{"label": "ours", "name": "LMRec"}, {"label": "TFIDF-LR", "name": "TFIDF-LR"}],
-        "metrics": [
-            {
-                "metric": metric,
-                "name": metric.partition("(")[0],
-                "k": k,
-                "direction": "higher",
-                "parameters": {"without": ["Food"] if "Food" in metric else []},
-            }
-            for metric, k, _ in ESTIMATES
-        ],
-        "datasets": [{"label": city, "name": "yelp"} for city in ("atlanta", "Austin")],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    rows = [
-        {
-            **PLACE,
-            "dataset": city,
-            "model": model,
-            "metric": metric,
-            "k": k,
-            "value": value + difference,
-        }
-        for city, difference in CITIES.items()
-        for model in ("ours", "TFIDF-LR")
-        for metric, k, value in ESTIMATES
-    ]
-    pd.DataFrame(rows, columns=list(METRICS.names)).to_csv(folder / "metrics.csv", index=False)
-    return read_run(folder)
-
-
-def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
-    remarks = list_remarks(write_run_of_cities(tmp_path), "lmrec/3")
-    assert any(remark.endswith("; this run uses yelp.") for remark in remarks)
-    assert not any("is compared." in remark for remark in remarks)
-    assert any("the city that its label names" in remark for remark in remarks)
 
 
 @pytest.mark.parametrize("name", [name for name in list_published() if read_source(name).joins])

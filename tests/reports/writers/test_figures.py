@@ -10,7 +10,7 @@ import pytest
 import recbias
 from recbias.core.errors import Faults, MissingExtra, OutOfRange
 from recbias.core.packages import CONVERTER, is_installed
-from recbias.reports.figures import simplify_style
+from recbias.reports.gallery import simplify_style
 from recbias.reports.svg import read_style_sheet
 from recbias.reports.write import write_reports
 from support.run_folders import RunSpec, make_run

@@ -73,6 +73,32 @@ def test_impact_ratios_are_to_the_most_selected_category_of_2_percent(
     assert not any("by sex:" in line for line in form.missing)
 
 
+def test_the_rate_over_seeds_is_the_mean_of_the_rates_of_the_seeds() -> None:
+    """Of 50 women 20, then 30 are selected, of 50 men 40, then 40: 0.5 and 0.8."""
+    run = make_run(COUNTS, (0.0, 1.0))
+    second = make_run(COUNTS | {"sex=F": (50, 30)}, (0.0, 1.0)).per_unit
+    vars(run)["per_unit"] = pd.concat([run.per_unit, second.assign(seed=2)])  # type: ignore[list-item, union-attr]
+    rows = {row[1]: row for row in list_texts(fill_ll144(run))}
+    assert rows["sex=F"][2:5] == ("50", "25.0", "0.500")
+    assert (rows["sex=M"][4], rows["sex=F"][6]) == ("0.800", "0.625")
+
+
+def test_individuals_in_an_unknown_category_count_in_the_median_and_in_the_2_percent() -> None:
+    """19 have the value 0 and 21 have 3, which is their median; 20 of unknown sex have 0."""
+    run = make_run({"sex=F": (20, 20), "sex=M": (19, 0), "sex=X": (1, 1)}, (0.0, 3.0))
+    known = run.per_unit
+    assert known is not None
+    unknown = known.head(20).assign(value=0.0, unit_id=[f"u{at}" for at in range(20)])
+    everybody = pd.concat([known, unknown]).assign(metric="HR", group="")
+    vars(run)["per_unit"] = pd.concat([known, everybody])
+    run.manifest["queries"][0]["asked"] = 60
+    form = fill_ll144(run)
+    rows = {row[1]: row for row in list_texts(form)}
+    assert "Scoring rate: the share above the median of the sample: 0 (A)." in form.tables[0].notes
+    assert [rows[f"sex={sex}"][3] for sex in "FMX"] == ["20", "0", "1"]
+    assert rows["sex=X"][6] == "n/a"  # one of 40 is above 2 %, one of 60 is not
+
+
 @pytest.mark.parametrize("by", ["sex & age < 25", "age < 11"])
 def test_a_metric_has_one_table_of_all_its_groups(by: str) -> None:
     *sex, condition = by.split(" & ")

@@ -146,3 +146,40 @@ def test_the_gap_of_three_groups_is_tested_over_the_units_of_both_runs() -> None
     assert (change["test"], change["n"], change["difference"]) == ("gap_change", 24, 2.0)
     assert 1.5 < change["ci_low"] < 2.0 < change["ci_high"] < 2.5
     assert change["p"] < 1e-3
+
+
+def test_a_gap_without_groups_of_its_own_is_that_of_the_shared_units() -> None:
+    """The later run asks u1, u2 and u4 only, whose values are the same.
+
+    The gap of all is (0 + 2 + 4) / 3 - 1 = 1, that of the shared ones (0 + 2) / 2 - 1 = 0.
+    """
+    of_men, of_women = {"u1": 0.0, "u2": 2.0, "u3": 4.0}, {"u4": 1.0}
+    entries = [
+        {"metric": "M", "k": 5, "name": "M", "needs": ["lists"]},
+        {"metric": "N", "name": "N", "needs": ["lists"]},
+        {"metric": "N by", "name": "N", "parameters": {"by": "sex", "gap": "groups"}},
+        {"metric": "M gap", "name": "M", "parameters": {"by": "sex", "gap": "difference"}},
+        {"metric": "C", "k": 5, "name": "C", "needs": ["lists"]},
+    ]
+    runs = []
+    for label, users, gap in (("a", "u1 u2 u3 u4", 1.0), ("b", "u1 u2 u4", 0.0)):
+        men = {user: of_men[user] for user in users.split() if user in of_men}
+        by_sex = make_run(label, {"sex=m": men, "sex=f": of_women})
+        whole = make_run(label, {"": men | of_women})
+        own = [
+            whole.metrics.assign(metric=metric, value=value)
+            for metric, value in (("M gap", gap), ("C", float(len(users))))
+        ]
+        tables = [by_sex.metrics.assign(metric="N by"), whole.metrics, *own]
+        units = [by_sex.per_unit.assign(metric="N by"), whole.per_unit]  # type: ignore[union-attr]
+        evaluated = [{"dataset": "d", "seed": 1, "fold": 1, "queries": users, "test": ""}]
+        manifest = {"metrics": entries, "evaluated": evaluated}
+        runs.append(RunFrames(label, pd.concat(tables), pd.concat(units), manifest=manifest))
+    table = compare_runs(runs).set_index("metric")
+    gap_row, coverage = table.loc["M gap"], table.loc["C"]
+    assert (gap_row["value_a"], gap_row["value_b"], gap_row["difference"]) == (0.0, 0.0, 0.0)
+    # nothing changed: no interval around the change of 0
+    assert (gap_row["ci_low"], gap_row["ci_high"], gap_row["n"]) == (0.0, 0.0, 3)
+    # a value of all queries together cannot be compared
+    assert np.isnan(coverage["difference"])
+    assert (coverage["value_a"], coverage["value_b"]) == (11.0, 8.0)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runs.compare import COLUMNS, RunFrames, compare_runs
+from recbias.runs.compare import COLUMNS, RunFrames, compare_runs, describe_differences
 
 
 def make_run(
@@ -125,3 +125,40 @@ def test_the_test_over_seeds_is_of_the_mean_of_each_unit() -> None:
     assert (row["n"], row["p"]) == (6, pytest.approx(test.pvalue))
     assert row["difference"] == pytest.approx(values[1].mean() - values[0].mean())
     assert [row["ci_low"], row["ci_high"]] == pytest.approx([interval.low, interval.high])
+
+
+def test_the_test_over_seeds_is_of_the_shared_units_of_each() -> None:
+    """Of u1 and u2, which both runs have, the means over two seeds are 1 and 3, then 2 and 4."""
+    runs = []
+    for label, shift, users in (("a", 0.0, ["u1", "u2", "x"]), ("b", 1.0, ["u1", "u2", "y"])):
+        frames = [
+            make_run(label, {"X": [seed + shift, 2 + seed + shift, 9.0]}, users) for seed in (0, 2)
+        ]
+        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]  # type: ignore[union-attr]
+        whole = pd.concat(units).astype({"unit_id": "category"})
+        metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
+        metrics.append(metrics[0].assign(seed="all", value=5.0))
+        runs.append(RunFrames(label, pd.concat(metrics), whole))
+    row = compare_runs(runs).set_index("seed").loc["all"]
+    assert (row["value_a"], row["value_b"], row["difference"], row["n"]) == (2.0, 3.0, 1.0, 2)
+
+
+def test_a_label_of_two_measures_is_left_out() -> None:
+    a, b = make_run("a", A), make_run("b", B)
+    a, b = (
+        replace(run, manifest={"metrics": [{"metric": "nDCG", "k": 10, "name": name}]})
+        for run, name in ((a, "nDCG"), (b, "HR"))
+    )
+    assert describe_differences(a, b) == ["Left out: nDCG@10 is nDCG in a and HR in b."]
+    with pytest.raises(MixedRuns, match="nDCG@10 is nDCG in a and HR in b"):
+        compare_runs([a, b])
+
+
+def test_other_test_items_are_named() -> None:
+    keys = {"dataset": "d", "seed": 42, "fold": 1, "queries": "q"}
+    a, b = (
+        replace(make_run(label, A), manifest={"evaluated": [keys | {"test": label}]})
+        for label in "ab"
+    )
+    assert describe_differences(a, b) == ["a and b have different test items of d."]
+    assert describe_differences(a, a) == []

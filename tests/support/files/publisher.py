@@ -26,8 +26,6 @@ class Publisher:
         cuts: The bytes of the body that it sends before it closes the connection, for each
             request; later requests get all.
         answers: The status codes of the first requests.
-        moved: The names that it redirects, with their new address.
-        sized: Whether it sends the length of a file.
         requests: The name and the ``Range`` of every request.
     """
 
@@ -36,8 +34,6 @@ class Publisher:
     named: str = "etag"
     cuts: list[int] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    moved: dict[str, str] = field(default_factory=dict)
-    sized: bool = True
     requests: list[tuple[str, str]] = field(default_factory=list)
     base: str = ""
 
@@ -62,10 +58,6 @@ class Publisher:
         self.requests.append((name, byte_range))
         if self.answers:
             request.send_error(self.answers.pop(0))
-        elif name in self.moved:
-            request.send_response(302)
-            request.send_header("Location", self.moved[name])
-            request.end_headers()
         elif name not in self.files:
             request.send_error(404)
         else:
@@ -86,8 +78,7 @@ class Publisher:
         if start:
             end = len(content) - 1
             request.send_header("Content-Range", f"bytes {start}-{end}/{len(content)}")
-        if self.sized:
-            request.send_header("Content-Length", str(len(content) - start))
+        request.send_header("Content-Length", str(len(content) - start))
         request.end_headers()
         body = content[start:]
         request.wfile.write(body[: self.cuts.pop(0)] if self.cuts else body)
