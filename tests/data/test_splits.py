@@ -89,7 +89,7 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
     dataset = make_histories(*lengths)
     settings: dict[str, Any] = {"test": test, "per": per}
     try:
-        split = divide(RandomHoldout(validation=validation, **settings), dataset)  # type: ignore[arg-type]
+        split = divide(RandomHoldout(validation=validation, **settings), dataset)
     except NothingLeft:
         return
     validation_keys = [] if split.validation is None else list_keys(split.validation)
