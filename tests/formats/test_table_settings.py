@@ -127,7 +127,7 @@ def test_a_cell_of_another_type_is_refused_at_its_line(path: Path) -> None:
     with pytest.raises(MalformedLine, match=r"price is 'dear', not number: 1 such") as caught:
         read(path, "user_id,price\n1,$5\n2,dear\n", types={"price": "number"})
     assert caught.value.where == f"{path}:3"
-    assert caught.value.remedy == "correct the table, or add missing: ['dear']"
+    assert caught.value.remedy == "correct the table, or name such cells in missing: [...]"
 
 
 def test_settings_that_name_no_column_are_refused(path: Path) -> None:

@@ -14,9 +14,9 @@ from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
     build_metrics_table,
-    can_pool,
     estimate_interval,
     pool_summaries,
+    pool_units,
     sum_counts,
 )
 
@@ -114,7 +114,6 @@ def test_a_dataset_without_the_target_adds_its_totals() -> None:
 
 def test_disjoint_samples_have_the_interval_of_their_units_together() -> None:
     folds = [measure([0.0, 0.5, 1.0]), measure([0.5, 1.0, 1.5], "def")]
-    assert can_pool(folds)
     # means 0.5 and 1; six values around 0.75: squares 0.5625, 0.0625, 0.0625, 0.0625, 0.0625,
     # 0.5625 sum to 1.375, variance 0.275, se sqrt(0.275 / 6) = 0.214087, t(5) 2.570582
     low, high = estimate_interval(folds, 0.75)
@@ -140,3 +139,12 @@ def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:
     assert pooled.measurement.replicates == pytest.approx([1 / 3, -1 / 3])
     mean = build_metrics_table([*rows, pooled]).iloc[-1]
     assert (mean["value"], mean["std"], mean["n"]) == (0.0, 0.0, 2)
+
+
+def test_users_in_some_folds_have_the_interval_of_the_mean_over_folds() -> None:
+    # a and b in fold 1 (0 and 1), only b in fold 2 (0): m = (0.5 + 0) / 2 = 0.25
+    # a: 0.25 - 0.25/2 = 0.125; b: 0.25 + 0.75/2 - 0.25 = 0.375; se 0.125, t(1) 12.706205
+    folds = [measure([0.0, 1.0], "ab"), measure([math.nan, 0.0], "ab")]
+    assert pool_units(folds) == pytest.approx([0.125, 0.375])
+    assert estimate_interval(folds, 0.25)[1] == pytest.approx(0.25 + 12.706205 * 0.125)
+    assert pool_units([folds[0], measure([0.0], "b")]) == pytest.approx([0.125, 0.375])

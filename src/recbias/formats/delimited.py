@@ -245,36 +245,33 @@ def read_table(
         MissingFile: The file does not exist or cannot be read.
     """
     tables = read_blocks_of_table(path, layout, bad_lines=bad_lines, encoded=encoded)
-    place = partial(place_row, path, layout)
-    return collect_rows(path, tables, _make_schema(layout, encoded).empty_table(), keep, place)
+    return collect_rows(path, tables, keep, partial(place_row, path, layout))
 
 
 def read_blocks_of_table(
     path: Path, layout: Layout, *, bad_lines: BadLines = "error", encoded: bool = False
 ) -> Iterator[tuple[Any, int]]:
     """Yield the table of each block of a text file, and the number of its lines skipped."""
-    schema, end = _make_schema(layout, encoded), b"\n"
+    types = {**_TYPES, "id": _CODES if encoded else pa.string()}
+    schema = pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
     names, size, _ = read_header(path, layout)
+    end = b""
     for block in read_blocks(path, skip=size, quoted=layout.quoted):
         if (table := _parse(block.data, layout, names, schema)) is not None:
             yield table.unify_dictionaries(), 0
         else:
             yield _read_rows(block, layout, names, schema, bad_lines)
         end = block.data[-1:]
+    if not end:
+        yield schema.empty_table(), 0
     is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
     if is_published and end not in b"\r\n":
         warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
 
-def _make_schema(layout: Layout, encoded: bool) -> Any:  # noqa: FBT001
-    types = {**_TYPES, "id": _CODES if encoded else pa.string()}
-    return pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
-
-
 def collect_rows(
     path: Path,
     tables: Iterable[tuple[Any, int]],
-    empty: Any,
     keep: Callable[[Any], Any] | None,
     place: Callable[[int], str],
 ) -> Table:
@@ -283,19 +280,16 @@ def collect_rows(
     Args:
         path: The file.
         tables: The table of each block and the number of its lines skipped.
-        empty: The table of a file without blocks.
         keep: Returns the rows to keep of a table; all by default.
         place: Returns the place of a row.
     """
-    keep = keep or (lambda table: table)
     retained, n_skipped = [], 0
     for table, n_bad in tables:
-        retained.append(keep(table))
+        retained.append(keep(table) if keep else table)
         n_skipped += n_bad
     if n_skipped:
         warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
-    cells = pa.concat_tables(retained or [keep(empty)])
-    return Table(path, cells, place, bad_lines=n_skipped)
+    return Table(path, pa.concat_tables(retained), place, bad_lines=n_skipped)
 
 
 class Header(NamedTuple):

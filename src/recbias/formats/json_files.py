@@ -67,9 +67,13 @@ def read_json_lines(
         MalformedLine: A line is not a JSON object, or a field is missing or of another type.
         MissingFile: The file does not exist or cannot be read.
     """
-    tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
-    empty = _convert_times(fields.schema.empty_table(), fields)
-    return collect_rows(path, tables, empty, keep, lambda _: str(path))
+
+    def read() -> Iterator[tuple[Any, int]]:
+        yield _convert_times(fields.schema.empty_table(), fields), 0
+        for block in read_blocks(path):
+            yield _read_block(block, fields, bad_lines)
+
+    return collect_rows(path, read(), keep, lambda _: str(path))
 
 
 def parse_json(

@@ -568,8 +568,12 @@ class TableSettings(InheritsSections):
         cleaned = self._clean(pd.Series(cells, dtype=object), counts) if is_changed else cells
         if kind in {"number", "yes_no"}:
             numbers, is_wrong = _parse_numbers(cleaned, kind)
-            if is_wrong.any():
-                raise _make_type_error(table, name, kind, is_wrong[codes])
+            expected, n_wrong = kind.replace("_", " or "), np.count_nonzero(is_wrong[codes])
+            table.refuse(
+                is_wrong[codes],
+                lambda row: f"{name} is {cells[codes[row]]!r}, not {expected}: {n_wrong:,} such",
+                "correct the table, or name such cells in missing: [...]",
+            )
             return numbers[codes]
         values = cleaned[codes]
         if kind != "text":
@@ -652,13 +656,11 @@ def _warn_of_labels(
     unlike = frame[has_space | is_repeated].sort_values(["key", "value"])
     if unlike.empty:
         return
-    differs = frame["value"].str.strip().groupby(frame["key"]).nunique().gt(1).any()
-    settings = ["trim: true"] * bool(has_space.any()) + ["case: most_common"] * bool(differs)
     pairs = zip(unlike["value"], unlike["n"], strict=True)
     shown = ", ".join(f"{shorten(value)} ({n:,})" for value, n in [*pairs][: 2 * _MAX_SHOWN])
     more = ", ..." if len(unlike) > 2 * _MAX_SHOWN else ""
     problem = "values that differ only by case or white space, or have white space at their ends"
-    remedy = f"clean: {{{', '.join(settings)}}} changes that"
+    remedy = "clean: {trim: true, case: most_common} changes that"
     warn(f"{column} has {problem}: {shown}{more}; {remedy}")
 
 
@@ -690,11 +692,3 @@ def _parse_numbers(cells: AnyArray, kind: str) -> tuple[AnyArray, AnyArray]:
         plain = texts.str.replace(_SYMBOLS, "", regex=True)
         numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64)
     return np.asarray(numbers), np.isnan(numbers) & (texts != "").to_numpy()
-
-
-def _make_type_error(table: Table, name: str, kind: str, is_wrong: AnyArray) -> MalformedLine:
-    row, expected = int(np.flatnonzero(is_wrong)[0]), kind.replace("_", " or ")
-    cell = table[name][row].as_py()
-    message = f"{name} is {cell!r}, not {expected}: {np.count_nonzero(is_wrong):,} such cell(s)"
-    remedy = f"correct the table, or add missing: [{cell!r}]"
-    return MalformedLine(message, where=table.place(row), remedy=remedy)

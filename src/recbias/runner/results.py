@@ -65,7 +65,12 @@ from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
-from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
+from recbias.statistics.groups import (
+    DEFINITIONS,
+    average_folds,
+    compare_pooled_groups,
+    pool_groups,
+)
 from recbias.statistics.uncertain import compare_pooled_contributions, measure_contributions
 
 
@@ -75,40 +80,41 @@ def share_units(measurements: Sequence[Measurement]) -> bool:
     return all(ids is units[0] or np.array_equal(ids, units[0]) for ids in units[1:])
 
 
-def can_pool(measurements: Sequence[Measurement]) -> bool:
-    """Return whether measurements have the same units, or no unit in common."""
-    if share_units(measurements):
-        return True
-    ids = [measurement.units.ids for measurement in measurements if measurement.units]
-    return len(set(np.concatenate(ids).tolist())) == sum(map(len, ids))
-
-
 def pool_units(measurements: Sequence[Measurement]) -> FloatArray | None:
-    """Return the value of each unit, ``float64[u]``; None if a measurement has no units.
+    """Return the value of each unit of ``pool_ids``: that of ``average_folds``, or of its share.
 
-    It is the mean of the unit if all measurements have the same units; if they have disjoint
-    units, those of one measurement follow those of the other.
+    None if a measurement has no units.
     """
-    values = [measurement.units.values for measurement in measurements if measurement.units]
-    if len(values) < len(measurements):
+    ids = pool_ids(measurements)
+    if ids is None:
         return None
-    return average_defined(values) if share_units(measurements) else np.concatenate(values)
+    scores = [measurement.units for measurement in measurements if measurement.units]
+    values = np.concatenate([units.values for units in scores])
+    if _are_shares(measurements):
+        return values
+    folds = np.repeat(np.arange(len(scores)), [units.values.size for units in scores])
+    if share_units(measurements):
+        codes = np.tile(np.arange(ids.size), len(scores))
+    else:
+        codes, _ = pd.factorize(np.concatenate([units.ids for units in scores]))
+    return average_folds(values, codes, folds, ids.size)
 
 
 def pool_ids(measurements: Sequence[Measurement]) -> Ids | None:
-    """Return the units of ``pool_units``, ``[u]``; None if a measurement has no units."""
+    """Return the units of all measurements, ``[u]``; None if a measurement has no units."""
     ids = [measurement.units.ids for measurement in measurements if measurement.units]
     if len(ids) < len(measurements):
         return None
-    return ids[0] if share_units(measurements) else np.concatenate(ids)
+    return ids[0] if share_units(measurements) else pd.unique(np.concatenate(ids))
 
 
 def _are_shares(measurements: Sequence[Measurement]) -> bool:
-    """Return whether the pooled values are 0 and 1, as those of disjoint units can be."""
-    shares = [
-        measurement.units is not None and measurement.units.share for measurement in measurements
-    ]
-    return all(shares) and (len(shares) == 1 or not share_units(measurements))
+    """Return whether each unit has one value, which is 0 or 1."""
+    scores = [measurement.units for measurement in measurements if measurement.units]
+    if len(scores) < len(measurements) or not all(units.share for units in scores):
+        return False
+    ids = pool_ids(measurements)
+    return ids is not None and ids.size == sum(units.ids.size for units in scores)
 
 
 def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
@@ -123,15 +129,13 @@ def find_df(measurements: Sequence[Measurement]) -> float:
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
+    """Return the 95% interval of a mean over folds and seeds.
 
     Samples without a spread give none where those of single folds gave none.
 
     Intervals that do not follow from the units are averaged, which is conservative: the standard
     error of a mean is at most the mean of the standard errors.
     """
-    if not can_pool(measurements):
-        return math.nan, math.nan
     if any(row.own_interval for row in measurements):
         ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
         low, high = ends.mean(axis=0)
