@@ -67,6 +67,7 @@ from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import (
     DEFINITIONS,
+    DIFFERENCES,
     average_folds,
     compare_pooled_groups,
     pool_groups,
@@ -269,13 +270,17 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
 def _make_measurement(
     fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model, whose interval is within the range of the metric."""
-    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text, plugin = gap.values if gap else "", metric.plugin
-    if not text and isinstance(plugin, HasBounds):
+    """Return a value of a model, whose interval is within the range of the metric or the gap."""
+    plugin = metric.plugin
+    if isinstance(plugin, HasBounds):
         bounds = plugin.find_bounds(value)
     else:
-        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
+        bounds = measures.read_bounds(read_section(type(plugin), "Range"))
+    kind = metric.grouping.gap if metric.grouping and not value.group else ""
+    if kind in DEFINITIONS:
+        width = (bounds[1] - bounds[0]) / (math.sqrt(2.0) if kind == "std" else 1.0)
+        low, high = measures.read_bounds(DEFINITIONS[kind].values)
+        bounds = (low, width if kind in DIFFERENCES else high)
     return ModelMeasurement(
         *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
     )
@@ -586,7 +591,7 @@ def _pool_gaps(
             seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
             row = replace(folds[0], **varying)
-            yield replace(row, measurement=limit_interval(value, row.bounds))
+            yield _make_measurement((row.dataset, row.model, row.seed, row.fold), spec, value)
 
 
 def _get_gap(metric: PluginSpec) -> str:
