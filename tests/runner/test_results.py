@@ -157,5 +157,5 @@ def test_the_interval_of_a_gap_ends_where_the_metric_does(gap: str, most: float)
     # Welch's interval of groups of two shares is wide: 0 to 5.7 for a gap that is at most 1
     metric = replace(make_metric("HR"), plugin=HitRate(), grouping=Grouping("g", gap))
     value = Measurement(0.5, 40, 0, ci_low=0.0, ci_high=5.6961, own_interval=True)
-    row = _make_measurement(("d", "m", 42, 1), metric, value)
+    row = _make_measurement({"dataset": "d", "model": "m", "seed": 42, "fold": 1}, metric, value)
     assert (row.measurement.ci_low, row.measurement.ci_high) == pytest.approx((0.0, most))
