@@ -153,7 +153,7 @@ def test_users_in_some_folds_have_the_interval_of_the_mean_over_folds() -> None:
 
 
 @pytest.mark.parametrize(("gap", "most"), [("difference", 1.0), ("std", math.sqrt(0.5))])
-def test_the_interval_of_a_gap_ends_where_the_metric_does(gap: str, most: float) -> None:
+def test_the_interval_of_a_gap_ends_where_the_metric_does(gap: Any, most: float) -> None:
     # Welch's interval of groups of two shares is wide: 0 to 5.7 for a gap that is at most 1
     metric = replace(make_metric("HR"), plugin=HitRate(), grouping=Grouping("g", gap))
     value = Measurement(0.5, 40, 0, ci_low=0.0, ci_high=5.6961, own_interval=True)

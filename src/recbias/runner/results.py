@@ -593,7 +593,7 @@ def _pool_gaps(
             gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
             seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
-            fit_keys = {name: vars(folds[0])[name] for name in FIT_COLUMNS} | varying
+            fit_keys = {**{name: vars(folds[0])[name] for name in FIT_COLUMNS}, **varying}
             yield _make_measurement(fit_keys, spec, value)
 
 
