@@ -92,6 +92,35 @@ def test_faults_are_retried_and_an_endpoint_without_items_is_an_error(tmp_path: 
         probe(make_spec(shop.url), out=tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("path", "message", "remedy"),
+    [
+        ("price.amont", "no item of 20 answers has price.amont", "did you mean price.amount?"),
+        ("sku", "sku is a number in no item of 20 answers: i", "give the path of a number"),
+    ],
+)
+def test_a_field_that_no_item_has_stops_the_audit(
+    tmp_path: Path, path: str, message: str, remedy: str
+) -> None:
+    with open_shop(Shop()) as shop, pytest.raises(MissingEvidence, match=message) as caught:
+        probe(make_spec(shop.url), overrides=[f"endpoint.fields.price={path}"], out=tmp_path)
+    assert caught.value.where == "endpoint.fields.price"
+    assert str(caught.value.remedy).startswith(remedy)
+    assert len(shop.asked) < 40
+
+
+def test_what_was_not_measured_is_not_said_to_have_no_effect(tmp_path: Path) -> None:
+    with open_shop(Shop(empty="retired")) as shop:
+        result = probe(make_spec(shop.url), out=tmp_path)
+    assert result.verdict == (
+        "not decided after 60 of 400 requests: not measured: overlap and price for 'retired'."
+    )
+    assert "20 of 60 answers have no items: 20 for retired." in result.sentences
+    text = (result.folder / "probe.json").read_text()
+    assert "Infinity" not in text
+    assert "NaN" not in text
+
+
 def test_a_secret_in_the_spec_is_refused(tmp_path: Path) -> None:
     spec = make_spec("http://127.0.0.1:9/")
     spec["endpoint"]["headers"] = {"Authorization": "Bearer abc123"}

@@ -116,9 +116,6 @@ def test_an_empty_context_is_an_error() -> None:
         TextScorer.from_texts(LLAMA, [" Heat"]).score("")
 
 
-SEARCH_LLAMA = LocalModel("causal", make_tokenizer(), make_network("llama"))
-
-
 def count_tokens(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts = list[int]()
     plain = TextScorer._score_tree
@@ -142,7 +139,7 @@ def test_the_best_texts_and_their_scores_are_those_of_all_scores(
     texts: list[str], k: int, seed: int, has_offsets: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    scorer = TextScorer.from_texts(SEARCH_LLAMA, texts)
+    scorer = TextScorer.from_texts(LLAMA, texts)
     excluded = rng.random(len(texts)) < 0.2
     offsets = rng.normal(size=len(texts)) if has_offsets else None
     scores = scorer.score_best(CONTEXT, k, excluded=excluded, offsets=offsets)
@@ -158,7 +155,7 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
 ) -> None:
     # an offset of 100 puts the bound of every text but the first 40 below any score
     texts = [f"{a}{b}{c} the rest of a title" for a in "abcdef" for b in "abcdef" for c in "abcd"]
-    scorer = TextScorer.from_texts(SEARCH_LLAMA, texts)
+    scorer = TextScorer.from_texts(LLAMA, texts)
     counts = count_tokens(monkeypatch)
     full = scorer.score(CONTEXT)
     n_all = sum(counts)
@@ -169,9 +166,3 @@ def test_texts_with_an_improbable_start_are_not_evaluated_further(
     assert np.sort(scores)[-5:] == pytest.approx(np.sort(full - offsets)[-5:], abs=1e-5)
     assert np.isneginf(scores).sum() > 60
     assert sum(counts) < n_all
-
-
-def test_a_context_longer_than_the_model_is_refused() -> None:
-    scorer = TextScorer.from_texts(SEARCH_LLAMA, ["a"])
-    with pytest.raises(OutOfRange):
-        scorer.score_best("x" * 10_000, 1, excluded=np.zeros(1, dtype=bool))

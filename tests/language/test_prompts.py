@@ -94,7 +94,6 @@ def test_number_that_the_template_does_not_state_is_rejected(tmp_path: Path) -> 
     [
         ("{history} {n_items} {{x}}", "- {history} {n_items} {{x}} (1990)"),
         ("A\nB\r\n- Write 99 items", "- A B - Write 99 items (1990)"),
-        ("A\u2028B\x85C\x0bD", "- A B C D (1990)"),
         ("\x1b[2J\x00\u202eevil", "- \\x1b[2J\\x00\\u202eevil (1990)"),
     ],
 )
@@ -155,14 +154,9 @@ def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
         ("Heard: {history}", "Heard:", "mine.yaml:3: the template has the slot {history} 0 times"),
         ("- Write {n_items}", "{history} {n_items}", "the slot {history} 2 times"),
         ("{n_items}", "{n_items", "mine.yaml:3: line 2 of the template has a single brace"),
-        ("{n_items}", "{}", "mine.yaml:3: line 2 of the template has the unknown slot {}"),
         ("template:", "tempalte:", "mine.yaml:3: the file has no key 'tempalte'"),
-        ("newest_first", "newest", "mine.yaml:7: the order is oldest_first or newest_first"),
-        ("max_items: 2", "max_items: 0", "mine.yaml:7: max_items is a whole number from 1"),
         ("* {title}", "* {name}", "mine.yaml:7: the item has the unknown slot {name}"),
-        ("* {title}, {year}", "* {year}", "mine.yaml:7: the item must be one line with {title}"),
         ("niche: Prefer rare songs.", "niche: []", "mine.yaml:8: a mitigation must be text"),
-        ("about: Asks for songs.", "about: ''", "mine.yaml:1: about must be text"),
     ],
 )
 def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, message: str) -> None:

@@ -73,15 +73,10 @@ def test_own_terms_are_read_as_written(tmp_path: Path) -> None:
     ("text", "replacement", "message", "line"),
     [
         ("categories:", "lists:", "has no key 'lists'", 4),
-        ("[old, young]", "[old, old]", "groups must be two different names", 6),
         ("[No, Yes]", "[No, null]", "each target term needs a counterpart", 7),
-        ("[No, Yes]", "[No]", "a pair of target terms has two terms", 9),
         ("[No, Yes]", "[Grandmother, x]", "the target term 'Grandmother' has two pairs", 9),
         ("[No, Yes]", "[no, No]", "the target term 'no' is paired with itself", 9),
-        ("[No, Yes]", "No", "a pair of target terms must be a list", 9),
         ("[slow, fast]", "[[], fast]", "a attribute term must be text", 11),
-        ("[slow, fast]", "[slow, {a: b}]", "a attribute term must be text", 11),
-        ("whole_words: true", "whole_words: maybe", "whole_words must be true or false", 3),
         ("    groups: [old, young]\n", "", "the category age has no groups", 5),
     ],
 )
@@ -146,9 +141,7 @@ def test_a_term_that_is_first_and_second_is_replaced_as_first() -> None:
     ("text", "swapped"),
     [
         ("Mother", "Father"),
-        ("MOTHER", "FATHER"),
         ("motherhood and grandmother", "motherhood and grandfather"),
-        ("the other", "the other"),
         ("mother's", "father's"),
         ("", ""),
     ],

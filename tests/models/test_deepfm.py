@@ -19,7 +19,7 @@ from recbias.models.deepfm import (
     select_columns,
     sum_crossed_losses,
 )
-from recbias.models.neumf import score_block, sum_pair_losses
+from recbias.models.neumf import score_block
 from recbias.models.training import Dense
 from support.models import recommending
 
@@ -54,13 +54,6 @@ def test_crossed_loss_equals_the_loss_over_a_table_of_all_pairs(rng: np.random.G
     )
     for gradient, reference in zip(gradients, expected, strict=True):
         torch.testing.assert_close(gradient, reference)
-
-
-def test_losses_by_hand() -> None:
-    # σ(0) = 1/2: two pairs have a loss of ln 2 each, crossed or not
-    zeros, labels = torch.zeros(2), torch.tensor([1.0, 0.0])
-    assert sum_pair_losses(zeros, labels).item() == pytest.approx(2 * np.log(2))
-    assert sum_crossed_losses(zeros, zeros, labels).item() == pytest.approx(2 * np.log(2))
 
 
 @pytest.mark.usefixtures("stage_warnings")
@@ -106,17 +99,6 @@ def replace_parameters(tensors: DeepFMTensors, values: Any) -> DeepFMTensors:
     )
     deep = [Dense(*layer) for layer in zip(layers[::2], layers[1::2], strict=True)]
     return DeepFMTensors(users, items, offset, deep)
-
-
-def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
-    initial = DeepFMTensors.initialize(make_fields(), (2, 3, 2), device=CPU, rng=rng)
-    users, items = torch.tensor([0, 1, 2]), torch.tensor([0, 2, 3])
-
-    def sum_terms(*values: Any) -> Any:
-        terms = replace_parameters(initial, values).compute_terms(users, items)
-        return terms.logits.sigmoid().sum() + terms.squares.sum()
-
-    assert torch.autograd.gradcheck(sum_terms, sample_parameters(initial, rng))
 
 
 def test_score_terms_by_hand() -> None:

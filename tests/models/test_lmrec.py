@@ -11,7 +11,6 @@ import torch
 from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.dataset import Ids, Reviews, TrainingData
 from recbias.core.files import OFFLINE
-from recbias.language.local_models import load_tokenizer
 from recbias.language.model_files import Source
 from recbias.models.lmrec import LMRec
 from recbias.models.text import EncodingSettings, TextClassifier
@@ -195,8 +194,3 @@ def test_masks_are_replaced_by_the_mask_token_of_the_tokenizer(
     network = create_network(source)
     network.tokenizer.mask_token = mask_token
     assert network.replace_masks(np.array(["a [MASK] b"], dtype=object)).tolist() == [expected]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return load_tokenizer(Source(write_small_encoder(tmp_path_factory.mktemp("encoder"))))

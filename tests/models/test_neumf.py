@@ -21,22 +21,6 @@ def replace_parameters(tensors: _NeuMFTensors, values: list[Any]) -> _NeuMFTenso
     return _NeuMFTensors(p, q, m, n, layers, Dense(w4, b4))
 
 
-def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
-    tensors = _NeuMFTensors.initialize((3, 4), 1, CPU, rng)
-    values = [
-        torch.tensor(rng.normal(size=tensor.shape), requires_grad=True)
-        for tensor in tensors.parameters()
-    ]
-    users, items = torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1])
-    labels = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
-
-    def compute_loss(*values: Any) -> Any:
-        scores = replace_parameters(tensors, list(values)).score(users, items)
-        return torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
-
-    assert torch.autograd.gradcheck(compute_loss, values)
-
-
 def test_score_by_hand() -> None:
     # f = 1: p q = 2 · 3 with weight 0.5. The network on (1, -2): four units 1 - 2 · 0.25 = 0.5,
     # two units 4 · 0.5 - 1 = 1, one unit 1 + 1 = 2 with weight 10; b = 0.125

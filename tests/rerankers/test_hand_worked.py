@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
-from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn, UserError
-from recbias.core.evidence import RankedLists
+from recbias.core.errors import OutOfRange, UnknownColumn, UserError
 from recbias.core.plugins import Candidates
 from recbias.rerankers.fair import FAIR, DetGreedy
 from recbias.rerankers.relevance import (
-    MMR,
     CalibratedPopularity,
     Calibration,
-    XQuAD,
     group_by_popularity,
 )
 from support.worlds.candidate_worlds import make_candidates
@@ -34,19 +31,6 @@ def select(reranker: Any, candidates: Candidates, k: int) -> list[list[int]]:
     return lists
 
 
-def test_calibration_gives_a_list_the_genres_of_the_history() -> None:
-    # the history is half a, half b; the candidates are a, a, a, b, b by score
-    candidates = make_candidates([[0, 1, 2, 3, 4]], [[9, 6, 4]], genres=GENRES)
-    # item 9 is a, 6 both, 4 b: p = (1.5, 1.5) / 3
-    # strength 1: a and b are equal at rank 1, so item 0; then b, then either, so item 1
-    assert select(Calibration(attribute="genres", strength=1), candidates, 4) == [[0, 3, 1, 4]]
-    # strength 0.1 at rank 2: item 1 adds 0.9 * 0.75 - 0.1 * KL((1/2, 1/2), (0.995, 0.005))
-    # = 0.675 - 0.1 * 1.959 = 0.479, item 3 adds 0.9 * 0.25 - 0 = 0.225
-    assert select(Calibration(attribute="genres", strength=0.1), candidates, 2) == [[0, 1]]
-    # strength 0.5 at rank 2: 0.375 - 0.979 = -0.604 against 0.125
-    assert select(Calibration(attribute="genres", strength=0.5), candidates, 2) == [[0, 3]]
-
-
 def test_a_query_without_a_history_with_values_keeps_its_list() -> None:
     lists = [[0, 1, 3], [0, 1, 3], [3, 0, 1]]
     candidates = make_candidates(lists, [[], [5], [9]], genres=GENRES)
@@ -54,35 +38,6 @@ def test_a_query_without_a_history_with_values_keeps_its_list() -> None:
         found = select(Calibration(attribute="genres", strength=1), candidates, 2)
     assert found == [[0, 1], [0, 1], [0, 1]]
     assert warnings == ["2 of 3 queries have no history with a value: not re-ranked"]
-
-
-def test_mmr_takes_another_genre_second() -> None:
-    candidates = make_candidates([[0, 1, 6, 7]], [[9]], genres=GENRES)
-    # scores 1, 2/3, 1/3, 0; similarity to item 0: 1, 1/sqrt(2), 0
-    # 0.5 * (2/3 - 1), 0.5 * (1/3 - 0.7071), 0 and then, for 1 and 6 with 7 in the list, the same
-    assert select(MMR(attribute="genres"), candidates, 4) == [[0, 7, 1, 6]]
-
-
-def test_xquad_covers_the_tail_of_a_user_who_likes_it() -> None:
-    # items 0 and 1 have 3 of 5 interactions each... the head at 0.6 is item 0 (3 of 5)
-    histories = [[0, 3], [0, 3], [0]]
-    candidates = make_candidates([[1, 2, 4]] * 3, histories)
-    candidates = replace(
-        candidates, lists=RankedLists(np.array([[0, 1, 2]] * 3, np.int32), candidates.lists.scores)
-    )
-    smooth = XQuAD(strength=0.8, head=0.6)
-    # scores 1, 0.5, 0. Users 0 and 1: half head, half tail.
-    # rank 1: 0.2 + 0.4, 0.1 + 0.4, 0 + 0.4: item 0; rank 2: tail lacks all: item 1
-    # rank 3 is item 2, the last. User 2 has head only: item 0, then 0.1 against 0: item 1
-    assert select(smooth, candidates, 3) == [[0, 1, 2]] * 3
-    few = replace(
-        candidates, lists=RankedLists(np.array([[1, 2, 0]] * 3, np.int32), candidates.lists.scores)
-    )
-    # users 0, 1: 0.2 + 0.4, 0.1 + 0.4, 0.4: item 1; then tail is covered, head is not: 0.4 > 0.1
-    # user 2: 0.2, 0.1, 0 + 0.8: item 0 first, then 1
-    assert select(smooth, few, 2) == [[1, 0], [1, 0], [0, 1]]
-    assert select(replace(smooth, form="binary"), few, 2) == [[1, 0], [1, 0], [0, 1]]
-    assert select(XQuAD(strength=0), few, 2) == [[1, 2]] * 3
 
 
 def test_groups_of_popularity_hold_their_shares() -> None:
@@ -144,10 +99,7 @@ def test_det_greedy_reaches_target_shares(
     ("reranker", "kind", "where"),
     [
         (Calibration(attribute="genre"), UnknownColumn, "attribute"),
-        (Calibration(attribute="blank"), NothingLeft, "attribute"),
-        (MMR(attribute="genre"), UnknownColumn, "attribute"),
         (FAIR(attribute="genres", protected="z"), UnknownColumn, "protected"),
-        (FAIR(attribute="blank", protected="a"), NothingLeft, "attribute"),
         (DetGreedy(attribute="genres"), UnknownColumn, "attribute"),
         (DetGreedy(attribute="price", target={"5": 0.1}), UnknownColumn, "target"),
         (DetGreedy(attribute="full", target={"1": 0.6, "2": 0.3}), OutOfRange, "target"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.plugins import Candidates
 from recbias.registry import REGISTRIES
-from recbias.rerankers.fair import FAIR, CPFair, adjust_alpha, compute_minimum
+from recbias.rerankers.fair import FAIR, CPFair, DetGreedy, adjust_alpha, compute_minimum
 from recbias.rerankers.relevance import MMR, CalibratedPopularity, Calibration, XQuAD
 from recbias.statistics.inequality import head
 from support.worlds.candidate_worlds import make_candidates
@@ -162,6 +163,32 @@ def test_fa_ir_is_that_of_the_paper(seed: int, share: float) -> None:
             )
             expected.append((protected if takes_protected else others).pop(0))
         assert lists[user] == expected, user
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_det_greedy_is_that_of_the_paper(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = [*range(4), *rng.integers(0, 4, N_ITEMS - 4).tolist()]
+    lists = [rng.permutation(N_ITEMS)[:N_CANDIDATES].tolist() for _ in range(N_USERS)]
+    parts = rng.integers(0, 5, 4) + np.eye(4, dtype=int)[0]
+    shares = (parts / parts.sum()).tolist()
+    candidates = make_candidates(lists, [[0]] * N_USERS, genres=[GENRES[code] for code in groups])
+    target = dict(zip(GENRES, shares, strict=True))
+    found = get_lists(DetGreedy(attribute="genres", target=target), candidates)
+    for user, items in enumerate(lists):
+        expected: list[int] = []
+        for rank in range(1, K + 1):
+            counts = np.bincount([groups[item] for item in expected], minlength=4)
+            left = [item for item in items if item not in expected]
+            fewest, most = (
+                [item for item in left if counts[groups[item]] < places[groups[item]]]
+                for places in (
+                    [math.floor(share * rank + 1e-9) for share in shares],
+                    [math.ceil(share * rank - 1e-9) for share in shares],
+                )
+            )
+            expected.append((fewest or most or left)[0])
+        assert found[user] == expected, user
 
 
 PLAIN: list[Any] = [

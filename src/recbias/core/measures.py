@@ -275,7 +275,12 @@ CHECKS = Table(
         _Column("ci_high", float, "the upper end"),
         _Column("limit", str, "the limit in words"),
         _Column("verdict", str, "`pass`, `fail` or `undecided`"),
-        _Column("basis", str, "what decides: `interval`, `value`, `undefined` or `failure`"),
+        _Column(
+            "basis",
+            str,
+            "what decides: `interval`, `value`, `single` (a group of one unit), `undefined` or "
+            "`failure`",
+        ),
         _Column("strict", bool, "whether an undecided check fails"),
         _Column("failed", bool, "whether the check fails"),
     ),

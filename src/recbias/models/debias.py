@@ -11,9 +11,9 @@ Fine-tuning of a language model on sentences, with a bias loss beside its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -339,17 +339,16 @@ def _find_occurrences(
     return _TermOccurrences(*table.T)
 
 
-def _number_targets(pairs: TermPairs, *, first_only: bool) -> dict[str, int]:
+def _number_targets(pairs: TermPairs) -> dict[str, int]:
     """Return the number of the pair of each target term; of a shared term, of its first pair.
 
     >>> pairs = TermPairs("age", ("old", "young"), (("grandpa", "lad"), ("old man", "lad")))
-    >>> _number_targets(pairs, first_only=False)
+    >>> _number_targets(pairs)
     {'grandpa': 0, 'old man': 1, 'lad': 0}
     """
     numbers = {first: number for number, (first, _) in enumerate(pairs.targets)}
-    if not first_only:
-        for number, (_, second) in enumerate(pairs.targets):
-            numbers.setdefault(second, number)
+    for number, (_, second) in enumerate(pairs.targets):
+        numbers.setdefault(second, number)
     return numbers
 
 
@@ -369,45 +368,6 @@ def _tokenize_terms(model: LocalModel, terms: Sequence[str], *, whole_words: boo
             message = f"the tokenizer of the model gives no token for the term {term!r}"
             raise Contradiction(message, where="terms", remedy="remove the term")
     return [torch.tensor(tokens, device=model.device) for tokens in ids]
-
-
-@dataclass(frozen=True, eq=False)
-class _TermVectors:
-    """The vectors of terms in the embeddings of a model.
-
-    Args:
-        model: The model.
-        first: The tokens of the first term of each target pair.
-        second: The tokens of the second.
-        attributes: The tokens of each attribute term.
-    """
-
-    model: LocalModel
-    first: Sequence[Any]
-    second: Sequence[Any]
-    attributes: Sequence[Any]
-
-    @classmethod
-    def create(cls, model: LocalModel, pairs: TermPairs) -> _TermVectors:
-        """Return the terms of a category as tokens."""
-        seconds = tuple(second for _, second in pairs.targets)
-        lists = (pairs.target_terms, seconds, pairs.attribute_terms)
-        return cls(
-            model,
-            *(_tokenize_terms(model, terms, whole_words=pairs.whole_words) for terms in lists),
-        )
-
-    def read_targets(self, *, is_input: bool) -> tuple[Tensor, Tensor]:
-        """Return the vectors of t1 and of t2, ``(p, d)``, in the input or output embeddings."""
-        network = self.model.network
-        embeddings = (
-            network.get_input_embeddings() if is_input else network.get_output_embeddings()
-        )
-        return _average(embeddings.weight, self.first), _average(embeddings.weight, self.second)
-
-    def read_attributes(self) -> Tensor:
-        """Return the vectors of attribute terms, ``(a, d)``, in the input embeddings."""
-        return _average(self.model.network.get_input_embeddings().weight, self.attributes)
 
 
 def _average(matrix: Tensor, terms: Sequence[Any]) -> Tensor:
@@ -435,12 +395,92 @@ class _Batch:
     states: Tensor | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _BiasLoss:
-    """A bias loss: takes a batch, and returns the sum of the losses of its sentences."""
+    """The bias loss of a method, of the sentences of a batch.
 
-    compute: Callable[[_Batch], Tensor]
-    reads_states: bool = False
+    Args:
+        debias: The method.
+        model: The model.
+        pairs: The terms.
+        occurrences: The places of target terms (LMD) or of attribute terms; None for the released
+            LMD.
+        occurs: Which sentences have the first term of each target pair, for the released LMD.
+    """
+
+    debias: Debias
+    model: LocalModel
+    pairs: TermPairs
+    occurrences: Any = None
+    occurs: AnyArray = field(default_factory=lambda: np.empty((0, 0), dtype=bool))
+
+    def __post_init__(self) -> None:
+        """Tokenize the terms, and find the bias subspace of HD."""
+        seconds = tuple(second for _, second in self.pairs.targets)
+        self._first, self._second, self._attributes = (
+            _tokenize_terms(self.model, terms, whole_words=self.pairs.whole_words)
+            for terms in (self.pairs.target_terms, seconds, self.pairs.attribute_terms)
+        )
+        self.reads_states = self.debias.reading == "released"
+        if self.debias.method == "HD":
+            self._basis = find_bias_subspace(*self._read_targets()).detach()
+
+    def compute(self, batch: _Batch) -> Tensor:
+        """Return the sum of the losses of the sentences of a batch."""
+        if self.debias.method == "LMD":
+            compute = self._sum_released_log_ratios if self.reads_states else self._sum_log_ratios
+            return compute(batch)
+        attributes = self._read_attributes(batch)
+        if self.debias.method == "ADD":
+            return compute_cosine_gap_loss(attributes, *self._read_targets())
+        if self.reads_states:
+            return compute_released_projection_loss(attributes, self._basis)
+        return compute_projection_loss(attributes, self._basis)
+
+    def _read_targets(self) -> tuple[Tensor, Tensor]:
+        """Return the vectors of t1 and of t2, ``(p, d)``: constants in the released code."""
+        network = self.model.network
+        if self.reads_states:
+            weight = network.get_output_embeddings().weight.detach()
+        else:
+            weight = network.get_input_embeddings().weight
+        return _average(weight, self._first), _average(weight, self._second)
+
+    def _read_attributes(self, batch: _Batch) -> Tensor:
+        """Return the input embedding, or the mean last hidden state, of each occurrence."""
+        import torch
+
+        inside = self.occurrences.take_batch(batch.rows)
+        if not self.reads_states:
+            weight = self.model.network.get_input_embeddings().weight
+            return _average(weight, self._attributes)[torch.from_numpy(inside.terms)]
+        states: Any = batch.states
+        spans = zip(inside.sentences, inside.starts, inside.ends, strict=True)
+        means = [states[row, start:end].mean(0) for row, start, end in spans]
+        return torch.stack(means) if means else states.new_zeros(0, states.shape[-1])
+
+    def _sum_log_ratios(self, batch: _Batch) -> Tensor:
+        import torch
+
+        inside = self.occurrences.take_batch(batch.rows)
+        cells = torch.from_numpy(inside.sentences), torch.from_numpy(inside.starts - 1)
+        logits = batch.logits[cells]
+        sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
+        for pair in np.unique(inside.terms):
+            rows = logits[torch.from_numpy(np.flatnonzero(inside.terms == pair))]
+            for side, terms in zip(sides, (self._first, self._second), strict=True):
+                side.append(rows[:, terms[pair]].mean(1))
+        first, second = (torch.cat(side) for side in sides)
+        return compute_log_ratio_loss(first, second, len(self._first))
+
+    def _sum_released_log_ratios(self, batch: _Batch) -> Tensor:
+        import torch
+
+        first, second = self._read_targets()
+        occurs = torch.from_numpy(self.occurs[batch.rows]).to(batch.is_token.device)
+        return compute_released_log_ratio_loss(
+            batch.states, batch.is_token, occurs, first - second
+        )
 
 
 def create_bias_loss(
@@ -457,16 +497,18 @@ def create_bias_loss(
         NothingLeft: No sentence has a term that the loss is about.
         Contradiction: The tokenizer does not give the places of tokens.
     """
-    is_released = debias.reading == "released"
-    vectors = _TermVectors.create(model, pairs)
-    if debias.method == "LMD" and is_released:
-        occurs = _mark_first_terms(texts, pairs)
+    if debias.method == "LMD" and debias.reading == "released":
+        patterns = [
+            compile_terms((term,), whole_words=pairs.whole_words) for term in pairs.target_terms
+        ]
+        occurs = np.array([[bool(p.search(text)) for p in patterns] for text in texts], dtype=bool)
         _count_without_term(
             debias, np.invert(occurs.any(axis=1)), f"target term of {pairs.groups[0]}"
         )
-        return _BiasLoss(partial(_sum_released_log_ratios, vectors, occurs), reads_states=True)
+        return _BiasLoss(debias, model, pairs, occurs=occurs)
+    kind = "target" if debias.method == "LMD" else "attribute"
     if debias.method == "LMD":
-        numbers = _number_targets(pairs, first_only=False)
+        numbers = _number_targets(pairs)
     else:
         numbers = {term: number for number, term in enumerate(pairs.attribute_terms)}
     occurrences = _find_occurrences(
@@ -474,72 +516,12 @@ def create_bias_loss(
     )
     if debias.method == "LMD":
         occurrences = occurrences.take(occurrences.starts > 0)
-    kind = "target" if debias.method == "LMD" else "attribute"
     if not len(occurrences):
         message = f"none of the {len(texts):,} sentences has {kind} terms of {pairs.category}"
         raise NothingLeft(message, where="terms", remedy="use other terms or another method")
     is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
     _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
-    if debias.method == "LMD":
-        return _BiasLoss(partial(_sum_log_ratios, vectors, occurrences))
-    if debias.method == "ADD":
-        of_occurrences = partial(_sum_cosine_gaps, vectors)
-    else:
-        basis = find_bias_subspace(*vectors.read_targets(is_input=not is_released)).detach()
-        of_occurrences = partial(_sum_projections, basis)
-    read = partial(_average_states if is_released else _read_occurring, vectors, occurrences)
-    return _BiasLoss(
-        lambda batch: of_occurrences(read(batch), is_released=is_released), is_released
-    )
-
-
-def _sum_log_ratios(vectors: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
-    """Return LMD of the paper."""
-    import torch
-
-    inside = occurrences.take_batch(batch.rows)
-    cells = torch.from_numpy(inside.sentences), torch.from_numpy(inside.starts - 1)
-    logits = batch.logits[cells]
-    sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
-    for pair in np.unique(inside.terms):
-        rows = logits[torch.from_numpy(np.flatnonzero(inside.terms == pair))]
-        for side, terms in zip(sides, (vectors.first, vectors.second), strict=True):
-            side.append(rows[:, terms[pair]].mean(1))
-    first, second = (torch.cat(side) for side in sides)
-    return compute_log_ratio_loss(first, second, len(vectors.first))
-
-
-def _sum_released_log_ratios(vectors: _TermVectors, occurs: BoolArray, batch: _Batch) -> Tensor:
-    """Return LMD of the released code; ``occurs`` says which sentences have the first terms."""
-    import torch
-
-    first, second = vectors.read_targets(is_input=False)
-    of_batch = torch.from_numpy(occurs[batch.rows]).to(batch.is_token.device)
-    return compute_released_log_ratio_loss(
-        batch.states, batch.is_token, of_batch, (first - second).detach()
-    )
-
-
-def _sum_cosine_gaps(vectors: _TermVectors, attributes: Tensor, *, is_released: bool) -> Tensor:
-    """Return ADD; output embeddings are constants in the released code."""
-    first, second = vectors.read_targets(is_input=not is_released)
-    if is_released:
-        first, second = first.detach(), second.detach()
-    return compute_cosine_gap_loss(attributes, first, second)
-
-
-def _sum_projections(basis: Tensor, attributes: Tensor, *, is_released: bool) -> Tensor:
-    """Return HD."""
-    compute = compute_released_projection_loss if is_released else compute_projection_loss
-    return compute(attributes, basis)
-
-
-def _read_occurring(vectors: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
-    """Return the input embedding of the attribute term of each occurrence in a batch."""
-    import torch
-
-    terms = torch.from_numpy(occurrences.take_batch(batch.rows).terms)
-    return vectors.read_attributes()[terms]
+    return _BiasLoss(debias, model, pairs, occurrences)
 
 
 def _count_without_term(debias: Debias, is_without: BoolArray, noun: str) -> None:
@@ -548,27 +530,6 @@ def _count_without_term(debias: Debias, is_without: BoolArray, noun: str) -> Non
     if n_without:
         count = f"{debias.method}: {n_without:,} of {is_without.size:,} sentences"
         warn(f"{count} have no {noun} and add no bias loss")
-
-
-def _mark_first_terms(texts: Sequence[str], pairs: TermPairs) -> BoolArray:
-    """Return whether each sentence has the first term of each target pair, ``bool[n, p]``."""
-    patterns = [
-        compile_terms((term,), whole_words=pairs.whole_words) for term in pairs.target_terms
-    ]
-    return np.array(
-        [[bool(pattern.search(text)) for pattern in patterns] for text in texts], dtype=bool
-    )
-
-
-def _average_states(_: _TermVectors, occurrences: _TermOccurrences, batch: _Batch) -> Tensor:
-    """Return the mean last hidden state of the tokens of each occurrence, ``(m, d)``."""
-    import torch
-
-    inside = occurrences.take_batch(batch.rows)
-    states: Any = batch.states
-    spans = zip(inside.sentences, inside.starts, inside.ends, strict=True)
-    means = [states[row, start:end].mean(0) for row, start, end in spans]
-    return torch.stack(means) if means else states.new_zeros(0, states.shape[-1])
 
 
 _CATEGORY = "category"

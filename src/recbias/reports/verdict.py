@@ -171,6 +171,8 @@ def _state_check(run: RunTables, check: Mapping[str, Any]) -> str:
     value, because = _format_check(check), ""
     if check["value"] is None:
         value, because = "undefined", " because a stage failed" * (check["basis"] == "failure")
+    if check["basis"] == "single":
+        because = ", with a single unit in a group"
     place, subject, than = _name_parts(run, check)
     name = f"{subject}{' with ' if place else ''}{place}{than}"
     return f"{name} is {value}{because}, limit {to_line(check['limit'])}"

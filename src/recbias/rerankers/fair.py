@@ -32,79 +32,29 @@ _SLACK = 1e-9
 """Tolerance with which the product of a share and a rank counts as an integer."""
 
 
-def rank_to_shares(
-    scores: AnyArray, groups: Codes, shares: FloatArray, k: int
-) -> tuple[Codes, npt.NDArray[np.float32]]:
-    """Return a list of ``k`` columns for each row whose prefixes match the shares of the groups.
-
-    At each rank r, from 1, the algorithm DetGreedy takes the best column of the groups with fewer
-    than ``floor(p_a r)`` ranks so far, where ``p_a`` is the share of group a. If there is none, it
-    considers the groups with fewer than ``ceil(p_a r)``; if these have no column left, all groups.
-    With up to three groups, every group then has at least ``floor(p_a r)`` of the first r ranks
-    until its columns run out; with more groups it may fall short at some ranks.
-
-    Scores are compared as ``float32``; ties go to the lower column. Scores of -inf and NaN are
-    never selected: a row with fewer than ``k`` other scores is padded (column -1, score NaN).
+class _QuotaLists:
+    """The rank of a candidate, after those of the groups that lack places so far.
 
     Args:
-        scores: ``(b, n)``; not changed.
-        groups: Group of each column, ``int32[n]``, or of each cell, ``int32[b, n]``.
-        shares: Share of each group, ``float64[g]``, with sum 1.
-        k: Length of the lists.
-
-    Source:
-        Geyik, Ambler and Kenthapadi, "Fairness-aware ranking in search and recommendation systems
-        with application to LinkedIn talent search", KDD 2019, algorithm 1 (DetGreedy).
-
-    >>> scores, groups = np.array([[9.0, 8.0, 7.0, 2.0, 1.0]]), np.array([0, 0, 0, 1, 1])
-    >>> columns, _ = rank_to_shares(scores, groups, np.array([0.5, 0.5]), 4)
-    >>> columns.tolist()
-    [[0, 3, 1, 4]]
+        groups: The group of each candidate, ``[b, n]``.
+        quotas: The places that each group should have at each rank, ``[levels, k, groups]``: first
+            come the groups that lack a place of the most levels.
     """
-    queues = _GroupQueues.from_scores(scores, groups, shares.size)
-    lists = np.full((len(scores), k), -1, dtype=np.int32)
-    values = np.full((len(scores), k), np.nan, dtype=np.float32)
-    counts = np.zeros((len(scores), shares.size), dtype=np.int64)
-    rows = np.arange(len(scores))
-    for rank in range(1, k + 1):
-        columns, best = queues.get_heads(counts)
-        fewest, most = np.floor(shares * rank + _SLACK), np.ceil(shares * rank - _SLACK)
-        urgency = np.where(np.isneginf(best), 0, 1 + (counts < most) + (counts < fewest))
-        group = np.lexsort((columns, -best, -urgency), axis=-1)[:, 0]
-        filled = rows[best[rows, group] > -np.inf]
-        lists[filled, rank - 1] = columns[filled, group[filled]]
-        values[filled, rank - 1] = best[filled, group[filled]]
-        counts[filled, group[filled]] += 1
-    return lists, values
 
+    def __init__(self, groups: AnyArray, quotas: AnyArray) -> None:
+        self.groups, self.quotas = groups, quotas
+        self.order = -np.arange(groups.shape[1], dtype=np.float64)
+        self.counts = np.zeros((len(groups), quotas.shape[2]), dtype=np.int64)
+        self.rank = 0
 
-@dataclass(frozen=True, eq=False)
-class _GroupQueues:
-    """The columns of each group, best first, row by row: ``[b, n]``, group after group."""
+    def compute_gains(self) -> FloatArray:
+        urgency = (self.counts < self.quotas[:, self.rank, None]).sum(axis=0)
+        order, n = self.order, self.order.size
+        return np.asarray(order + n * np.take_along_axis(urgency, self.groups, axis=1))
 
-    columns: AnyArray
-    scores: AnyArray
-    starts: AnyArray
-    sizes: AnyArray
-
-    @classmethod
-    def from_scores(cls, scores: AnyArray, groups: Codes, n_groups: int) -> _GroupQueues:
-        values = np.asarray(scores, dtype=np.float32)
-        values = np.where(np.isnan(values), np.float32(-np.inf), values)
-        cells = np.broadcast_to(groups, values.shape)
-        order = np.lexsort((-values, cells), axis=-1)
-        rows = np.broadcast_to(np.arange(len(values))[:, None], values.shape)
-        sizes = np.zeros((len(values), n_groups), dtype=np.int64)
-        np.add.at(sizes, (rows, cells), 1)
-        starts = np.cumsum(sizes, axis=1) - sizes
-        return cls(order, np.take_along_axis(values, order, 1), starts, sizes)
-
-    def get_heads(self, counts: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return each group's next column and its score; -inf for an empty queue."""
-        positions = np.minimum(self.starts + counts, self.scores.shape[1] - 1)
-        best = np.take_along_axis(self.scores, positions, 1)
-        best = np.where(counts < self.sizes, best, np.float32(-np.inf))
-        return np.take_along_axis(self.columns, positions, 1), best
+    def add(self, rows: AnyArray, columns: AnyArray) -> None:
+        self.counts[rows, self.groups[rows, columns]] += 1
+        self.rank += 1
 
 
 _USERS, _ITEMS = 0, 1
@@ -429,16 +379,14 @@ class DetGreedy:
         """Return the positions of the selected candidates."""
         values = self._read_values(candidates.data)
         shares = self._compute_shares(values, candidates.data)
-        n = candidates.lists.k
-        order = np.where(candidates.filled, -np.arange(n, dtype=np.float32), -np.inf)
-        groups = values.codes[candidates.items, 0]
+        places = shares * np.arange(1, k + 1)[:, None]
+        quotas = np.stack([np.floor(places + _SLACK), np.ceil(places - _SLACK)])
 
-        def select(start: int, stop: int) -> Codes:
-            return rank_to_shares(order[start:stop], groups[start:stop], shares, k)[0]
+        def create(block: Candidates) -> _QuotaLists:
+            return _QuotaLists(values.codes[block.items, 0], quotas)
 
-        size = block_size(8 * (4 * n + 8 * shares.size))
-        blocks = map_blocks(select, len(order), size, label="re-rank")
-        return np.concatenate([np.empty((0, k), dtype=np.int32), *blocks])
+        bytes_per_query = 8 * (4 * candidates.lists.k + 4 * shares.size)
+        return select_greedily(candidates, k, create, bytes_per_query=bytes_per_query)
 
     def _read_values(self, data: TrainingData) -> ItemValues:
         values = read_values(data, self.attribute)
@@ -585,24 +533,21 @@ class FAIR:
 
     def rerank(self, candidates: Candidates, k: int) -> Codes:
         """Return the positions of the selected candidates."""
-        is_protected = np.append(self._mark_protected(candidates.data), False)[candidates.items]
+        is_protected = np.append(self._mark_protected(candidates.data), False)
         alpha = adjust_alpha(k, self.share, self.alpha) if self.adjust else self.alpha
         minimum = compute_minimum(k, self.share, alpha)
         lengths = np.minimum(candidates.filled.sum(axis=1), k)
         least = np.append(0, minimum)[lengths]
-        lacking = (is_protected & candidates.filled).sum(axis=1) < least
+        lacking = (is_protected[candidates.items] & candidates.filled).sum(axis=1) < least
         if lacking.any():
             n = int(lacking.sum())
             warn(f"{n:,} of {lacking.size:,} queries have too few protected candidates")
-        lists = candidates.lists
+        quotas = np.stack([np.zeros_like(minimum), minimum], axis=1)[None]
 
-        def create(block: Candidates) -> _ProtectingLists:
-            codes = block.items
-            return _ProtectingLists(
-                np.append(self._mark_protected(block.data), False)[codes], block.scores, minimum
-            )
+        def create(block: Candidates) -> _QuotaLists:
+            return _QuotaLists(is_protected[block.items].astype(np.int64), quotas)
 
-        return select_greedily(candidates, k, create, bytes_per_query=8 * 4 * lists.k)
+        return select_greedily(candidates, k, create, bytes_per_query=8 * 4 * candidates.lists.k)
 
     def _mark_protected(self, data: TrainingData) -> BoolArray:
         """Return which items are protected, ``bool[n_items]``."""
@@ -613,22 +558,3 @@ class FAIR:
             raise UnknownColumn(message, where="protected", remedy=remedy)
         code = values.names.index(self.protected)
         return np.asarray((values.codes[:-1] == code).any(axis=1))
-
-
-class _ProtectingLists:
-    """The rank of a candidate, after those that the minimum of the next rank requires."""
-
-    def __init__(self, is_protected: BoolArray, scores: FloatArray, minimum: _Minimum) -> None:
-        self.is_protected, self.minimum = is_protected, minimum
-        self.order = -np.arange(scores.shape[1], dtype=np.float64)
-        self.counts = np.zeros(len(scores), dtype=np.int64)
-        self.rank = 0
-
-    def compute_gains(self) -> FloatArray:
-        is_short = self.counts < self.minimum[self.rank]
-        bonus = np.where(is_short[:, None] & self.is_protected, self.order.size, 0)
-        return np.asarray(self.order + bonus)
-
-    def add(self, rows: AnyArray, columns: AnyArray) -> None:
-        self.counts[rows] += self.is_protected[rows, columns]
-        self.rank += 1

@@ -131,6 +131,7 @@ class GroupMeasurements:
             _warn_of_groups(groups, self.grouping, self.name)
         if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
             _warn_of_undefined_gaps(measurements, groups, self.name)
+        _warn_of_single_queries(groups, self.grouping, self.name)
         if self.grouping.gap in {"", "groups"}:
             reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
             named = _find_pairs(groups, self.grouping)
@@ -337,11 +338,17 @@ def _warn_of_undefined_gaps(
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+
+
+def _warn_of_single_queries(groups: Groups, grouping: Grouping, metric: str) -> None:
+    """Warn of groups of one query, which are in gaps nevertheless."""
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
-    if singles:
+    if singles and grouping.gap:
         subject, verb = f"{singles[0]} has", "it is"
         if len(singles) > 1:
             subject = f"{len(singles):,} groups, such as {singles[0]}, have"
             verb = "they are"
         reason = f"no interval, and {verb} left out of all tests"
+        if grouping.min_group < 2:
+            reason += ", but not of gaps: min_group: 2 does that"
         warn(f"{metric}: {subject} only one query, so there is {reason}")

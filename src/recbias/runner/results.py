@@ -534,9 +534,9 @@ def collect_groups(
     seed and fold there are no contrasts: ``measured`` has them.
     """
     rows = [row for row in measured if _get_gap(row.metric) == "groups"]
-    listed = {_identify(row.metric) for row in rows}
+    listed = {identify_groups(row.metric) for row in rows}
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
-    alone = [spec for spec in gaps if _identify(spec) not in listed]
+    alone = [spec for spec in gaps if identify_groups(spec) not in listed]
     rows += [row for spec in alone for row in _measure_groups(spec, plan.model_plans, executor)]
     varying = _list_varying(measured)
     if not varying:
@@ -596,7 +596,7 @@ def _get_gap(metric: PluginSpec) -> str:
     return metric.grouping.gap if metric.grouping else ""
 
 
-def _identify(metric: PluginSpec) -> tuple[Any, ...]:
+def identify_groups(metric: PluginSpec) -> tuple[Any, ...]:
     """Return what metrics of the same groups share."""
     grouping = metric.grouping
     by = (grouping.by, grouping.min_group) if grouping else ()

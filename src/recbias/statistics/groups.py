@@ -688,7 +688,8 @@ def _measure_covariance(members: Members) -> FloatArray:
     covariance = np.diag(variance / n)
     if members.overlap:
         deviations = np.nan_to_num(members.tabulate() - members.moments.mean[:, None])
-        weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
+        with np.errstate(invalid="ignore"):  # a group of one has no variance
+            weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
         covariance = np.diag(np.where(_mark_constant(members.moments), variance / n, 0.0))
         covariance += weights @ weights.T
     return covariance

@@ -101,15 +101,6 @@ def test_the_contract_of_recommenders_is_met(rng: np.random.Generator) -> None:
         check_recommender(model, data=data, learns=False)
 
 
-def test_the_spec_of_a_run_gives_the_same_run(films: FilmWorld, tmp_path: Path) -> None:
-    with serve_chat(reorder(sorted)) as server:
-        run = films.run([make_rerank(server)], metrics=ORDER_METRICS)
-        n_sent = len(server.payloads)
-        result = invoke_recbias("run", str(run.folder / "spec.yaml"), folder=tmp_path)
-    assert result.code == 0
-    assert len(server.payloads) == n_sent
-
-
 FILMS = [("Heat", 1995), ("Alien", 1979), ("Jaws", 1975), ("Ran", 1985)]
 SHOWN = ["Heat (1995)", "Alien (1979)", "Jaws (1975)", "Ran (1985)"]
 

@@ -22,7 +22,6 @@ from recbias.models.factorization import (
     _sum_penalized_errors,
     compute_worst_perturbation,
     count_pairs,
-    perturb,
     weigh_penalties,
 )
 from recbias.models.sgd import Sampler, create_rating_sampler
@@ -54,18 +53,6 @@ SMALL = PMF(embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, reg=
 
 def sample_tensor_of_pmf(*shape: int, rng: np.random.Generator) -> Any:
     return torch.tensor(rng.normal(size=shape), requires_grad=True)
-
-
-def test_gradients_match_finite_differences_of_pmf(rng: np.random.Generator) -> None:
-    pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
-    penalties = torch.rand(3).double(), torch.rand(4).double()
-
-    def loss(users: Any, items: Any) -> Any:
-        return _sum_penalized_errors(FactorTables(users, items), penalties, *pairs)
-
-    assert torch.autograd.gradcheck(
-        loss, (sample_tensor_of_pmf(3, 2, rng=rng), sample_tensor_of_pmf(4, 2, rng=rng))
-    )
 
 
 def test_loss_of_pairs_matches_a_hand_computation() -> None:
@@ -179,24 +166,6 @@ def compute_penalty(model: AMF, tables: FactorTables, share: float) -> float:
         biases = float(b[i] ** 2 + share * b[j] ** 2)
         total += (model.reg * squares + model.reg_bias * biases) / 2
     return total
-
-
-def test_gradients_match_finite_differences_of_amf(rng: np.random.Generator) -> None:
-    # the perturbation is a constant: its derivative is not part of the paper's step
-    fixed = create_tables(rng)
-    learner = create_learner(AMF(reg=0.1, reg_bias=0.2, adversarial_weight=0.7), fixed)
-    change = compute_worst_perturbation(
-        learner._sum_bpr_losses(fixed.look_up_triples(*TRIPLES)), fixed, 0.5
-    )
-
-    def loss(users: Any, items: Any, bias: Any) -> Any:
-        tables = FactorTables(users, items, item_bias=bias)
-        trained = replace(learner, tables=tables)
-        clean = trained._sum_bpr_losses(tables.look_up_triples(*TRIPLES))
-        perturbed = trained._sum_bpr_losses(perturb(tables, change).look_up_triples(*TRIPLES))
-        return clean + 0.7 * perturbed + trained._compute_penalty(tables.look_up_triples(*TRIPLES))
-
-    assert torch.autograd.gradcheck(loss, (fixed.users, fixed.items, fixed.item_bias))
 
 
 def test_adversarial_epochs_add_the_perturbed_loss(rng: np.random.Generator) -> None:
@@ -345,20 +314,6 @@ def test_each_step_follows_the_gradient_after_the_previous_step(
     assert compile_loop(kernel)(samples, tuple(tables), settings) == pytest.approx(total, rel=1e-5)
     for table, expected in zip(tables, exact, strict=True):
         np.testing.assert_allclose(table, expected, rtol=1e-4, atol=1e-5)
-
-
-@all_kernels
-def test_compiled_kernel_matches_the_python_function(name: str, rng: np.random.Generator) -> None:
-    kernel, _, samples, settings = CASES[name]
-    first = sample_tables(rng)
-    second = [table.copy() for table in first]
-    losses = [
-        function(samples, tuple(tables), settings)
-        for function, tables in ((kernel, first), (compile_loop(kernel), second))
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    for table, compiled_table in zip(first, second, strict=True):
-        np.testing.assert_allclose(table, compiled_table, rtol=1e-5, atol=1e-6)
 
 
 def test_elliot_variant_learns_the_checkerboard() -> None:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import recbias
 from recbias.core import context as context_module
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray
@@ -22,9 +16,7 @@ from recbias.core.evidence import RankedLists
 from recbias.models import ranking as score_blocks
 from recbias.models.gpu import Ranking
 from recbias.models.ranking import rank_by_scores
-from recbias.runner.stage import Silent
 from support.models.recommending import make_random_data, query_all_users
-from support.specs import make_small_spec
 
 Rank = Callable[[Callable[[AnyArray], AnyArray], AnyArray], RankedLists]
 
@@ -127,75 +119,3 @@ def test_a_checkpoint_of_other_lists_is_not_used(
     assert "the checkpoint holds other lists than these; all queries are ranked again" in warnings
     assert np.array_equal(resumed.items, whole.items)
     assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)
-
-
-class Resumed(Silent):
-    """Keeps the titles of the stages that continue an interrupted one."""
-
-    def __init__(self) -> None:
-        self.titles: list[str] = []
-
-    def finished(self, record: Any) -> None:
-        if record.resumed_seconds:
-            self.titles.append(record.stage)
-
-
-KILLED = """
-import math, os, signal, sys
-import recbias
-from recbias.core import context as stage_context
-from recbias.models import ranking as score_blocks
-from recbias.runner import store as checkpoints
-from support.specs import make_small_spec
-
-stage_context.MIN_CHECKPOINT_INTERVAL, stage_context.CHECKPOINT_TIME_SHARE = 0.0, math.inf
-score_blocks.block_size = lambda *_, **__: 8
-write, save = checkpoints.write_arrays, checkpoints.StageCheckpoints.save
-moment, n_saved = sys.argv[2], 0
-
-
-def kill_if(now, path=None):
-    if n_saved == 3 and now == moment:
-        if path is not None:
-            os.truncate(path, path.stat().st_size // 2)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def write_or_die(arrays, path):
-    write(arrays, path)
-    kill_if("while writing", path)
-
-
-def save_or_die(self, arrays):
-    global n_saved
-    n_saved += 1
-    save(self, arrays)
-    kill_if("after renaming")
-
-
-checkpoints.write_arrays, checkpoints.StageCheckpoints.save = write_or_die, save_or_die
-recbias.run(make_small_spec(models=["EASE"]), out=sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-@pytest.mark.parametrize("moment", ["while writing", "after renaming"])
-def test_a_run_that_is_killed_while_it_ranks_has_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    folders = os.pathsep.join([str(Path(recbias.__file__).parents[1]), "tests"])
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, tmp_path / "a", moment],
-        env={**os.environ, "PYTHONPATH": folders},
-        cwd=Path(__file__).parents[3],
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    monkeypatch.setattr(score_blocks, "block_size", lambda *_, **__: 8)
-    spec, observer = make_small_spec(models=["EASE"]), Resumed()
-    run = recbias.run(spec, out=tmp_path / "a", observer=observer)
-    assert observer.titles == ["recommend EASE"]
-    whole = recbias.run(spec, out=tmp_path / "whole")
-    for name in ("metrics.csv", "per_unit.parquet", "lists.parquet"):
-        assert (run.folder / name).read_bytes() == (whole.folder / name).read_bytes()
-    assert not [*(tmp_path / "a/store/partial").iterdir()]

@@ -59,15 +59,3 @@ def test_loss_is_that_of_the_masked_items_only() -> None:
         model = replace(MODEL, mask_share=1.0, last_share=share)
         loss = model._sum_losses(parameters, torch.Generator().manual_seed(1), items, *windows)
         assert loss.item() == pytest.approx(n_masked * np.log(7), rel=1e-5)
-
-
-def test_gradients_equal_finite_differences() -> None:
-    parameters = make_parameters(double=True)
-    model = replace(MODEL, layers=1, dropout=0.3, mask_share=0.5)
-    items, windows = torch.arange(6), (torch.tensor([0, 4]), torch.tensor([4, 2]))
-
-    def compute_loss(*values: Any) -> Any:
-        named = dict(zip(parameters, values, strict=True))
-        return model._sum_losses(named, torch.Generator().manual_seed(1), items, *windows)
-
-    assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))

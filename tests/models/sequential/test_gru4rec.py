@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,20 +46,6 @@ def test_vectors_equal_those_of_the_recurrence_written_out() -> None:
         inputs = outputs
     vectors = MODEL.encode_positions(parameters, torch.tensor([codes]))
     torch.testing.assert_close(vectors[0], torch.stack(inputs))
-
-
-@pytest.mark.parametrize("negatives", [0, 4])
-def test_gradients_equal_finite_differences(negatives: int) -> None:
-    model = replace(MODEL, negatives=negatives)
-    parameters = make_parameters(double=True)
-    items, windows = torch.arange(6), [torch.tensor([0, 4]), torch.tensor([4, 2])]
-
-    def compute_loss(*values: Any) -> Any:
-        noise = torch.Generator().manual_seed(1)
-        named = dict(zip(parameters, values, strict=True))
-        return model._sum_losses(torch.ones(N_ITEMS), named, noise, items, *windows)
-
-    assert torch.autograd.gradcheck(compute_loss, list(parameters.values()))
 
 
 def test_cross_entropies_by_hand() -> None:
