@@ -236,6 +236,11 @@ class ModelMeasurement:
     compared: FloatArray | None = None
 
     @property
+    def fit_keys(self) -> dict[str, Any]:
+        """Dataset, model, seed and fold."""
+        return {name: vars(self)[name] for name in FIT_COLUMNS}
+
+    @property
     def metric_keys(self) -> dict[str, Any]:
         """Metric, k, group and target."""
         group, target = self.measurement.group, self.measurement.target
@@ -254,20 +259,19 @@ class ModelMeasurement:
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
-        fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
         values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
-        return {**fit_keys, **self.metric_keys, **values}
+        return {**self.fit_keys, **self.metric_keys, **values}
 
 
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
     keys = model_plan.data_context.keys
-    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
+    values = keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
 def _make_measurement(
-    fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
+    fit_keys: Mapping[str, Any], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
     """Return a value of a model, whose interval is within the range of the metric."""
     gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
@@ -276,9 +280,8 @@ def _make_measurement(
         bounds = plugin.find_bounds(value)
     else:
         bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
-    return ModelMeasurement(
-        *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
-    )
+    limited = measures.limit_interval(value, bounds)
+    return ModelMeasurement(**fit_keys, metric=metric, measurement=limited, bounds=bounds)
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
@@ -290,13 +293,13 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
     """
     measurements = []
     for model_plan in plan.model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
             measurements += [_make_measurement(fit_keys, metric, value) for value in values]
+        none = Measurement(math.nan, n=0, undefined=1)
         measurements += [
-            ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
+            ModelMeasurement(**fit_keys, metric=metric, measurement=none, missing=missing)
             for metric, model, missing in plan.undefined
             if model.label == model_plan.model.label
         ]
@@ -605,8 +608,7 @@ def _measure_groups(
 ) -> Iterator[ModelMeasurement]:
     """Yield the groups of a gap, from the stored values of the queries."""
     for model_plan in model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             if spec != metric or spec.grouping is None or not executor.has_succeeded(stage):
                 continue
@@ -654,9 +656,22 @@ def _compare(
     return compare_pooled_groups(groups, min_group=least, reference=reference, named=named)
 
 
-def encode_constant(value: str, length: int) -> Any:
-    """Return a column that repeats one text, as an Arrow dictionary array."""
-    return encode_column(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+_NUMBERS = frozenset({"seed", "fold", "k"})
+"""The keys of a row that are numbers; the others are texts."""
+
+
+def repeat_keys(keys: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Return columns of ``n`` rows that repeat keys: numbers, and texts as Arrow dictionaries."""
+    columns: dict[str, Any] = {}
+    for name, value in keys.items():
+        if name in _NUMBERS:
+            is_cutoff = name == "k"  # which may be missing
+            number = math.nan if value is None else value
+            columns[name] = np.full(n, number, dtype=np.float64 if is_cutoff else None)
+        else:
+            codes = np.zeros(n, dtype=np.int32)
+            columns[name] = encode_column(codes, np.array([value], dtype=object))
+    return columns
 
 
 def encode_column(codes: AnyArray, texts: Ids) -> Any:
@@ -803,7 +818,7 @@ def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> Non
     """Write each direction once, and the table of them; nothing without directions."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for value in measured:
-        keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}
+        keys = value.fit_keys | {"metric": value.metric.label}
         for name, axis in value.measurement.axes.items():
             row = keys | {"direction": name}
             if tuple(row.values()) in rows or np.isnan(axis).any():
@@ -820,7 +835,7 @@ def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
     counts = value.measurement.counts
     if counts is None:
         return []
-    keys = {name: vars(value)[name] for name in FIT_COLUMNS} | value.metric_keys
+    keys = value.fit_keys | value.metric_keys
     numbered = [f"count_{number}" for number in range(1, counts.size + 1)]
     names = getattr(value.metric.plugin, "count_names", numbered)
     rows = zip(names, counts.ravel().tolist(), strict=True)
@@ -834,10 +849,11 @@ def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict
         if units is None or units.errors is not None:  # of which no mean has the interval alone
             continue
         n = units.values.size
-        ids = {"unit": encode_constant(units.unit, n)}
-        ids["unit_id"] = encode_column(np.arange(n), units.ids)
-        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
-            "value": units.values
+        yield {
+            **repeat_keys(row.fit_keys | {"unit": units.unit}, n),
+            "unit_id": encode_column(np.arange(n), units.ids),
+            **repeat_keys(row.metric_keys, n),
+            "value": units.values,
         }
 
 
@@ -860,31 +876,12 @@ def build_replicate_tables(
         if replicates is None or units is not None or row.measurement.target or row.is_pooled:
             continue
         n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
-        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
-            "queries": encode_constant(digest, n),
+        yield {
+            **repeat_keys(row.fit_keys | row.metric_keys | {"queries": digest}, n),
             "df": np.full(n, row.measurement.df, dtype=np.float64),
             "log_scale": np.full(n, row.measurement.log_scale),
             "value": replicates,
         }
-
-
-def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    return {
-        "dataset": encode_constant(row.dataset, n),
-        "model": encode_constant(row.model, n),
-        "seed": np.full(n, row.seed),
-        "fold": np.full(n, row.fold),
-    }
-
-
-def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    keys = row.metric_keys
-    return {
-        "metric": encode_constant(keys["metric"], n),
-        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-        "group": encode_constant(keys["group"], n),
-        "target": encode_constant(keys["target"], n),
-    }
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
