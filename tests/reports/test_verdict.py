@@ -316,6 +316,15 @@ def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
     assert tiles == [(f"{name}: identity effect", "person=old") for name in names]
 
 
+def test_an_effect_below_the_control_keeps_its_sign(tmp_path: Path) -> None:
+    effect = compare("person=old", CONTROL, (0.5, 0.8), 0.1, model="chat", between="groups")
+    effect |= {"metric": "identity_effect", "significant": True, "p_adjusted": 0.002}
+    metric = {"metric": "identity_effect", "k": 10, "name": "identity_effect", "direction": "zero"}
+    stated = state("chat", -0.3, "identity_effect", group="person=old")
+    (tile,) = build_verdict(write_run(tmp_path, [stated], [effect], [metric])).tiles
+    assert (tile.value, tile.note) == ("-0.3000 [-0.4000, -0.2000]", "person=old")
+
+
 def test_an_overlap_says_what_its_scale_is(tmp_path: Path) -> None:
     metric = {"metric": "list_overlap", "k": 10, "name": "list_overlap", "direction": "higher"}
     metric |= {"values": "0 to 1: 1 for identical lists, 0 for lists without a common item"}

@@ -318,12 +318,12 @@ def _list_contrasts(question: Question, leads: Sequence[Row]) -> Iterator[str]:
             yield from (f"{lead}{too}.", f"{lead}.")
         yield f"{name} is {order} for {a} than for {b} with {model}: by {size}."
     elif row["b"] == CONTROL:
-        more = "more" if is_positive else "less"
-        than = f"{more} than repeating the neutral prompt does"
-        if others:
+        than = f"{'more' if is_positive else 'less'} than repeating the neutral prompt does"
+        alike = [each for each in leads if (each["difference"] > 0) == is_positive]
+        if alike[1:]:
             stated, most = (a, "") if is_same else ("an identity", f" {a}")
-            share = _count_share(leads, len(question.models))
-            for who in (join_names([model, *others]), share):
+            named = join_names([each["model"] for each in alike])
+            for who in (named, _count_share(alike, len(question.models))):
                 change = f"Stating {stated} changes the lists of {who} {than}"
                 yield f"{change}, most{most} with {model}: by {size}."
         yield f"Stating {a} changes the lists of {model} {than}: by {size}."

@@ -319,14 +319,14 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
 
 
 def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
-    a, b, sign, low, high = "a", "b", 1, "ci_low", "ci_high"
-    if row["difference"] < 0:
-        a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
+    """Return the tile of a gap without its sign, or of an effect beside the control with it."""
+    is_effect = row["b"] == CONTROL
+    sign, sides = (-1, "ba") if row["difference"] < 0 and not is_effect else (1, "ab")
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
-    value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
-    names = [to_line(name_group(row[side], by)) for side in (a, b)]
-    what = name if row["b"] == CONTROL else f"gap of {name}"
-    note = names[0] if row["b"] == CONTROL else " minus ".join(names)
+    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    value = format_estimate(sign * row["difference"], low, high, places)
+    names = [to_line(name_group(row[side], by)) for side in sides]
+    what, note = (name, names[0]) if is_effect else (f"gap of {name}", " minus ".join(names))
     return Tile(f"{to_line(row['model'])}: {what}", value, note=note)
 
 
