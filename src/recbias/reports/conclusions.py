@@ -572,7 +572,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
 def _describe_overall(
     run: RunTables, metric: Definition, rows: Sequence[Row], where: str
 ) -> _Answer:
-    """Return the best value, of groups the worst, or the ends where no direction is better."""
+    """Return the best value, of groups the worst, or both ends where none is better."""
     baselines = views.list_baselines(run)
     is_of_groups = bool(rows[0]["group"]) and rows[0]["group"] != SERVED
     name = f"{views.name_metric(run, metric, 'a group' if is_of_groups else '')}{where}"
@@ -585,13 +585,18 @@ def _describe_overall(
     places = count_decimals(row["value"] for row in named)
     scale = f" ({metric.scale})" if metric.scale else ""
     if is_of_groups:
-        worst = find_worst_groups(named, metric)[:1] or named[:1]
-        group = to_line(name_group(worst[0]["group"], str(metric.parameters.get("by", ""))))
-        value = format_value(worst[0]["value"], places)
-        sentence = (
-            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: "
-            f"{value}{scale}."
+        worst = find_worst_groups(named, metric)[:1]
+        named.sort(key=lambda row: row["value"])
+        ends = [*zip(("highest", "lowest"), (named[-1], named[0]), strict=True)]
+        if worst or len(named) == 1:  # else no group is worse than another
+            ends = [("worst" if worst else "known only", (worst or named)[0])]
+        by = str(metric.parameters.get("by", ""))
+        said = " and ".join(
+            f"{end} for {to_line(name_group(row['group'], by))} with {to_line(row['model'])}: "
+            f"{format_value(row['value'], places)}{scale}"
+            for end, row in ends
         )
+        sentence = f"{_start(name)} is {said}."
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
     test = "No test compares the models." if len(named) > 1 else ""
     defined.sort(key=lambda row: to_loss(row["value"], metric.direction))
