@@ -235,8 +235,8 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     whole, answer = (_write_finding(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
     own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
-    rows = [row for (_, group, _), row in question.estimates.items() if not group]
-    more = (f"{_describe_all(rows)}, {total}", *whole.more)
+    everybody = [row for (_, group, _), row in question.estimates.items() if not group]
+    more = (f"{_describe_all(everybody)}, {total}", *whole.more)
     return whole._replace(sentence=f"{scope}, {own}", more=more)
 
 
