@@ -53,18 +53,8 @@ def _form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGro
     if grouping.gap == "ugf" and len(groups.names) > 2:
         message = f"ugf compares two groups, and {grouping.by!r} has {len(groups.names):,}"
         raise Contradiction(message, where="gap", remedy="choose gap: difference")
-    find_reference(groups, grouping)
+    _find_reference(groups, grouping)
     return groups
-
-
-def find_reference(groups: UncertainGroups, grouping: Grouping) -> int:
-    """Return the position of the reference group, -1 if there is none."""
-    if not grouping.reference_group:
-        return -1
-    try:
-        return groups.find_code(grouping.reference_group)
-    except UnknownName as error:
-        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
 
 
 def _measure_by_probability(
@@ -74,7 +64,7 @@ def _measure_by_probability(
     rng: np.random.Generator,
 ) -> tuple[Measurement, ...]:
     """Return the means of the groups, or their gap, of each target of a metric."""
-    reference, kind = find_reference(groups, grouping), grouping.gap
+    reference, kind = _find_reference(groups, grouping), grouping.gap
     if kind in {"", "groups"}:
         return tuple(
             group
@@ -272,7 +262,7 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
     return groups
 
 
-def _find_reference(groups: Groups, grouping: Grouping) -> int:
+def _find_reference(groups: Groups | UncertainGroups, grouping: Grouping) -> int:
     """Return the code of the reference group, -1 if there is none."""
     name = grouping.reference_group
     return _find_code(groups, name, "reference_group") if name else -1
@@ -287,7 +277,7 @@ def _find_pairs(groups: Groups, grouping: Grouping) -> list[tuple[int, int]]:
     return [(a, b) for a, b in {frozenset(pair): pair for pair in pairs}.values()]
 
 
-def _find_code(groups: Groups, name: str, key: str) -> int:
+def _find_code(groups: Groups | UncertainGroups, name: str, key: str) -> int:
     try:
         return groups.find_code(name)
     except UnknownName as error:
