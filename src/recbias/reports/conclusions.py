@@ -235,11 +235,24 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     whole, answer = (_write_finding(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
     own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
-    return whole._replace(sentence=f"{scope}, {own}", more=(f"For all, {total}", *whole.more))
+    everybody = [row for (_, group, _), row in question.estimates.items() if not group]
+    more = (f"{_describe_all(everybody)}, {total}", *whole.more)
+    return whole._replace(sentence=f"{scope}, {own}", more=more)
+
+
+def _describe_all(rows: Sequence[Row]) -> str:
+    """Return which queries are all, as the start of a sentence."""
+    return "For all" + " with a value" * any(row["undefined"] > 0 for row in rows)
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
-    """Return how many queries all models have a list for, as the start of a sentence."""
+    """Return how many queries all models have a list for, as the start of a sentence.
+
+    Over several seeds or folds n is that of one of them, so the number is left out.
+    """
+    if any(views.ALL in {row["seed"], row["fold"]} for row in served):
+        units = format_count(2, unit or "query").partition(" ")[2]
+        return f"For the {units} with lists of all models"
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
     return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
 
@@ -551,7 +564,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         if overall and served:
             part = _describe_overall(run, metric, served, where)
             scope = _describe_served(overall, served, name_unit(run, metric))
-            more = (f"For all, {answer.sentence}",)
+            more = (f"{_describe_all(overall)}, {answer.sentence}",)
             answer = answer._replace(sentence=f"{scope}, {part.sentence}", more=more)
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
